@@ -15,6 +15,7 @@ Not here: what is kept, and what decides it; whoever keeps it says so.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from specchk.sealed import Damaged, sealed, unsealed
 
@@ -60,6 +62,17 @@ def write(path: Path | None, data: bytes) -> None:
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace(path, sealed(path.name, data))
+
+
+def read_json(path: Path | None) -> Any:
+    """The value that `write_json` kept under this name; None as for `read`."""
+    data = read(path)
+    return None if data is None else json.loads(data)
+
+
+def write_json(path: Path | None, value: Any) -> None:
+    """Keep a value of JSON, where that can be done."""
+    write(path, json.dumps(value).encode())
 
 
 def replace(path: Path, data: bytes) -> None:
@@ -103,8 +116,8 @@ def sources(*rooms: str) -> str:
     folders = [SPECCHK / room for room in rooms] or [SPECCHK]
     # How files are named and sealed decides what is in them, too.
     own = {Path(__file__), Path(__file__).with_name("sealed.py")}
-    found = own.union(*(folder.rglob("*") for folder in folders))
-    files = [path for path in found if path.is_file() and path.suffix not in (".pyc", ".pyo")]
+    inside = own.union(*(folder.rglob("*") for folder in folders))
+    files = [path for path in inside if path.is_file() and path.suffix not in (".pyc", ".pyo")]
     return contents(files, SPECCHK, sys.version)
 
 
@@ -121,5 +134,5 @@ def contents(files: Iterable[Path], folder: Path, about: str = "") -> str:
 @cache
 def installed() -> str:
     """A digest of the names and versions of all installed packages."""
-    found = {(one.metadata["Name"], one.version) for one in distributions()}
-    return name_of(sorted(found, key=repr))
+    versions = {(package.metadata["Name"], package.version) for package in distributions()}
+    return name_of(sorted(versions, key=repr))

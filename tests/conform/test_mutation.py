@@ -33,10 +33,9 @@ from specchk.conform.mutation.patches import (
     from_json,
     install,
     patched,
-    uninstall,
 )
 from specchk.conform.mutation.reach import reaches, recording, touched
-from specchk.conform.mutation.scores import WANTED_CURATED, Requirement, Score, headline
+from specchk.conform.mutation.scores import REQUIRED, Requirement, Score, headline
 from specchk.conform.work.pool import run_all
 from specchk.lang.frontend import check
 
@@ -92,7 +91,7 @@ def test_a_patch_is_in_force_from_the_import_on_and_leaves_the_file_alone(till):
     from till import drawer as wrong
 
     assert (wrong.most(), patcher.used) == (3, {"till.drawer"})
-    uninstall(patcher)
+    sys.meta_path.remove(patcher)
     forget(["till"])
     from till import drawer as again
 
@@ -150,7 +149,7 @@ def test_a_mutant_whose_process_did_not_end_well_is_not_killed(how):
     assert [one.verdict(), replace(one, kills=()).verdict(), two.verdict()] == [
         "unfinished", "unfinished", "killed",
     ]  # fmt: skip
-    score = Score("curated", WANTED_CURATED, (one,), None, 0.2)
+    score = Score("curated", REQUIRED["curated"], (one,), None, 0.2)
     assert score.shortfall == f"1 not decided: m ({how})"
     assert score.killed == 0
     assert not score.is_late
@@ -163,7 +162,7 @@ def test_what_was_stopped_is_no_verdict_and_hides_none():
     )
     survivor = MutantOutcome(Mutant("s", "none", "A flaw.", ()), (), (), 1, "done", 0.1)
     for wanted, code in (
-        (WANTED_CURATED, "below the mark: 0 of 2 killed"),
+        (REQUIRED["curated"], "below the mark: 0 of 2 killed"),
         (Requirement(0.5, 1), "inconclusive: 1 not"),
     ):
         score = Score("curated", wanted, (late, survivor), None, 0.2)

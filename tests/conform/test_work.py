@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from laws.sources import ROOT
 from specchk.conform.mutation.members import Kill, Reporter
-from specchk.conform.mutation.patches import Counted, Patch, StalePatch, forget, install, uninstall
+from specchk.conform.mutation.patches import Counted, Patch, StalePatch, forget, install
 from specchk.conform.work.effort import ENDLESS, TICK, TooMuch, WorkMeter, counted
 
 CORE = sorted(
@@ -117,5 +118,5 @@ def test_packages_are_counted_from_their_import_on(tmp_path: Path, monkeypatch: 
         with pytest.raises(StalePatch, match="is loaded already"):
             install(patches)
     finally:
-        uninstall(patcher)
+        sys.meta_path.remove(patcher)
         forget(["shelf"])

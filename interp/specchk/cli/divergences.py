@@ -36,25 +36,25 @@ class Files:
 
     def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
-        found = result.divergence
+        divergence = result.divergence
         if self.html is not None:
-            svg = None if found is None else svg_of(drawn(part.instance, found))
+            svg = None if divergence is None else svg_of(drawn(part.instance, divergence))
             write_text(Path(self.html), page(part, result, svg, sections))
-        if found is None:
+        if divergence is None:
             if {self.draw, self.itf, self.freeze} != {None}:
                 echo("no divergence, so nothing was drawn or written", err=True)
             return
         if self.draw is not None:
-            write_picture(drawn(part.instance, found), Path(self.draw))
+            write_picture(drawn(part.instance, divergence), Path(self.draw))
         if self.itf is not None:
-            write_json(self.itf, as_itf(part.instance.program, found))
+            write_json(self.itf, as_itf(part.instance.program, divergence))
         if self.freeze is not None:
-            _freeze(binding, part, found, Path(self.freeze))
+            _freeze(binding, part, divergence, Path(self.freeze))
 
 
-def _freeze(binding: Path, part: Part, found: Divergence, target: Path) -> None:
+def _freeze(binding: Path, part: Part, divergence: Divergence, target: Path) -> None:
     try:
-        text = frozen(part.instance, part.binding, binding, found, target)
+        text = frozen(part.instance, part.binding, binding, divergence, target)
     except CannotFreeze as error:
         echo(f"{target} was not written: {error}", err=True)
         return

@@ -10,7 +10,7 @@ from typing import ClassVar
 import click
 
 from specchk.cli.common import refusals, write_text
-from specchk.cli.deciding import decided_conditions
+from specchk.cli.engines import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.conform.contract.known_bad import NoSuchText
@@ -29,10 +29,9 @@ from specchk.conform.mutation.mutants import load as load_mutants
 from specchk.conform.mutation.scores import CURATED
 from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report import choices_report, conditions_report
-from specchk.conform.report.choices_report import Standing
+from specchk.conform.report.choices_report import Standing, implementation_of, standing
 from specchk.conform.report.conditions_report import ConditionStatus
-from specchk.conform.report.gate_page import sections
+from specchk.conform.report.gate_page import listed, sections
 from specchk.conform.report.gate_report import held_json, render_held, render_since, since_json
 from specchk.conform.report.junit import junit
 from specchk.conform.work.crews import Crew
@@ -91,7 +90,7 @@ class GateOptions:
         crew: Crew | None = None,
     ) -> Run:
         """Run the suites, the controls, and hold the run to the lock."""
-        found = Gate(self, _near(bound.path.parent / NAME), budget)
+        gate = Gate(self, _near(bound.path.parent / NAME), budget)
         if self.since is None:
             # Without what is known so far: classes that are listed would not be missed, and so not explored.
             if self.update_choices:
@@ -99,25 +98,26 @@ class GateOptions:
             results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
             parts = list(parts)
         else:
-            found = self._since_run(found, bound, parts)
-            assert found.ran is not None
-            parts, results = list(found.ran.parts), list(found.ran.results)
+            gate = self._since_run(gate, bound, parts)
+            assert gate.ran is not None
+            parts, results = list(gate.ran.parts), list(gate.ran.results)
         green = not any(result.divergence or result.vacuous for result in results)
         if green and self.update_choices:
             parts, results = _choose(bound, parts, results, budget)
         if green and tier == "gate" and self.since is None:
-            found = replace(
-                found,
+            gate = replace(
+                gate,
                 standing=_standing(bound, parts, results, written=self.update_choices),
                 status=_status(bound, parts, update=self.update_conditions),
             )
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             with refusals(NoSuchText, about="a control of the binding is outdated: "):
                 held = hold(bound, parts, results, budget, self.scores().kills, crew)
-            if found.status is not None and found.status.is_current:
-                held = replace(held, found=replace(held.found, conditions=found.status.conditions.counts))
-            found = replace(found, held=self._locked(held, found.path))
-        return found, parts, results
+            # Figures of other models say nothing about this gate, so they are compared with no lock.
+            if gate.status is not None and gate.status.is_current:
+                held = replace(held, found=replace(held.found, conditions=gate.status.conditions.counts))
+            gate = replace(gate, held=self._locked(held, gate.path))
+        return gate, parts, results
 
     def _since_run(self, gate: Gate, bound: BoundSpec, parts: Sequence[Part]) -> Gate:
         """Run the cases that changes since a revision affect, and audit the selection on request."""
@@ -130,14 +130,10 @@ class GateOptions:
 
     def _locked(self, held: Held, path: Path) -> Held:
         """The same, compared with the lock or written to it; never written by a gate that is blind."""
-        try:
+        with refusals(BadLock, OSError):
             if self.update_lock and not held.vacuous:
                 return update(held, path)
             return _counted(compare(held, path), path.parent / "mutants") if self.lock else held
-        except FileNotFoundError:
-            raise click.ClickException(f"there is no {path}; --update-lock writes it") from None
-        except (BadLock, OSError) as error:
-            raise click.ClickException(str(error)) from None
 
     def scores(self) -> Scores:
         """The mutation scores in the files that were given."""
@@ -184,29 +180,35 @@ class Gate:
             return f"wrong: {count} classes that {self.standing.path} lists as never taken were taken"
         return "cases were wrongly omitted, see the end" if self.wrongly else ""
 
+    @property
+    def _files(self) -> list[Standing | ConditionStatus]:
+        """The reports of the files beside the binding, the lock aside."""
+        return [report for report in (self.standing, self.status) if report is not None]
+
     def text(self) -> str:
         """The lines below the suites' report; empty where there are none."""
-        since: list[str] = []
+        lines: list[str] = []
         if self.ran is not None:
-            since = render_since(str(self.options.since), self.ran, self.options.audit, self.wrongly)
-        held = [] if self.held is None else render_held(self.held, self.path)
-        stands = [] if self.standing is None else choices_report.render_standing(self.standing)
-        status = [] if self.status is None else conditions_report.render_conditions_of(self.status)
-        return "\n".join([*since, *stands, *status, *held])
+            lines += render_since(str(self.options.since), self.ran, self.options.audit, self.wrongly)
+        for report in self._files:
+            lines += report.lines()
+        if self.held is not None:
+            lines += render_held(self.held, self.path)
+        return "\n".join(lines)
 
     def json(self) -> dict[str, object]:
         """Members to add to the suites' report."""
-        since = {} if self.ran is None else since_json(str(self.options.since), self.ran, self.wrongly)
-        stands = {} if self.standing is None else choices_report.standing_json(self.standing)
-        status = {} if self.status is None else conditions_report.conditions_of_json(self.status)
-        return {**since, **stands, **status, **({} if self.held is None else held_json(self.held))}
+        members: dict[str, object] = {}
+        if self.ran is not None:
+            members |= since_json(str(self.options.since), self.ran, self.wrongly)
+        for report in self._files:
+            members |= report.json()
+        return members if self.held is None else members | held_json(self.held)
 
     def sections(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[str]:
         """Sections to add to a page."""
-        found = sections(parts, results, self.held, self.options.scores().rows)
-        if self.standing is not None:
-            found.append(choices_report.standing_section(self.standing))
-        return found if self.status is None else [*found, conditions_report.conditions_section(self.status)]
+        files = [listed(file.title, file.lines(), is_wrong=file.is_wrong) for file in self._files]
+        return sections(parts, results, self.held, self.options.scores().rows) + files
 
     def write_junit(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> None:
         """Write the cases for a build server, on request."""
@@ -225,9 +227,7 @@ def _counted(held: Held, folder: Path) -> Held:
     count = sum(not one.equivalent for one in found)  # as scores count them
     if scored is None or scored.all == count:
         return held
-    unscored = Lowered(
-        f"mutants: {CURATED}", f"{scored.killed} of {scored.all}", f"{count} mutants, run `mutate`"
-    )
+    unscored = Lowered(f"mutants: {CURATED}", str(scored), f"{count} mutants, run `mutate`")
     return replace(held, below=(*held.below, unscored))
 
 
@@ -250,8 +250,7 @@ def _choose(
 ) -> tuple[list[Part], list[SuiteResult]]:
     """Explore and write the choices, and run again the suites that they are about."""
     known = choices_beside(bound.path)
-    implementation = choices_report.implementation_of(bound)
-    about = Choices(of_spec(bound.checked)[0], implementation, known.suites if known else {})
+    about = Choices(of_spec(bound.checked)[0], implementation_of(bound), known.suites if known else {})
     with refusals(NotExplored, about="the whole product was not explored: "):
         made = explored(parts, results, budget, about)
     choices.write(bound.path.parent / choices.NAME, made)
@@ -269,7 +268,7 @@ def _standing(
     known, path = choices_beside(bound.path), _near(bound.path.parent / choices.NAME)
     if known is None:
         return None
-    return choices_report.standing(path, known, bound, parts, results, written=written)
+    return standing(path, known, bound, parts, results, written=written)
 
 
 def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:

@@ -12,16 +12,16 @@ together (coverage, the lock) is for `specchk conform --lock`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from specchk.conform.contract.binding import BindingError
-from specchk.conform.contract.known_bad import Control, NoSuchText
+from specchk.conform.contract.known_bad import NoSuchText
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.gate.choices import NAME, BadChoices, read
 from specchk.conform.gate.controls import trial_of, try_control
@@ -35,7 +35,9 @@ from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import render
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
-from specchk.lang.text.diagnostics import render as told
+from specchk.lang.text.diagnostics import render as rendered
+
+Properties = list[tuple[str, object]]  # of an item, for JUnit
 
 
 class Diverges(Exception):
@@ -62,16 +64,17 @@ class BindingFile(pytest.File):
             checked = check(str(self.path.parent / cls.spec))
             parts = parts_of(cls, checked, cls.tier(tier), read(self.path.parent / NAME))
             for part in parts:
-                Replayer(part.binding)  # says what does not fit
+                Replayer(part.binding)  # raises for a binding that does not fit
         except (NoBinding, BindingError, BadChoices) as error:
             raise self.CollectError(str(error)) from None
         except SpecError as error:
-            raise self.CollectError("\n".join(told(one) for one in error.diagnostics)) from None
+            raise self.CollectError("\n".join(map(rendered, error.diagnostics))) from None
         for part in parts:
             yield PartCollector.from_parent(self, name=part.name, run=Run(part, budget))
-        for control in cls.controls:
-            bound = BoundSpec(self.path, cls, checked)
-            yield ControlItem.from_parent(self, name=f"control: {control.name}", bound=bound, control=control)
+        bound = BoundSpec(self.path, cls, checked)
+        for number, control in enumerate(cls.controls):
+            check_ = partial(_check_control, bound, number)
+            yield CheckItem.from_parent(self, name=f"control: {control.name}", check=check_)
 
 
 @dataclass
@@ -91,18 +94,48 @@ class Run:
         """Takes the cases that are run in this process."""
         return Runner(Replayer(self.part.binding), self.suite)
 
-    def report(self, case: SuiteCase, found: Divergence) -> str:
+    def check_case(self, case: SuiteCase, properties: Properties) -> None:
+        """Take a case; a comparison that does not detect a wrong value fails, too."""
+        runner = self.runner
+        result = runner.run(case)
+        classes = {number for classes in case.classes for number in classes}
+        spec = self.part.instance.program.path
+        properties += [("spec", spec), ("steps", result.taken), ("classes", len(classes))]
+        if result.divergence is not None:
+            raise Diverges(self._report(case, result.divergence))
+        # Each case carries the check of the comparison, since pytest may run any of them alone.
+        if runner.done.blind_to:
+            raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not detected")
+
+    def _report(self, case: SuiteCase, divergence: Divergence) -> str:
         """The report of a case that diverges, on as short a path as can be found."""
         # With a replayer of its own: the report is then what `specchk conform --case` prints for this case
         # alone.
         alone = run_suite(Replayer(self.part.binding), self.suite, cases=[case])
-        result = replace(alone, suite=f"case {case.id}", divergence=alone.divergence or found, coverage=None)
-        return self.render(result)
+        diverged = alone.divergence or divergence
+        return self._render(replace(alone, suite=f"case {case.id}", divergence=diverged, coverage=None))
 
-    def render(self, result: SuiteResult) -> str:
-        """The report of a result."""
-        short = shrunk_result(Replayer(self.part.binding), result)
-        return render(self.part, short)
+    def check_whole(self, properties: Properties) -> None:
+        """Run a suite that is not made of cases; a vacuous one, or one that a budget has cut, fails, too."""
+        result = run_part(self.part, self.budget)
+        properties += [("states", result.states), ("steps", result.steps)]
+        if result.divergence is not None or result.vacuous or not result.complete:
+            raise Diverges(self._render(result))
+
+    def _render(self, result: SuiteResult) -> str:
+        return render(self.part, shrunk_result(Replayer(self.part.binding), result))
+
+
+def _check_control(bound: BoundSpec, number: int, properties: Properties) -> None:
+    """Run a control of the gate, which must detect it."""
+    trial = trial_of(bound.cls, bound.checked, number, BUDGETS["gate"].max_states)
+    try:
+        tried = try_control(bound.cls, trial)
+    except NoSuchText as error:
+        raise Diverges(f"the control is outdated: {error}") from None
+    properties.append(("found", tried.told))
+    if not tried.told:
+        raise Diverges("vacuous: no divergence was found with this control")
 
 
 class PartCollector(pytest.Collector):
@@ -114,15 +147,24 @@ class PartCollector(pytest.Collector):
 
     def collect(self) -> Iterator[pytest.Item]:
         """The cases in the suite's order."""
-        if self.run.part.at.suite not in MADE_OF_CASES:
-            yield WholeItem.from_parent(self, name=self.run.part.at.suite, run=self.run)
+        run = self.run
+        if run.part.at.suite not in MADE_OF_CASES:
+            yield CheckItem.from_parent(self, name=run.part.at.suite, check=run.check_whole)
             return
-        for case in self.run.suite.cases:
-            yield CaseItem.from_parent(self, name=case.name, run=self.run, case=case)
+        for case in run.suite.cases:
+            yield CheckItem.from_parent(self, name=case.name, check=partial(run.check_case, case))
 
 
-class ReportItem(pytest.Item):
-    """An item whose failure is a report."""
+class CheckItem(pytest.Item):
+    """A check, whose failure is a report; it is given the list to which it adds its properties."""
+
+    def __init__(self, *, check: Callable[[Properties], None], **rest: Any) -> None:
+        super().__init__(**rest)
+        self.check = check
+
+    def runtest(self) -> None:
+        """Run the check."""
+        self.check(self.user_properties)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The report alone; another exception with its traceback."""
@@ -133,59 +175,3 @@ class ReportItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where it is from, for the heading of a failure."""
         return self.path, None, self.nodeid
-
-
-class CaseItem(ReportItem):
-    """One case."""
-
-    def __init__(self, *, run: Run, case: SuiteCase, **rest: Any) -> None:
-        super().__init__(**rest)
-        self.run, self.case = run, case
-
-    def runtest(self) -> None:
-        """Take the case; a comparison that does not notice a wrong value fails too."""
-        runner, case = self.run.runner, self.case
-        found = runner.run(case)
-        spec = self.run.part.instance.program.path
-        self.user_properties += [("spec", spec), ("steps", found.taken), ("classes", len({
-            number for classes in case.classes for number in classes}))]  # fmt: skip
-        if found.divergence is not None:
-            raise Diverges(self.run.report(case, found.divergence))
-        # Each case carries the check of the comparison, since pytest may run any of them alone.
-        if runner.done.blind_to:
-            raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not detected")
-
-
-class WholeItem(ReportItem):
-    """A suite that is not made of cases."""
-
-    def __init__(self, *, run: Run, **rest: Any) -> None:
-        super().__init__(**rest)
-        self.run = run
-
-    def runtest(self) -> None:
-        """Run the suite; one that is vacuous, or that a budget has cut, fails too."""
-        result = run_part(self.run.part, self.run.budget)
-        self.user_properties += [("states", result.states), ("steps", result.steps)]
-        if result.divergence is not None or result.vacuous or not result.complete:
-            raise Diverges(self.run.render(result))
-
-
-class ControlItem(ReportItem):
-    """A control of the gate."""
-
-    def __init__(self, *, bound: BoundSpec, control: Control, **rest: Any) -> None:
-        super().__init__(**rest)
-        self.bound, self.control = bound, control
-
-    def runtest(self) -> None:
-        """Something must be found wrong."""
-        number = self.bound.cls.controls.index(self.control)
-        trial = trial_of(self.bound.cls, self.bound.checked, number, BUDGETS["gate"].max_states)
-        try:
-            tried = try_control(self.bound.cls, trial)
-        except NoSuchText as error:
-            raise Diverges(f"the control is outdated: {error}") from None
-        self.user_properties.append(("found", tried.told))
-        if not tried.told:
-            raise Diverges("vacuous: no divergence was found with this control")

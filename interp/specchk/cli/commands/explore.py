@@ -27,6 +27,7 @@ from specchk.compile.instantiate import Instance
 from specchk.explore.walk import NoSuchPath, Position, Walker
 from specchk.meaning.undefined import Undefined
 from specchk.report.explorer import api
+from specchk.report.itf import trace_itf
 
 JUMP_SECONDS = 60
 MAX_REQUEST_BYTES = 1 << 16
@@ -140,7 +141,7 @@ def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
         "position": lambda asked: api.position(walker, at(asked)),
         "picture": lambda asked: api.drawing(walker, at(asked)),
         "scenario": lambda asked: {"text": api.scenario(walker, at(asked).trace)},
-        "itf": lambda asked: api.itf(walker, at(asked).trace),
+        "itf": lambda asked: trace_itf(walker.program, at(asked).trace, None),
         "jump": lambda asked: _jump(walker, str(asked.get("name"))),
     }
 

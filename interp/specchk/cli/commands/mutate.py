@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 import click
 
-from specchk.cli.common import Seconds, print_json, rejections
+from specchk.cli.common import Seconds, leave, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
-from specchk.cli.groups import takes
-from specchk.cli.output import echo, is_terminal
+from specchk.cli.groups import option, takes
+from specchk.cli.output import echo, rewrite_line
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.mutation import scores
 from specchk.conform.mutation.harness import run_harness
@@ -29,101 +29,120 @@ from specchk.conform.mutation.outcomes import MutantOutcome
 from specchk.conform.mutation.patches import StalePatch
 from specchk.conform.mutation.reach import reaches, touched
 from specchk.conform.mutation.scores import Score
-from specchk.conform.replay.selfcheck import NothingToSabotage, Noticed, self_check
+from specchk.conform.replay.selfcheck import Detection, NothingToSabotage, self_check
 from specchk.lang.frontend import check
 
 SELF_CHECK_STATES = 200_000
+COUNT = click.IntRange(min=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """The selected mutants: a kind, some ids, a sample."""
+class MutateChoice:
+    """Which mutants are run, by which members, and how long."""
 
-    kind: str
-    only: tuple[str, ...]
-    sample: int | None
-    seed: int
+    mutants: str | None = option(
+        "--mutants", type=click.Path(exists=True, file_okay=False), metavar="DIR",
+        help="Folder of the mutants; by default `mutants` beside the binding.",
+    )  # fmt: skip
+    generated: bool = option(
+        "--generated", is_flag=True,
+        help="Run mutants made by mutation operators instead of the curated ones.",
+    )  # fmt: skip
+    harness: bool = option(
+        "--harness", is_flag=True,
+        help="Run mutants of the harness instead; its self-check must detect them.",
+    )  # fmt: skip
+    is_self_check: bool = option(
+        "--self-check", is_flag=True, help="Only check that the harness detects its planted sabotages."
+    )
+    only: tuple[str, ...] = option(
+        "--only", multiple=True, metavar="ID", help="Run only this mutant; repeatable."
+    )
+    sample: int | None = option("--sample", type=COUNT, metavar="N", help="Run a random sample of N mutants.")
+    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+    show: str | None = option(
+        "--show", metavar="ID", help="Print a mutant's story and diff without running it."
+    )
+    members: str = option(
+        "--members", default="*", metavar="GLOBS",
+        help="Run only the members of the gate that match one of these patterns, separated by commas.",
+    )  # fmt: skip
+    max_seconds: float = option(
+        "--max-seconds", type=Seconds(), default=1800.0, show_default=True, metavar="S",
+        help="Stop a hanging mutant after S seconds, undecided.",
+    )  # fmt: skip
+    test_work: int | None = option(
+        "--test-work", type=COUNT, metavar="N",
+        help="Fail a test after N loops and calls; by default 20 times its usual number.",
+    )  # fmt: skip
+    workers: int | None = option(
+        "--workers", type=COUNT, metavar="N", help="Number of processes; by default one per core."
+    )
+    no_cache: bool = option("--no-cache", is_flag=True, help="Rerun mutants whose results are cached.")
+    no_control: bool = option(
+        "--no-control", is_flag=True,
+        help="Do not run the unchanged implementation; a lock rejects such a score.",
+    )  # fmt: skip
+
+    @property
+    def kind(self) -> str:
+        """Where the mutants are from; a usage error for two places."""
+        if self.generated and self.harness:
+            raise click.UsageError("--generated and --harness exclude each other")
+        return scores.GENERATED if self.generated else scores.HARNESS if self.harness else scores.CURATED
+
+    @property
+    def requirement(self) -> scores.Requirement:
+        """The share of the mutants that must be killed."""
+        return scores.REQUIRED[self.kind]
+
+    @property
+    def settings(self) -> Settings:
+        """How a campaign is run."""
+        return Settings(
+            self.max_seconds, self.test_work or 0, self.workers or 0, self.members,
+            is_cached=not self.no_cache, enough=self.requirement.tests,
+        )  # fmt: skip
+
+    def folder(self, binding: Path) -> Path:
+        """The folder of the mutants."""
+        return Path(self.mutants).resolve() if self.mutants else binding.parent / "mutants"
+
+    def sampled(self, mutants: Sequence[Mutant]) -> Sequence[Mutant]:
+        """The sample of some mutants; all without `--sample`."""
+        return mutants if self.sample is None else sampled(mutants, self.sample, self.seed)
 
 
 @click.command("mutate")
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
-@click.option("--mutants", type=click.Path(exists=True, file_okay=False), metavar="DIR",
-              help="Folder of the mutants; by default `mutants` beside the binding.")  # fmt: skip
-@click.option(
-    "--generated", is_flag=True, help="Run mutants made by mutation operators instead of the curated ones."
-)
-@click.option(
-    "--harness", is_flag=True, help="Run mutants of the harness instead; its self-check must detect them."
-)
-@click.option(
-    "--self-check",
-    "is_self_check",
-    is_flag=True,
-    help="Only check that the harness detects its planted sabotages.",
-)
-@click.option("--only", multiple=True, metavar="ID", help="Run only this mutant; repeatable.")
-@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Run a random sample of N mutants.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
-@click.option("--show", metavar="ID", help="Print a mutant's story and diff without running it.")
-@click.option(
-    "--members",
-    default="*",
-    metavar="GLOBS",
-    help="Run only the members of the gate that match one of these patterns, separated by commas.",
-)
-@click.option("--max-seconds", type=Seconds(), default=1800.0, show_default=True,
-              metavar="S", help="Stop a hanging mutant after S seconds, undecided.")  # fmt: skip
-@click.option("--test-work", type=click.IntRange(min=1), metavar="N",
-              help="Fail a test after N loops and calls; by default 20 times its usual number.")  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
-)
-@click.option("--no-cache", is_flag=True, help="Rerun mutants whose results are cached.")
-@click.option(
-    "--no-control", is_flag=True, help="Do not run the unchanged implementation; a lock rejects such a score."
-)
-@takes(cluster=ClusterChoice)
+@takes(choice=MutateChoice, cluster=ClusterChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def command(
-    binding: str, mutants: str | None, generated: bool, harness: bool, is_self_check: bool,
-    only: tuple[str, ...], sample: int | None, seed: int, show: str | None, members: str, max_seconds: float,
-    test_work: int | None, workers: int | None, no_cache: bool, no_control: bool, cluster: ClusterChoice,
-    as_json: bool,
-) -> None:  # fmt: skip
+def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json: bool) -> None:
     """Run the gate against mutants, implementations with one flaw each, all of which it must kill.
 
     BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is high enough,
     14 it is not, 20 a mutant was stopped undecided, 30 the spec, the binding or the mutants were rejected.
     """
-    if generated and harness:
-        raise click.UsageError("--generated and --harness exclude each other")
-    cluster.not_with(harness, "--harness", "its mutants are of specchk itself")
-    cluster.not_with(is_self_check, "--self-check", "it is not distributed")
-    cluster.not_with(workers, "--workers", "it counts the processes of this machine")
-    path = Path(binding).resolve()
-    folder = Path(mutants).resolve() if mutants else path.parent / "mutants"
-    kind = scores.GENERATED if generated else scores.HARNESS if harness else scores.CURATED
-    wish = Wish(kind, only, sample, seed)
+    kind, path = choice.kind, Path(binding).resolve()
+    cluster.not_with(choice.harness, "--harness", "its mutants are of specchk itself")
+    cluster.not_with(choice.is_self_check, "--self-check", "it is not distributed")
+    cluster.not_with(choice.workers, "--workers", "it counts the processes of this machine")
     try:
-        if show is not None:
-            _show(chosen(_mutants(path, folder, Wish(kind, (show,), None, 0)), [show])[0])
+        if choice.show is not None:
+            _show(_mutants(path, replace(choice, only=(choice.show,)))[0])
             return
-        wanted = scores.WANTED_GENERATED if generated else scores.WANTED_CURATED
-        settings = Settings(
-            max_seconds, test_work or 0, workers or 0, members, is_cached=not no_cache, enough=wanted.tests
-        )
         begun = perf_counter()
         with rejections(as_json=as_json):
-            if is_self_check:
-                _tell_self_check(_self_check(path, folder), as_json=as_json)
-            elif harness:
-                todo = _sampled(_mutants(path, folder, wish), wish)
-                ground, outcomes = run_harness(todo, path, ["--mutants", str(folder)], _progress(len(todo)))
+            if choice.is_self_check:
+                _finish_self_check(_self_check(path, choice.folder(path)), as_json=as_json)
+            elif kind == scores.HARNESS:
+                todo = choice.sampled(_mutants(path, choice))
+                options = ["--mutants", str(choice.folder(path))]
+                ground, outcomes = run_harness(todo, path, options, _progress(len(todo)))
                 seconds = perf_counter() - begun
-                _finish(Score(kind, scores.WANTED_HARNESS, tuple(outcomes), ground, seconds), as_json)
+                _finish(Score(kind, choice.requirement, tuple(outcomes), ground, seconds), as_json)
             else:
-                plan = MutationPlan(path, folder, wish, settings, is_controlled=not no_control)
-                _finish(_run(plan, cluster), as_json)
+                _finish(replace(_run(path, choice, cluster), seconds=perf_counter() - begun), as_json)
     except (MutantError, StalePatch, NothingToSabotage, BindingError) as error:
         echo(f"error: {error}", err=True)
         sys.exit(Exit.REJECTED)
@@ -135,101 +154,71 @@ def _bench(path: Path) -> Bench:
     return Bench(path.parent, path.name, spec, check(str(spec)))
 
 
-def _mutants(path: Path, folder: Path, wish: Wish) -> tuple[Mutant, ...]:
-    """The mutants of a kind; `MutantError` or `StalePatch` where one does not fit."""
-    if wish.kind == scores.GENERATED:
-        every = [one for module in listed(folder, "TARGETS") for one in generated(module)]
-        return chosen(argued(every, folder / "equivalent" / "generated.toml"), wish.only)
+def _mutants(path: Path, choice: MutateChoice) -> tuple[Mutant, ...]:
+    """The chosen mutants; `MutantError` or `StalePatch` where one does not fit."""
+    folder = choice.folder(path)
+    if choice.kind == scores.GENERATED:
+        every = [mutant for module in listed(folder, "TARGETS") for mutant in generated(module)]
+        return chosen(argued(every, folder / "equivalent" / "generated.toml"), choice.only)
     load_module(path)  # so that its neighbours can be found
-    found = chosen(load(folder / "harness" if wish.kind == scores.HARNESS else folder), wish.only)
-    for one in found:
+    mutants = chosen(load(folder / "harness" if choice.kind == scores.HARNESS else folder), choice.only)
+    for mutant in mutants:
         # Each patch is tried on its source now: one that is stale stops here, and not hours into a campaign.
-        diff(one)
-    return found
+        diff(mutant)
+    return mutants
 
 
-def _sampled(mutants: Sequence[Mutant], wish: Wish) -> Sequence[Mutant]:
-    return mutants if wish.sample is None else sampled(mutants, wish.sample, wish.seed)
-
-
-@dataclass(frozen=True, slots=True)
-class MutationPlan:
-    """A campaign of curated or generated mutants that is to be run."""
-
-    path: Path
-    folder: Path
-    wish: Wish
-    settings: Settings
-    is_controlled: bool
-
-
-def _run(plan: MutationPlan, cluster: ClusterChoice) -> Score:
-    """Run a campaign, here or on a cluster."""
-    begun = perf_counter()
-    every = _mutants(plan.path, plan.folder, plan.wish)
-    bench = _bench(plan.path)
+def _run(path: Path, choice: MutateChoice, cluster: ClusterChoice) -> Score:
+    """Run a campaign of curated or generated mutants, here or on a cluster."""
+    every = _mutants(path, choice)
+    bench = _bench(path)
     cls = bench.binding()
-    kit = cache(lambda: kit_for(bench, plan.folder, cls))
+    kit = cache(lambda: kit_for(bench, choice.folder(path), cls))
     with crew_on(cluster, kit, cls) as crew:
-        score = _score(plan, bench, every, None if crew is None else ByCrew(crew, kit()))
-    return replace(score, seconds=perf_counter() - begun)
+        return _score(choice, bench, every, None if crew is None else ByCrew(crew, kit()))
 
 
-def _score(plan: MutationPlan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
-    wish = plan.wish
-    packages = {module.split(".")[0] for one in every for module in one.modules}
-    campaign = MutationCampaign(bench, plan.folder, packages, plan.settings, by)
-    ground = campaign.survey() if plan.is_controlled else None
-    if ground is not None and wish.kind == scores.GENERATED:
-        lines = list(ground.lines.values())
-        every = tuple(one for one in every if any(reaches(those, touched(one.patches)) for those in lines))
-    todo = _sampled(every, wish)
+def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
+    packages = {module.split(".")[0] for mutant in every for module in mutant.modules}
+    folder = choice.folder(bench.folder / bench.main)
+    campaign = MutationCampaign(bench, folder, packages, choice.settings, by)
+    ground = None if choice.no_control else campaign.survey()
+    if ground is not None and choice.kind == scores.GENERATED:
+        # Before the sample is drawn: a change that no member runs would only be one more survivor.
+        reached = list(ground.lines.values())
+        every = [m for m in every if any(reaches(lines, touched(m.patches)) for lines in reached)]
+    todo = choice.sampled(every)
     is_sound = ground is None or ground.is_sound
     # Where the unchanged implementation fails, a mutant that fails shows nothing.
     outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
-    wanted = scores.WANTED_GENERATED if wish.kind == scores.GENERATED else scores.WANTED_CURATED
-    return Score(wish.kind, wanted, tuple(outcomes), ground, 0.0)
+    return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0)
 
 
 def _finish(score: Score, as_json: bool) -> None:
     code = Exit.BUDGET if score.is_late else Exit.BELOW_LOCK if score.shortfall else Exit.OK
-    if as_json:
-        print_json(scores.as_json(score, code))
-    else:
-        echo(scores.render(score))
-    sys.exit(code)
+    leave(code, as_json=as_json, json=lambda: scores.as_json(score, code), text=lambda: scores.render(score))
 
 
-def _self_check(path: Path, folder: Path) -> list[Noticed]:
+def _self_check(path: Path, folder: Path) -> list[Detection]:
     """Run the self-check on the binding's smallest suite, and the checks of the mutants' folder."""
     bench = _bench(path)
     cls = bench.binding()
     at = cls.smoke[0]
-    found = list(self_check(cls, bench.instance(at), bench.suite(at, SELF_CHECK_STATES)))
-    return found + [Noticed(name, "", wrong(bench)) for name, wrong in listed(folder, "SELF_CHECKS")]
+    checks = list(self_check(cls, bench.instance(at), bench.suite(at, SELF_CHECK_STATES)))
+    return checks + [Detection(name, "", wrong(bench)) for name, wrong in listed(folder, "SELF_CHECKS")]
 
 
-def _tell_self_check(found: Sequence[Noticed], *, as_json: bool) -> None:
-    """One line for each sabotage; the first gives the verdict."""
-    wrong = [one for one in found if not one.is_right]
+def _finish_self_check(checks: Sequence[Detection], *, as_json: bool) -> None:
+    """Print a line for each sabotage, the verdict first, and exit with its code."""
+    wrong = [check for check in checks if not check.is_right]
     code = Exit.BELOW_LOCK if wrong else Exit.OK
-    if as_json:
-        rows = [
-            {"lie": one.lie, "wanted": one.wanted, "found": one.found, "right": one.is_right} for one in found
-        ]
-        print_json({"schema": "specchk.selfcheck/1", "checks": rows, "exit_code": int(code)})
-    else:
-        sabotages = sum(bool(one.wanted) for one in found)
-        passed = f"all {sabotages} sabotages detected, {len(found) - sabotages} other checks passed"
-        first = f"self-check failed: {_told(wrong[0])}" if wrong else f"self-check: {passed}"
-        echo("\n".join([first, *(f"  {_told(one)}" for one in found)]))
-    sys.exit(code)
-
-
-def _told(one: Noticed) -> str:
-    if one.is_right:
-        return f"{one.lie}: {one.found or 'no divergence'}"
-    return f"{one.lie}: expected {one.wanted or 'no divergence'}, found {one.found or 'no divergence'}"
+    sabotages = sum(bool(check.wanted) for check in checks)
+    passed = f"all {sabotages} sabotages detected, {len(checks) - sabotages} other checks passed"
+    first = f"self-check failed: {wrong[0]}" if wrong else f"self-check: {passed}"
+    rows = [{**asdict(check), "right": check.is_right} for check in checks]
+    report = {"schema": "specchk.selfcheck/1", "checks": rows, "exit_code": int(code)}
+    text = "\n".join([first, *(f"  {check}" for check in checks)])
+    leave(code, as_json=as_json, json=lambda: report, text=lambda: text)
 
 
 def _show(mutant: Mutant) -> None:
@@ -247,8 +236,6 @@ def _progress(total: int) -> Callable[[MutantOutcome], None]:
     def done(outcome: MutantOutcome) -> None:
         nonlocal count
         count += 1
-        if is_terminal(sys.stderr):
-            text = f"\r\033[K{count} of {total}: {outcome.mutant.id} {outcome.verdict()}"
-            echo(text, err=True, nl=count >= total)
+        rewrite_line(f"{count} of {total}: {outcome.mutant.id} {outcome.verdict()}", is_last=count >= total)
 
     return done

@@ -123,10 +123,10 @@ class Link:
         if self._errors in ready:
             self._listen()
         if self._from in ready:
-            found = _read(self._from)
-            if found == b"":
+            data = _read(self._from)
+            if data == b"":
                 raise self._ended(during)
-            self._unread += found or b""
+            self._unread += data or b""
 
     def _write(self) -> None:
         try:
@@ -141,13 +141,13 @@ class Link:
 
     def _listen(self) -> bool:
         """Keep the last of stderr; whether there was something."""
-        found = _read(self._errors)
-        if found == b"":
+        data = _read(self._errors)
+        if data == b"":
             self._selector.unregister(self._errors)
             self._errors = -1
-        if not found:
+        if not data:
             return False
-        self._said = (self._said + found)[-KEPT_ERRORS:]
+        self._said = (self._said + data)[-KEPT_ERRORS:]
         return True
 
     def _ended(self, during: str) -> ImplementationFailure:

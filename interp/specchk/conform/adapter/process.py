@@ -70,7 +70,7 @@ class ProcessBinding(Binding[RemoteSystem]):
         self._mistake: BadFile | BadStart | None = None
         self._workshop: Workshop | None = None
         self._remote: RemoteSystem | None = None
-        self._types = {one.name: one.type for one in program.variables}
+        self._types = {variable.name: variable.type for variable in program.variables}
         self._params = {one.name: one.params for one in program.actions}
 
     @classmethod
@@ -136,22 +136,22 @@ class ProcessBinding(Binding[RemoteSystem]):
         if not isinstance(seen, dict):
             raise OutsideSpec(f"the observation is not an object: {seen!r}")
         return {
-            name: self.value(name, found) if name in self._types else found for name, found in seen.items()
+            name: self.value(name, value) if name in self._types else value for name, value in seen.items()
         }
 
-    def value(self, variable: str, found: Any) -> Any:
+    def value(self, variable: str, data: Any) -> Any:
         """The plain value of a variable from JSON; raises `OutsideSpec`."""
         kind = self._types[variable]
         try:
-            return plain(value_from_json(found, kind), kind)
+            return plain(value_from_json(data, kind), kind)
         except Unreadable as error:
             raise OutsideSpec(f"{variable}: {error}") from None
 
     def named(self, name: str, *args: Any) -> dict[str, Any]:
         """An action's arguments by the names of its parameters, in JSON; a way is `way`."""
         params = self._params[name]
-        found = {
+        named_args = {
             one.name: value_json(raw(arg, one.type), one.type)
             for one, arg in zip(params, args[: len(params)], strict=True)
         }
-        return found if len(args) == len(params) else {**found, "way": args[len(params)]}
+        return named_args if len(args) == len(params) else {**named_args, "way": args[len(params)]}

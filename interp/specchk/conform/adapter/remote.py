@@ -152,7 +152,7 @@ class RemoteSystem:
             self._seen = None
         elif self._kept is not kept or self._running() is None:
             self.start()
-            self._waiting += [(one.request, one.member) for one in kept.took]
+            self._waiting += [(step.request, step.member) for step in kept.took]
             self._took = kept.took
             self._kept = kept
         self.memory, self.result = copy.deepcopy(dict(kept.memory)), None
@@ -165,14 +165,14 @@ class RemoteSystem:
         first, live.number = live.number, live.number + len(everything)
         lines = (one.line(number) for number, (one, _) in enumerate(everything, first))
         live.link.send(b"".join(lines))
-        found = []
+        answers = []
         try:
             for number, (request, expected) in enumerate(everything, first):
-                found.append(self._answer(live, number, request, expected))
+                answers.append(self._answer(live, number, request, expected))
         except ImplementationFailure:
             self._forget()
             raise
-        return found[len(waiting) :]
+        return answers[len(waiting) :]
 
     def _answer(self, live: _Live, number: int, request: WireRequest, expected: str) -> WireAnswer:
         again = ", repeated from the start" if request.kind == "do" and expected else ""

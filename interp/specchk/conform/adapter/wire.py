@@ -65,24 +65,24 @@ class WireAnswer:
 def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
     """The answer in a line; raises `BrokenProtocol`."""
     try:
-        found = json.loads(line, parse_constant=_no_constant)
+        data = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise BrokenProtocol(f"a line is not JSON: {shown_line(line)}") from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise BrokenProtocol(f"a line is not a JSON object: {shown_line(line)}")
     # Before the rest: with the wrong id it is the answer to something else.
-    if found.get("id") != number or isinstance(found.get("id"), bool):
+    if data.get("id") != number or isinstance(data.get("id"), bool):
         raise BrokenProtocol(f"the answer has another id than the request's {number}: {shown_line(line)}")
-    members = [one for one in (*ANSWERS[request.kind], "error") if one in found]
+    members = [name for name in (*ANSWERS[request.kind], "error") if name in data]
     if len(members) != 1:
-        wanted = ", ".join(f"`{one}`" for one in (*ANSWERS[request.kind], "error"))
+        wanted = ", ".join(f"`{name}`" for name in (*ANSWERS[request.kind], "error"))
         raise BrokenProtocol(f"the answer has not exactly one member of {wanted}: {shown_line(line)}")
     member = members[0]
-    if member == "ok" and found[member] is not True:
+    if member == "ok" and data[member] is not True:
         raise BrokenProtocol(f"`ok` is not true: {shown_line(line)}")
-    if member in REASONS and not isinstance(found[member], str):
+    if member in REASONS and not isinstance(data[member], str):
         raise BrokenProtocol(f"`{member}` is not a text: {shown_line(line)}")
-    return WireAnswer(member, found[member])
+    return WireAnswer(member, data[member])
 
 
 def _no_constant(name: str) -> Any:
@@ -113,7 +113,7 @@ def hello_of(value: Any) -> Hello:
     if not isinstance(value, dict) or type(value.get("protocol")) is not int:
         raise BrokenProtocol("`ready` is not an object with a `protocol`, a number")
     can = value.get("can", [])
-    if not isinstance(can, list) or not all(isinstance(one, str) for one in can):
+    if not isinstance(can, list) or not all(isinstance(name, str) for name in can):
         raise BrokenProtocol("`can` is not a list of names")
     unknown = sorted(set(can) - set(CAPABILITIES))
     if unknown:

@@ -191,7 +191,7 @@ class Binding(Generic[S]):
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.constants = {one.name: plain(one.value, one.type) for one in program.constants}
+        self.constants = {const.name: plain(const.value, const.type) for const in program.constants}
 
     @classmethod
     def tier(cls, name: str) -> tuple[At, ...]:
@@ -270,8 +270,8 @@ def mistakes(cls: type[Binding[Any]], program: Program) -> tuple[Mistake, ...]:
 
 
 def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
-    wanted = [one.name for one in program.actions]
-    bound = [one.action for one in cls.actions()]
+    wanted = [declared.name for declared in program.actions]
+    bound = [handler.action for handler in cls.actions()]
     for name in wanted:
         if name not in bound:
             yield Mistake(
@@ -286,7 +286,7 @@ def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistak
 
 
 def _wrong_variables(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
-    known = [one.name for one in program.variables]
+    known = [variable.name for variable in program.variables]
     if cls.marked("project") is None:
         yield Mistake("the binding has no projection", "mark the method that returns the state with @project")
     for name, reason in cls.unobserved.items():

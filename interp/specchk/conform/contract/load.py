@@ -8,11 +8,13 @@ import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.tracing import Tracing
 from specchk.lang.text.diagnostics import nearest
+
+T = TypeVar("T")
 
 
 class NoBinding(Exception):
@@ -21,17 +23,15 @@ class NoBinding(Exception):
 
 def load_binding(path: Path) -> type[Binding[Any]]:
     """The binding of a file, which may import its neighbours, as a program may; raises `NoBinding`."""
-    chosen: type[Binding[Any]] = _load(path, Binding)
-    return chosen
+    return _load(path, Binding)
 
 
 def load_tracing(path: Path) -> type[Tracing]:
     """The tracing of a file, as for a binding; raises `NoBinding`."""
-    chosen: type[Tracing] = _load(path, Tracing)
-    return chosen
+    return _load(path, Tracing)
 
 
-def _load(path: Path, base: type) -> Any:
+def _load(path: Path, base: type[T]) -> type[T]:
     folder, known = str(path.resolve().parent), list(sys.path)
     # It stays there: a binding may import a neighbour inside of a function, long after it was loaded.
     if folder not in sys.path:
@@ -53,15 +53,15 @@ def _load(path: Path, base: type) -> Any:
         raise NoBinding(str(error)) from None
 
 
-def only_class(names: Mapping[str, Any], base: type, module: str, shown: str) -> Any:
+def only_class(names: Mapping[str, Any], base: type[T], module: str, shown: str) -> type[T]:
     """The one class derived from `base` that a module defines itself; `LookupError` for none or several."""
-    classes = [one for one in names.values() if isinstance(one, type) and issubclass(one, base)]
-    found = [one for one in classes if one.__module__ == module]  # imported classes do not count
-    if len(found) != 1:
+    classes = [value for value in names.values() if isinstance(value, type) and issubclass(value, base)]
+    own = [cls for cls in classes if cls.__module__ == module]  # imported classes do not count
+    if len(own) != 1:
         raise LookupError(
-            f"{shown} has {len(found)} classes derived from {base.__name__}; exactly one is expected"
+            f"{shown} has {len(own)} classes derived from {base.__name__}; exactly one is expected"
         )
-    return found[0]
+    return own[0]
 
 
 def _where(error: BaseException, path: Path) -> str:
@@ -70,7 +70,7 @@ def _where(error: BaseException, path: Path) -> str:
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     folder = path.resolve().parent
-    own = [one for one in frames if Path(one.filename).resolve().is_relative_to(folder)]
+    own = [frame for frame in frames if Path(frame.filename).resolve().is_relative_to(folder)]
     return f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
 
 
@@ -78,12 +78,12 @@ def _outdated_control(error: BaseException, path: Path) -> str | None:
     """The message for a control that names something missing; None for another error."""
     if not isinstance(error, AttributeError) or error.name is None:
         return None
-    lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == str(path)]
+    lines = [part.lineno for part in traceback.extract_tb(error.__traceback__) if part.filename == str(path)]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Assign | ast.AnnAssign):
             continue
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        is_controls = any(isinstance(one, ast.Name) and one.id == "controls" for one in targets)
+        is_controls = any(isinstance(part, ast.Name) and part.id == "controls" for part in targets)
         if is_controls and any(line and node.lineno <= line <= (node.end_lineno or 0) for line in lines):
             owner = getattr(error.obj, "__qualname__", getattr(error.obj, "__name__", repr(error.obj)))
             hint = nearest(error.name, dir(error.obj)) or "rewrite the control"

@@ -55,32 +55,32 @@ def decode(name: str, data: bytes) -> Recording:
 
 def parse(name: str, lines: Sequence[str]) -> Recording:
     """A recording from its lines; raises `BadRecording`."""
-    found = [_object(name, number, line) for number, line in enumerate(lines, 1)]
-    if not found or not isinstance(found[0].get("format"), str):
+    objects = [_object(name, number, line) for number, line in enumerate(lines, 1)]
+    if not objects or not isinstance(objects[0].get("format"), str):
         raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
     # Before the numbers of the events: a file that was cut off is reported as that, and not as one with a
     # gap.
-    last = found[-1]
+    last = objects[-1]
     if last.get("end") is not True:
         raise BadRecording(
-            f"{name}:{len(found)}: the recording ends without its trailer, so it was truncated"
+            f"{name}:{len(objects)}: the recording ends without its trailer, so it was truncated"
         )
-    events = tuple(found[1:-1])
+    events = tuple(objects[1:-1])
     if last.get("events") != len(events):
         written = last.get("events")
-        raise BadRecording(f"{name}:{len(found)}: {written} events were written, {len(events)} were read")
+        raise BadRecording(f"{name}:{len(objects)}: {written} events were written, {len(events)} were read")
     _count(name, events)
-    return Recording(name, found[0], events)
+    return Recording(name, objects[0], events)
 
 
 def _object(name: str, number: int, line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        data = json.loads(line)
     except (ValueError, RecursionError):  # the latter of arrays in arrays, a hundred thousand deep
-        found = None
-    if not isinstance(found, dict):
+        data = None
+    if not isinstance(data, dict):
         raise BadRecording(f"{name}:{number}: this line is not a JSON object")
-    return found
+    return data
 
 
 def _count(name: str, events: Iterable[Event]) -> None:

@@ -120,11 +120,11 @@ class Tracing:
     @classmethod
     def events(cls) -> dict[str, str]:
         """The events that are understood, each with its method."""
-        found = {}
+        methods = {}
         for base in reversed(cls.__mro__):
             # Base classes first, so that a method that is overridden reads the event.
-            found.update({getattr(f, _MARK): name for name, f in vars(base).items() if hasattr(f, _MARK)})
-        return found
+            methods.update({getattr(f, _MARK): name for name, f in vars(base).items() if hasattr(f, _MARK)})
+        return methods
 
     def after(self, found: Event) -> Iterable[Seen]:
         """The part of the state after an event that the event shows."""
@@ -146,7 +146,7 @@ class Tracing:
             known = ", ".join(sorted(self._methods))
             raise ImpossibleEvent(f"no method reads the event `{found['event']}`; known events: {known}")
         try:
-            is_ = method(found)
+            reading = method(found)
             seen = tuple(self.after(found))
         # What a missing or odd field raises: the recording is at fault, or the tracing; neither may end a
         # campaign.
@@ -154,5 +154,6 @@ class Tracing:
             what = f"{type(error).__name__}: {error}"
             raise ImpossibleEvent(f"the event `{found['event']}` cannot be read: {what}") from error
         # The short forms of the user's class become the long one here, and nowhere else.
-        ways = is_.ways if isinstance(is_, Ways) else (is_ if isinstance(is_, tuple) else (is_,),)
-        return Meaning(ways, seen)
+        if not isinstance(reading, Ways):
+            reading = Ways((reading if isinstance(reading, tuple) else (reading,),))
+        return Meaning(reading.ways, seen)

@@ -116,9 +116,9 @@ def _fields(value: Any, kind: Record) -> Table:
     return Table((name, plain(item, part)) for (name, part), item in zip(kind.fields, value, strict=True))
 
 
-def raw(found: Any, kind: Type) -> Value:
+def raw(given: Any, kind: Type) -> Value:
     """The value whose plain form is `found`; raises `NotAValue`."""
-    return reader(kind)(found)
+    return reader(kind)(given)
 
 
 @lru_cache(maxsize=4096)
@@ -138,30 +138,30 @@ def reader(kind: Type) -> Reader:
         case Set():
             items = _items(kind.item, COLLECTIONS)
             # Raw values have an order and plain ones need not.
-            return lambda found: tuple(sorted(set(items(found))))
+            return lambda given: tuple(sorted(set(items(given))))
         case Seq():
             return _limited(_items(kind.item, (Sequence,)), kind)
         case Bag():
             unordered = _items(kind.item, (Sequence,))
-            return _limited(lambda found: tuple(sorted(unordered(found))), kind)
+            return _limited(lambda given: tuple(sorted(unordered(given))), kind)
 
 
 def _scalar(kind: Bool | Int | Enum | Sort) -> Reader:
-    def truth(found: Any) -> Value:
-        if isinstance(found, bool):
-            return found
-        raise _wrong(found, kind)
+    def truth(given: Any) -> Value:
+        if isinstance(given, bool):
+            return given
+        raise _wrong(given, kind)
 
-    def number(found: Any) -> Value:
+    def number(given: Any) -> Value:
         # Python's `True` is 1; a projection that mixes them up is a mistake to be shown.
-        if isinstance(found, int) and not isinstance(found, bool) and low <= found <= high:
-            return found
-        raise _wrong(found, kind)
+        if isinstance(given, int) and not isinstance(given, bool) and low <= given <= high:
+            return given
+        raise _wrong(given, kind)
 
-    def name(found: Any) -> Value:
-        if found in members:
-            return members.index(found)
-        raise _wrong(found, kind)
+    def name(given: Any) -> Value:
+        if given in members:
+            return members.index(given)
+        raise _wrong(given, kind)
 
     match kind:
         case Bool():
@@ -177,14 +177,14 @@ def _scalar(kind: Bool | Int | Enum | Sort) -> Reader:
 def _option(kind: Option) -> Reader:
     item, is_nested = reader(kind.item), isinstance(kind.item, Option)
 
-    def option(found: Any) -> Value:
-        if found is None:
+    def option(given: Any) -> Value:
+        if given is None:
             return ()
         if not is_nested:
-            return (item(found),)
-        if not isinstance(found, Some):
-            raise _wrong(found, kind)
-        return (item(found.value),)
+            return (item(given),)
+        if not isinstance(given, Some):
+            raise _wrong(given, kind)
+        return (item(given.value),)
 
     return option
 
@@ -201,16 +201,16 @@ def _map(kind: Map) -> Reader:
 def _mapping(kind: Record | Map, parts: tuple[tuple[Any, str, Reader], ...]) -> Reader:
     """A reader of mappings with just these keys; each part has its place in an error."""
 
-    def mapping(found: Any) -> Value:
+    def mapping(given: Any) -> Value:
         # The number first: one key too many would not be missed below.
-        if not isinstance(found, MAPPINGS) or len(found) != len(parts):
-            raise _wrong(found, kind)
+        if not isinstance(given, MAPPINGS) or len(given) != len(parts):
+            raise _wrong(given, kind)
         values = []
         for key, place, read in parts:
-            if key not in found:
-                raise _wrong(found, kind)
+            if key not in given:
+                raise _wrong(given, kind)
             try:
-                values.append(read(found[key]))
+                values.append(read(given[key]))
             except NotAValue as error:
                 # The path grows on the way out, so that it names the place from the outside.
                 raise error.inside(place) from None
@@ -223,11 +223,11 @@ def _union(kind: Union) -> Reader:
     tags = [name for name, _ in kind.variants]
     fields = [reader(record) for _, record in kind.variants]
 
-    def union(found: Any) -> Value:
-        if not isinstance(found, tuple) or len(found) != 2 or found[0] not in tags:
-            raise _wrong(found, kind)
-        tag = tags.index(found[0])
-        return tag, fields[tag](found[1])
+    def union(given: Any) -> Value:
+        if not isinstance(given, tuple) or len(given) != 2 or given[0] not in tags:
+            raise _wrong(given, kind)
+        tag = tags.index(given[0])
+        return tag, fields[tag](given[1])
 
     return union
 
@@ -235,17 +235,17 @@ def _union(kind: Union) -> Reader:
 def _items(item: Type, wanted: tuple[Any, ...]) -> Callable[[Any], tuple[Value, ...]]:
     read = reader(item)
 
-    def items(found: Any) -> tuple[Value, ...]:
-        if not isinstance(found, wanted) or isinstance(found, str):
-            raise NotAValue(f"{found!r} is not a collection of {show_type(item)}")
-        return tuple([read(one) for one in found])
+    def items(given: Any) -> tuple[Value, ...]:
+        if not isinstance(given, wanted) or isinstance(given, str):
+            raise NotAValue(f"{given!r} is not a collection of {show_type(item)}")
+        return tuple([read(item_) for item_ in given])
 
     return items
 
 
 def _limited(items: Callable[[Any], tuple[Value, ...]], kind: Seq | Bag) -> Reader:
-    def limited(found: Any) -> Value:
-        values = items(found)
+    def limited(given: Any) -> Value:
+        values = items(given)
         if len(values) > kind.limit:
             raise NotAValue(f"{len(values)} items exceed the limit of {show_type(kind)}")
         return values
@@ -253,5 +253,5 @@ def _limited(items: Callable[[Any], tuple[Value, ...]], kind: Seq | Bag) -> Read
     return limited
 
 
-def _wrong(found: Any, kind: Type) -> NotAValue:
-    return NotAValue(f"{found!r} is not a value of {show_type(kind)}")
+def _wrong(given: Any, kind: Type) -> NotAValue:
+    return NotAValue(f"{given!r} is not a value of {show_type(kind)}")

@@ -165,9 +165,9 @@ class _Tree:
         # A way that ends inside another one is a part of it, and no case of its own.
         inner = {edge.source for edge in self.ends}
         inner |= {step.source for state in self.states if (step := self.graph.first[state]) is not None}
-        found = [tuple(self.graph.way_to(state)) for state in self.states - inner]
-        found += [(*self.graph.way_to(edge.source), edge) for edge in self.ends]
-        return sorted((path[0].source, path) for path in found if path)
+        ways = [tuple(self.graph.way_to(state)) for state in self.states - inner]
+        ways += [(*self.graph.way_to(edge.source), edge) for edge in self.ends]
+        return sorted((path[0].source, path) for path in ways if path)
 
 
 def _class_paths(graph: ClassGraph) -> list[Path]:
@@ -176,7 +176,8 @@ def _class_paths(graph: ClassGraph) -> list[Path]:
     # Deepest first: a long way passes through many classes on the way, so that shallow ones are then there
     # already.
     deepest = sorted(
-        range(len(graph.classes.keys)), key=lambda one: (-depths[graph.classes.examples[one][0].source], one)
+        range(len(graph.classes.keys)),
+        key=lambda number: (-depths[graph.classes.examples[number][0].source], number),
     )
     for number in deepest:
         edges: list[ClassifiedEdge] = graph.classes.examples[number]
@@ -192,6 +193,7 @@ def _class_paths(graph: ClassGraph) -> list[Path]:
                 left = [edge for edge in left if not tree.has(edge)]
     for number, refusals in enumerate(graph.refusals.examples):
         if number not in tree.refused:
-            states = [one.state for one in refusals if depths[one.state] == depths[refusals[0].state]]
-            tree.grow_to(min(states, key=tree.cost))
+            states = [refusal.state for refusal in refusals]
+            nearest = [state for state in states if depths[state] == depths[states[0]]]
+            tree.grow_to(min(nearest, key=tree.cost))
     return tree.paths()

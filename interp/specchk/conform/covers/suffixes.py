@@ -68,19 +68,19 @@ def suffixed(graph: ClassGraph, paths: Sequence[Path]) -> list[Path]:
     # As the runner takes them: what paths share is one step.
     tree = {(start, path[: end + 1]) for start, path in paths for end in range(len(path))}
     left = max(FEWEST_STEPS, len(tree) // SHARE)
-    found: dict[Path, None] = {}
+    longer: dict[Path, None] = {}
     ends = sorted(paths, key=lambda one: seen.digest(one[1]))
     while left > 0:
         at_first = left
         for start, path in ends:
             suffix = tuple(_suffix(seen, path, min(left, LONGEST_SUFFIX)))
             if suffix:
-                found[start, (*path, *suffix)] = None
+                longer[start, (*path, *suffix)] = None
                 left -= len(suffix)
         # A round that led to nothing new would be followed by others like it.
         if left == at_first:
             break
-    return list(found)
+    return list(longer)
 
 
 def _suffix(seen: _Trodden, path: tuple[ClassifiedEdge, ...], longest: int) -> Iterator[ClassifiedEdge]:

@@ -41,31 +41,31 @@ class Unfolding:
     @classmethod
     def of(cls, graph: ClassGraph, order: int, most: float = inf) -> Unfolding:
         """The unfolding of an order; a part of it that has more than `most` sequences, where it has more."""
-        found = cls(order)
+        unfolding = cls(order)
         numbers: dict[_Node, int] = {}
         queue: deque[_Node] = deque()
 
         def number(node: _Node) -> int:
             if node not in numbers:
                 numbers[node] = len(numbers)
-                found.steps.append({})
+                unfolding.steps.append({})
                 queue.append(node)
             return numbers[node]
 
         for state, step in enumerate(graph.first):
             if step is None:
-                found.starts[state] = number((state, ()))
+                unfolding.starts[state] = number((state, ()))
         while queue:
             node = queue.popleft()
             state, before = node
             for edge in graph.edges_of(state):
                 # Of the edges before as many as an order needs: none for single edges.
                 last = (*before, edge)[-(order - 1) :] if order > 1 else ()
-                found.steps[numbers[node]][edge] = number((edge.target, last))
-                found.sequences += 1
-            if found.sequences > most:
+                unfolding.steps[numbers[node]][edge] = number((edge.target, last))
+                unfolding.sequences += 1
+            if unfolding.sequences > most:
                 break
-        return found
+        return unfolding
 
 
 def unfold(graph: ClassGraph, most: int = MOST_SEQUENCES) -> Unfolding | None:
@@ -75,10 +75,10 @@ def unfold(graph: ClassGraph, most: int = MOST_SEQUENCES) -> Unfolding | None:
         return None
     best = None
     for order in range(1, LONGEST_SEQUENCE + 1):
-        found = Unfolding.of(graph, order, most)
-        if found.sequences > most or (best is not None and found.sequences == best.sequences):
+        unfolding = Unfolding.of(graph, order, most)
+        if unfolding.sequences > most or (best is not None and unfolding.sequences == best.sequences):
             break
-        best = found
+        best = unfolding
     return best
 
 
@@ -86,7 +86,7 @@ def tours(unfolding: Unfolding) -> Iterator[Path]:
     """Paths that take every edge of an unfolding."""
     left = [dict.fromkeys(edges) for edges in unfolding.steps]
     while True:
-        found = next(
+        start_and_path = next(
             (
                 (state, path)
                 for state, node in unfolding.starts.items()
@@ -94,9 +94,9 @@ def tours(unfolding: Unfolding) -> Iterator[Path]:
             ),
             None,
         )
-        if found is None:
+        if start_and_path is None:
             return
-        yield found[0], tuple(found[1])
+        yield start_and_path[0], tuple(start_and_path[1])
 
 
 def _tour(unfolding: Unfolding, left: list[dict[ClassifiedEdge, None]], start: int) -> list[ClassifiedEdge]:

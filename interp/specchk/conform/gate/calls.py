@@ -39,7 +39,7 @@ Texts = Mapping[Function, str]
 
 def texts(sources: Mapping[str, str]) -> dict[Function, str]:
     """The hash of each function of some files and of their rests; `SyntaxError` for invalid Python."""
-    found: dict[Function, str] = {}
+    hashes: dict[Function, str] = {}
     for name, text in sources.items():
         tree = ast.parse(text)
         bodies: dict[str, list[str]] = {}
@@ -48,10 +48,11 @@ def texts(sources: Mapping[str, str]) -> dict[Function, str]:
             # together.
             bodies.setdefault(qualified, []).append(ast.dump(node))
         for qualified, dumps in bodies.items():
-            found[name, qualified] = _short("\n".join(dumps))
-        # Positions are not in a dump, so layout and comments are no change.
-        found[name, REST] = _short(ast.dump(_Hollow().visit(tree)))
-    return found
+            hashes[name, qualified] = _short("\n".join(dumps))
+        # Positions are not in a dump, so layout and comments are no change.  After the functions, since it
+        # takes their bodies out of the tree.
+        hashes[name, REST] = _short(ast.dump(_Hollow().visit(tree)))
+    return hashes
 
 
 def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast.AST]]:
@@ -71,18 +72,14 @@ class _Hollow(ast.NodeTransformer):
     So does the body of one with a cache, which need not be called where its value is used.
     """
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         """Keep the name, the decorators and the defaults."""
-        return node if _is_cached(node) else ast.FunctionDef(node.name, node.args, [], node.decorator_list)
+        node.returns = None
+        if not any("cache" in ast.unparse(decorator) for decorator in node.decorator_list):
+            node.body = []
+        return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """Keep the same."""
-        body: list[ast.stmt] = node.body if _is_cached(node) else []
-        return ast.AsyncFunctionDef(node.name, node.args, body, node.decorator_list)
-
-
-def _is_cached(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any("cache" in ast.unparse(decorator) for decorator in node.decorator_list)
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name is `ast`'s
 
 
 def _short(text: str) -> str:
@@ -133,12 +130,14 @@ class CallTracer:
 
         Functions of files without a name are under that of the file's path.
         """
-        found = {
-            action: frozenset(one for code in list(codes) for one in _function(code, names))
+        by_action: dict[str, frozenset[Function]] = {
+            action: frozenset(function for code in list(codes) for function in _function(code, names))
             for action, codes in list(self.ran.items())
         }
         # As of a file that nobody has, so that `since` refuses to judge.
-        return {**found, REST: found.get(REST, frozenset()) | {ELSEWHERE}} if self.is_split else found
+        if self.is_split:
+            by_action[REST] = by_action.get(REST, frozenset()) | {ELSEWHERE}
+        return by_action
 
 
 def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:

@@ -73,11 +73,11 @@ class Choices:
 
     def of(self, spec: str, label: str, program: Program) -> Listed | None:
         """The entries valid for a model: none of another spec, or of other constants."""
-        found = self.suites.get(label)
+        listed = self.suites.get(label)
         # What was explored for another spec or other constants says nothing here; ignored, it can only
         # leave classes missed, which is reported.
-        counts = found is not None and self.spec == spec and found.model == of_model(program)
-        return found if counts else None
+        counts = listed is not None and self.spec == spec and listed.model == of_model(program)
+        return listed if counts else None
 
 
 class BadChoices(Exception):
@@ -153,7 +153,7 @@ def _lines(choices: Choices) -> Iterator[str]:
         yield from ("", f"[{table}]", f"model = {seal.quoted(listed.model)}")
         yield from (f"states = {listed.states}", f"steps = {listed.steps}")
         yield from (f"{_REASON}{seal.quoted(listed.reason)}", "", f"[{table}.never]")
-        yield from sorted(f"{seal.quoted(name)} = {seal.quoted(said)}" for name, said in listed.never.items())
+        yield from sorted(f"{seal.quoted(id_)} = {seal.quoted(text)}" for id_, text in listed.never.items())
         for way in listed.ways:
             yield from ("", f"[[{table}.ways]]", f"start = {way.start}", "steps = [")
             yield from (f"  {_step(step)}," for step in way.steps)
@@ -161,7 +161,7 @@ def _lines(choices: Choices) -> Iterator[str]:
 
 
 def _step(step: CaseStep) -> str:
-    return f"[{', '.join(seal.quoted(one) for one in (step.action, *step.args))}, {step.choice}]"
+    return f"[{', '.join(seal.quoted(word) for word in (step.action, *step.args))}, {step.choice}]"
 
 
 def read(path: Path) -> Choices | None:
@@ -174,14 +174,14 @@ def _choices(table: Mapping[str, Any]) -> Choices:
     return Choices(table["spec"], table["implementation"], suites)
 
 
-def _listed(found: Mapping[str, Any]) -> Listed:
+def _listed(table: Mapping[str, Any]) -> Listed:
     ways = tuple(
-        ChosenPath(tuple(map(_read_step, one["steps"])), one["start"]) for one in found.get("ways", ())
+        ChosenPath(tuple(map(_read_step, way["steps"])), way["start"]) for way in table.get("ways", ())
     )
-    numbers = found["states"], found["steps"]
-    return Listed(found["model"], *numbers, dict(found["never"]), ways, found["reason"])
+    numbers = table["states"], table["steps"]
+    return Listed(table["model"], *numbers, dict(table["never"]), ways, table["reason"])
 
 
-def _read_step(found: Sequence[Any]) -> CaseStep:
-    action, *args, choice = found
+def _read_step(data: Sequence[Any]) -> CaseStep:
+    action, *args, choice = data
     return CaseStep(action, tuple(args), choice)

@@ -88,7 +88,7 @@ class Explorer:
                 yield after
 
     def _classes(self, state: State) -> Taken:
-        found: Taken = {}
+        taken: Taken = {}
         for looked in self.classifier.tracer.look(state):
             for reached in looked.reached:
                 key = self.classifier.edge(state, looked, reached.after, reached.marks)
@@ -96,8 +96,8 @@ class Explorer:
                 if key not in self._ids:
                     self._ids[key] = self.classifier.described(key).id
                 place = looked.index, looked.args, reached.after
-                found[place] = found.get(place, frozenset()) | {self._ids[key]}
-        return found
+                taken[place] = taken.get(place, frozenset()) | {self._ids[key]}
+        return taken
 
     def _way(self, place: Place[Any]) -> ChosenPath:
         """How a place was reached, each step by its position among what the spec allows."""
@@ -117,7 +117,7 @@ def explored(
 
     `about` has the fingerprints, and the reasons that people gave.
     """
-    open_ = [(part, frozenset(one.id for one in result.coverage.missed))
+    open_ = [(part, frozenset(effect_class.id for effect_class in result.coverage.missed))
              for part, result in zip(parts, results, strict=True)
              if result.coverage is not None and result.coverage.missed and result.complete]  # fmt: skip
     # Of a suite that a divergence or a budget has ended nothing is explored: what it missed it may not have
@@ -133,8 +133,8 @@ def explored(
 def _task(part: Part, missed: frozenset[str], budget: SuiteBudget) -> Callable[[], Listed]:
     def run() -> Listed:
         product = Explorer(Replayer(part.binding), missed).run(budget.max_states)
-        words = {one.id: str(one) for one in part.suite(budget).classes}
-        never = {one: words[one] for one in sorted(missed - product.taken)}
+        words = {effect_class.id: str(effect_class) for effect_class in part.suite(budget).classes}
+        never = {effect_class: words[effect_class] for effect_class in sorted(missed - product.taken)}
         ways = dict.fromkeys(way for one in sorted(product.ways) for way in product.ways[one])
         model = of_model(part.instance.program)
         return Listed(model, len(product.states), product.steps, never, tuple(ways))

@@ -85,16 +85,16 @@ def determined(
     programs = {of_model(part.instance.program): part.instance.program for part in parts}
     every: dict[UndecidedCondition, bool] = {}
     for program in programs.values():
-        found = decide(program)
-        if not found.is_complete:
-            raise BadConditions(f"{program.model}: {found.ended} ({found.states} states)")
-        for conditions, decides in ((found.deciding, True), (found.never + found.unknown, False)):
+        decided = decide(program)
+        if not decided.is_complete:
+            raise BadConditions(f"{program.model}: {decided.ended} ({decided.states} states)")
+        for conditions, decides in ((decided.deciding, True), (decided.never + decided.unknown, False)):
             for condition in conditions:
                 named = _named(checked, condition)
                 every[named] = every.get(named, False) or decides
-    reasons = {one: one.reason for one in known.undecided} if known else {}
-    left = [replace(one, reason=reasons.get(one, "")) for one, decides in every.items() if not decides]
-    left.sort(key=lambda one: (one.owner, one.within, one.text, one.effect))
+    reasons = {part: part.reason for part in known.undecided} if known else {}
+    left = [replace(part, reason=reasons.get(part, "")) for part, decides in every.items() if not decides]
+    left.sort(key=lambda part: (part.owner, part.within, part.text, part.effect))
     return GateConditions(_of_conditions(checked), _models(parts), len(every), tuple(left))
 
 
@@ -136,11 +136,11 @@ def _lines(conditions: GateConditions) -> Iterator[str]:
     yield from (
         f"{seal.quoted(label)} = {seal.quoted(model)}" for label, model in sorted(conditions.models.items())
     )
-    for one in conditions.undecided:
+    for condition in conditions.undecided:
         yield from ("", "[[undecided]]")
         for key in ("owner", "effect", "within", "text"):
-            yield f"{key} = {seal.quoted(getattr(one, key))}"
-        yield f"{_REASON}{seal.quoted(one.reason)}"
+            yield f"{key} = {seal.quoted(getattr(condition, key))}"
+        yield f"{_REASON}{seal.quoted(condition.reason)}"
 
 
 def read(path: Path) -> GateConditions | None:
@@ -149,5 +149,5 @@ def read(path: Path) -> GateConditions | None:
 
 
 def _conditions(table: Mapping[str, Any]) -> GateConditions:
-    undecided = tuple(UndecidedCondition(**one) for one in table.get("undecided", ()))
+    undecided = tuple(UndecidedCondition(**condition) for condition in table.get("undecided", ()))
     return GateConditions(table["spec"], dict(table["models"]), table["all"], undecided)

@@ -89,26 +89,27 @@ def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
             case BadSpec():
                 # A wrong spec may need a binding that leaves out what only the right one checks.
                 binding = cls.against(trial.program)
-        found = run_suite(Replayer(binding), trial.suite).divergence
+        divergence = run_suite(Replayer(binding), trial.suite).divergence
     # A mistake that is no program any more shows nothing about the comparison.
-    if found is not None and found.step is None and found.kind in LOST and not found.trace.steps:
-        raise NoSuchText(f"with `{control.name}` the implementation does not start: {found.reason}")
+    is_at_start = divergence is not None and divergence.step is None and not divergence.trace.steps
+    if divergence is not None and is_at_start and divergence.kind in LOST:
+        raise NoSuchText(f"with `{control.name}` the implementation does not start: {divergence.reason}")
     kind = "spec" if isinstance(control, BadSpec) else "code"
-    return Tried(control.name, kind, "" if found is None else _told(found))
+    return Tried(control.name, kind, "" if divergence is None else _told(divergence))
 
 
-def _told(found: Divergence) -> str:
+def _told(divergence: Divergence) -> str:
     """`accepted, step 3: decide_commit()`."""
-    if found.step is None:
-        return found.kind
-    return f"{found.kind}, step {len(found.trace.steps) + 1}: {found.step}"
+    if divergence.step is None:
+        return divergence.kind
+    return f"{divergence.kind}, step {len(divergence.trace.steps) + 1}: {divergence.step}"
 
 
 def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
     """Why the controls do not show that the gate could have failed; empty where they do."""
     # One of each kind: a wrong spec shows that steps are compared, wrong code that the code is what runs.
-    missing = [what for kind, what in KINDS if not any(isinstance(one, kind) for one in cls.controls)]
+    missing = [what for kind, what in KINDS if not any(isinstance(control, kind) for control in cls.controls)]
     if missing:
         return f"the binding's `controls` lack {' and '.join(missing)}"
-    silent = [f"`{one.name}`" for one in tried if not one.told]
+    silent = [f"`{trial.name}`" for trial in tried if not trial.told]
     return f"no divergence was found with the control {' and '.join(silent)}" if silent else ""

@@ -79,7 +79,7 @@ def found_lock(
         bound.cls.__name__, spec, actions, suites, tuple(sorted(bound.cls.unobserved)),
         # Only controls that were caught: one that the gate misses must not be in a lock, where it would
         # look kept.
-        tuple(sorted(one.name for one in tried if one.told)),
+        tuple(sorted(trial.name for trial in tried if trial.told)),
         fingerprint(files, bound.path.resolve().parent), len(files),
     )  # fmt: skip
 
@@ -90,14 +90,15 @@ def hold(
 ) -> Held:  # fmt: skip
     """Run the controls; the figures that a lock would record of the run."""
     tried = try_controls(bound.cls, bound.checked, budget.max_states, crew)
-    found = found_lock(bound, parts, results, tried, budget)
-    found = replace(found, mutants=dict(mutants or {}))
-    return Held(tried, why_vacuous(bound.cls, tried), found)
+    current = found_lock(bound, parts, results, tried, budget)
+    return Held(tried, why_vacuous(bound.cls, tried), replace(current, mutants=dict(mutants or {})))
 
 
 def compare(held: Held, path: Path) -> Held:
-    """Hold a run to the lock in a file; raises `BadLock` and `OSError`."""
+    """Hold a run to the lock in a file; raises `BadLock`."""
     locked = lock.read(path)
+    if locked is None:
+        raise BadLock(f"there is no {path}; --update-lock writes it")
     below, above = lock.lowered(locked, held.found), lock.raised(locked, held.found)
     return replace(held, lock=locked, below=below, above=above)
 
@@ -106,11 +107,11 @@ def update(held: Held, path: Path) -> Held:
     """Write the lock of a run; mutants that are not in it stay, where the old lock can be read."""
     try:
         known = lock.read(path)
-    except (BadLock, FileNotFoundError):
-        # A lock that cannot be read has nothing worth keeping: it is written anew, and reviewed.
+    except BadLock:
+        # A lock that cannot be read has nothing worth keeping: it is written again, and reviewed.
         known = None
-    found = held.found
+    current = held.found
     if known is not None:
-        found = replace(found, mutants={**known.mutants, **found.mutants})
-    lock.write(path, found)
-    return replace(held, found=found, lock=found, written=True)
+        current = replace(current, mutants={**known.mutants, **current.mutants})
+    lock.write(path, current)
+    return replace(held, found=current, lock=current, written=True)

@@ -20,7 +20,6 @@ Not here: running the gate, printing.
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -63,6 +62,9 @@ class Kills:
 
     killed: int
     all: int
+
+    def __str__(self) -> str:
+        return f"{self.killed} of {self.all}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,71 +115,71 @@ class BadLock(Exception):
     """A file that is no lock."""
 
 
-def lowered(lock: Lock, found: Lock) -> tuple[Lowered, ...]:
+def lowered(lock: Lock, current: Lock) -> tuple[Lowered, ...]:
     """All in which a gate is less than its lock."""
-    decided = _fewer_decided(lock.conditions, found.conditions)
-    return (*_other_spec(lock, found), *_fewer(lock, found), *_lower(lock, found), *decided)
+    decided = _fewer_decided(lock.conditions, current.conditions)
+    return (*_other_spec(lock, current), *_fewer(lock, current), *_lower(lock, current), *decided)
 
 
-def raised(lock: Lock, found: Lock) -> tuple[Lowered, ...]:
+def raised(lock: Lock, current: Lock) -> tuple[Lowered, ...]:
     """The numbers that are higher than the lock's, and suites and controls that it does not have."""
-    decided = _fewer_decided(found.conditions, lock.conditions)
-    return (*_lower(found, lock), *_fewer_suites(found, lock), *decided)
+    decided = _fewer_decided(current.conditions, lock.conditions)
+    return (*_lower(current, lock), *_fewer_suites(current, lock), *decided)
 
 
-def _other_spec(lock: Lock, found: Lock) -> Iterator[Lowered]:
-    if lock.spec == found.spec:
+def _other_spec(lock: Lock, current: Lock) -> Iterator[Lowered]:
+    if lock.spec == current.spec:
         return
-    names = sorted({*lock.actions, *found.actions})
-    changed = [name for name in names if lock.actions.get(name) != found.actions.get(name)]
+    names = sorted({*lock.actions, *current.actions})
+    changed = [name for name in names if lock.actions.get(name) != current.actions.get(name)]
     what = f"action {', '.join(changed)}" if changed else "a declaration other than an action"
-    yield Lowered("spec", lock.spec, f"{found.spec}; changed: {what}")
+    yield Lowered("spec", lock.spec, f"{current.spec}; changed: {what}")
 
 
-def _fewer(lock: Lock, found: Lock) -> Iterator[Lowered]:
-    if lock.binding != found.binding:
-        yield Lowered("binding", lock.binding, found.binding)
-    yield from _fewer_suites(lock, found)
+def _fewer(lock: Lock, current: Lock) -> Iterator[Lowered]:
+    if lock.binding != current.binding:
+        yield Lowered("binding", lock.binding, current.binding)
+    yield from _fewer_suites(lock, current)
     # More unobserved variables are less that is compared; fewer are an improvement, and not reported.
-    more = sorted(set(found.unobserved) - set(lock.unobserved))
+    more = sorted(set(current.unobserved) - set(lock.unobserved))
     if more:
         yield Lowered("unobserved", ", ".join(lock.unobserved) or "none", f"also {', '.join(more)}")
-    gone = sorted(set(lock.controls) - set(found.controls))
+    gone = sorted(set(lock.controls) - set(current.controls))
     if gone:
         yield Lowered("controls", ", ".join(lock.controls), f"no {', '.join(gone)}")
 
 
-def _fewer_suites(lock: Lock, found: Lock) -> Iterator[Lowered]:
+def _fewer_suites(lock: Lock, current: Lock) -> Iterator[Lowered]:
     for name in lock.suites:
-        if name not in found.suites:
+        if name not in current.suites:
             yield Lowered(f'suite "{name}"', f"{lock.suites[name].states} states", "no such suite")
 
 
-def _lower(lock: Lock, found: Lock) -> Iterator[Lowered]:
+def _lower(lock: Lock, current: Lock) -> Iterator[Lowered]:
     for name, numbers in lock.suites.items():
-        other = found.suites.get(name)
-        for key in _KEYS if other is not None else ():
-            if getattr(other, key) < getattr(numbers, key):
-                yield Lowered(f"{name}: {key}", f"{getattr(numbers, key)}", f"{getattr(other, key)}")
+        present = current.suites.get(name)
+        for key in _KEYS if present is not None else ():
+            if getattr(present, key) < getattr(numbers, key):
+                yield Lowered(f"{name}: {key}", f"{getattr(numbers, key)}", f"{getattr(present, key)}")
     for kind, kills in lock.mutants.items():
-        now = found.mutants.get(kind)
+        score = current.mutants.get(kind)
         # Shares compared without division: more mutants at the same share are no loss.
-        if now is not None and now.killed * kills.all < kills.killed * now.all:
-            yield Lowered(f"mutants: {kind}", f"{kills.killed} of {kills.all}", f"{now.killed} of {now.all}")
+        if score is not None and score.killed * kills.all < kills.killed * score.all:
+            yield Lowered(f"mutants: {kind}", str(kills), str(score))
 
 
-def _fewer_decided(lock: ConditionCounts | None, found: ConditionCounts | None) -> Iterator[Lowered]:
+def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None) -> Iterator[Lowered]:
     """Where more conditions are undecided or fewer decide, or it is not known how many."""
     # Fewer decide, and none more is undecided, where the constants of the models decide the others.
     if lock is not None and (
-        found is None or found.undecided > lock.undecided or found.decided < lock.decided
+        current is None or current.undecided > lock.undecided or current.decided < lock.decided
     ):
         yield Lowered(
-            "conditions", str(lock), "none of this spec and models" if found is None else str(found)
+            "conditions", str(lock), "none of this spec and models" if current is None else str(current)
         )
 
 
-_KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
+_KEYS = tuple(field_.name for field_ in fields(Numbers) if field_.name != "suite")
 
 
 def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
@@ -188,7 +190,7 @@ def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
     properties = {name: one for name, one in spec.properties.items() if one.kind == "constraint"}
     imported = {alias: (one.consts, one.types, one.defs) for alias, one in spec.imports.items()}
     # By name, so that moving a declaration changes nothing.
-    whole = [sorted(one.items()) for one in (*tables, properties, imported)]
+    whole = [sorted(table.items()) for table in (*tables, properties, imported)]
     return _short([whole, spec.inits]), {name: _short(one) for name, one in sorted(spec.actions.items())}
 
 
@@ -208,7 +210,7 @@ def _lines(lock: Lock) -> Iterator[str]:
     yield f"version = {VERSION}"
     yield f"binding = {seal.quoted(lock.binding)}"
     for name, listed in (("unobserved", lock.unobserved), ("controls", lock.controls)):
-        yield f"{name} = [{', '.join(seal.quoted(one) for one in listed)}]"
+        yield f"{name} = [{', '.join(seal.quoted(entry) for entry in listed)}]"
     yield from ("", "[spec]", f"fingerprint = {seal.quoted(lock.spec)}", "", "[spec.actions]")
     yield from (f"{seal.quoted(name)} = {seal.quoted(one)}" for name, one in sorted(lock.actions.items()))
     for name, numbers in sorted(lock.suites.items()):
@@ -223,27 +225,18 @@ def _lines(lock: Lock) -> Iterator[str]:
     yield from (f"fingerprint = {seal.quoted(lock.implementation)}", f"files = {lock.files}")
 
 
-def read(path: Path) -> Lock:
-    """The lock in a file; raises `BadLock`, and `OSError` where there is none."""
-    try:
-        table = tomllib.loads(seal.read(path))
-        # Before anything else is read: another version may have the same keys with another meaning.
-        if table["version"] != VERSION:
-            raise BadLock(f"{path} has version {table['version']}; this specchk reads {VERSION}")
-        return _lock(table)
-    except seal.BrokenSeal as broken:
-        raise BadLock(f"{broken}; {MEND}") from None
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise BadLock(f"{path} is not a lock: {type(error).__name__}: {error}") from error
+def read(path: Path) -> Lock | None:
+    """The lock in a file, None where there is none; raises `BadLock`."""
+    return seal.load(path, _lock, version=VERSION, people="", mend=MEND, error=BadLock)
 
 
-def _lock(found: Mapping[str, Any]) -> Lock:
-    counts = found.get("conditions")
+def _lock(table: Mapping[str, Any]) -> Lock:
+    counts = table.get("conditions")
     return Lock(
-        found["binding"], found["spec"]["fingerprint"], dict(found["spec"]["actions"]),
-        {name: Numbers(**one) for name, one in found.get("suites", {}).items()},
-        tuple(found["unobserved"]), tuple(found["controls"]),
-        found["implementation"]["fingerprint"], found["implementation"]["files"],
-        {name: Kills(**one) for name, one in found.get("mutants", {}).items()},
+        table["binding"], table["spec"]["fingerprint"], dict(table["spec"]["actions"]),
+        {name: Numbers(**one) for name, one in table.get("suites", {}).items()},
+        tuple(table["unobserved"]), tuple(table["controls"]),
+        table["implementation"]["fingerprint"], table["implementation"]["files"],
+        {name: Kills(**one) for name, one in table.get("mutants", {}).items()},
         None if counts is None else ConditionCounts(**counts),
     )  # fmt: skip

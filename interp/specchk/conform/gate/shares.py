@@ -120,19 +120,19 @@ def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
             shares.append(Share(number, None))
         else:
             count = len(lot.cases)
-            shares += [Share(number, one) for one in slices(count, max(1, -(-count // size)))]
+            shares += [Share(number, positions) for positions in slices(count, max(1, -(-count // size)))]
     return shares
 
 
-def joined(lots: Sequence[Lot], came: Sequence[ShareResult]) -> list[SuiteResult]:
+def joined(lots: Sequence[Lot], done: Sequence[ShareResult]) -> list[SuiteResult]:
     """The results of all lots, from the results of their shares, in the shares' order."""
     results = []
     for number, lot in enumerate(lots):
-        mine = [one for one in came if one.lot == number]
-        seconds = sum(one.seconds for one in mine)
+        own = [share for share in done if share.lot == number]
+        seconds = sum(share.seconds for share in own)
         if lot.suite is None:
-            results += [replace(one.result, seconds=seconds) for one in mine if one.result is not None]
+            results += [replace(share.result, seconds=seconds) for share in own if share.result is not None]
         else:
-            parts = [one.done for one in mine if one.done is not None]
+            parts = [share.done for share in own if share.done is not None]
             results.append(merged(lot.suite, lot.cases, parts, seconds))
     return results

@@ -18,7 +18,6 @@ Not here: running cases, and the proof that nothing was left out wrongly (`since
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -193,18 +192,16 @@ def map_path(binding: Path, about: str) -> Path | None:
 
 def read_map(path: Path | None) -> CallMap | None:
     """The map in a file; None where there is none."""
-    data = kept.read(path)
-    if data is None:
+    known = kept.read_json(path)
+    if known is None:
         return None
-    found = json.loads(data)
-    calls = {action: tuple((file, name) for file, name in ran) for action, ran in found["calls"].items()}
-    return CallMap(calls, {(file, name): text for file, name, text in found["texts"]})
+    calls = {action: tuple((file, name) for file, name in ran) for action, ran in known["calls"].items()}
+    return CallMap(calls, {(file, name): text for file, name, text in known["texts"]})
 
 
 def write_map(path: Path | None, known: CallMap) -> None:
     """Keep a map, where that can be done."""
-    found = {
-        "calls": {action: sorted(ran) for action, ran in sorted(known.calls.items())},
-        "texts": [[*name, text] for name, text in sorted(known.texts.items())],
-    }
-    kept.write(path, json.dumps(found).encode())
+    calls = {action: sorted(ran) for action, ran in sorted(known.calls.items())}
+    kept.write_json(
+        path, {"calls": calls, "texts": [[*name, text] for name, text in sorted(known.texts.items())]}
+    )

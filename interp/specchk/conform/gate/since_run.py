@@ -74,20 +74,20 @@ def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revi
         whole = run_parts(parts, budget)
         return Since(SincePlan(None, ELSEWHERE), tuple(parts), tuple(whole), _ran(whole), _ran(whole))
     path = map_path(bound.path, _about(bound, parts, budget))
-    found = plan_since(code.folder, revision, code.files, read_map(path), code.sources())
+    plan = plan_since(code.folder, revision, code.files, read_map(path), code.sources())
     everything = sum(_cases(part, budget) for part in parts)
-    if found.actions is None:
+    if plan.actions is None:
         results, calls = _all_traced(bound, parts, budget, code)
         # A run that ended early has not seen all calls, and a map of it would leave cases out that matter.
-        if all(one.complete and not one.vacuous for one in results):
+        if all(result.complete and not result.vacuous for result in results):
             noted = {action: tuple(sorted(ran)) for action, ran in calls.items()}
             write_map(path, CallMap(noted, texts(code.sources())))
-        return Since(found, tuple(parts), tuple(results), _ran(results), everything)
-    chosen = [(part, _concerned(part, budget, found.actions)) for part in parts]
+        return Since(plan, tuple(parts), tuple(results), _ran(results), everything)
+    chosen = [(part, _concerned(part, budget, plan.actions)) for part in parts]
     # Suites that are not made of cases have no steps to look at: they run as soon as anything is concerned.
-    kept = [(part, cases) for part, cases in chosen if cases or (cases is None and found.actions)]
+    kept = [(part, cases) for part, cases in chosen if cases or (cases is None and plan.actions)]
     results = each([_task(part, cases, budget) for part, cases in kept], cores(), PASSING)
-    return Since(found, tuple(part for part, _ in kept), tuple(results), _ran(results), everything)
+    return Since(plan, tuple(part for part, _ in kept), tuple(results), _ran(results), everything)
 
 
 def _code(bound: BoundSpec) -> _Code:
@@ -108,7 +108,7 @@ def _cases(part: Part, budget: SuiteBudget) -> int:
 
 def _ran(results: Sequence[SuiteResult]) -> int:
     """The number of cases that were run; a suite that is not made of cases is one."""
-    return sum(len(one.passed) + (one.failed is not None) or 1 for one in results)
+    return sum(len(result.passed) + (result.failed is not None) or 1 for result in results)
 
 
 def _concerned(part: Part, budget: SuiteBudget, actions: frozenset[str]) -> list[SuiteCase] | None:
@@ -121,8 +121,8 @@ def _task(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) ->
         if cases is None:
             return run_part(part, budget)
         suite = part.suite(budget)
-        found = run_suite(Replayer(part.binding), suite, cases=cases)
-        return replace(found, complete=found.divergence is None and suite.complete, coverage=None)
+        result = run_suite(Replayer(part.binding), suite, cases=cases)
+        return replace(result, complete=result.divergence is None and suite.complete, coverage=None)
 
     return run
 
@@ -154,20 +154,20 @@ def _all_traced(
 
         return run
 
-    found = each([task(part) for part in parts], cores(), PASSING)
+    traced = each([task(part) for part in parts], cores(), PASSING)
     calls: dict[str, set[Function]] = {REST: set(before.calls)}
-    for _, ran in found:
+    for _, ran in traced:
         for action, functions in ran.items():
             calls.setdefault(action, set()).update(functions)
-    return [result for result, _ in found], calls
+    return [result for result, _ in traced], calls
 
 
-def audit(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, found: SincePlan) -> tuple[str, ...]:
+def audit(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, plan: SincePlan) -> tuple[str, ...]:
     """The cases that a plan wrongly omitted; empty if there are none."""
-    if found.actions is None:
+    if plan.actions is None:
         return ()
     names = _code(bound).names()
-    tasks = [_Audit(bound, part, budget, found.actions, found.changed, names) for part in parts]
+    tasks = [_Audit(bound, part, budget, plan.actions, plan.changed, names) for part in parts]
     return tuple(line for lines in each(tasks, cores(), PASSING) for line in lines)
 
 
@@ -196,9 +196,9 @@ class _Audit:
         yield from self._changed_calls(_traced(self.bound, self.part, alone)[1], case.id)
         # Once more without the tracer and with all probes: more than the case that was left out would have
         # tried.
-        found = run_suite(Replayer(self.part.binding), suite, cases=[case]).divergence
-        if found is not None:
-            yield f"{self.part.label} {case.id} diverges: {found.kind} {found.step or ''}"
+        divergence = run_suite(Replayer(self.part.binding), suite, cases=[case]).divergence
+        if divergence is not None:
+            yield f"{self.part.label} {case.id} diverges: {divergence.kind} {divergence.step or ''}"
 
     def _whole(self) -> Iterator[str]:
         result, tracer = _traced(self.bound, self.part, lambda part: run_part(part, self.budget))

@@ -263,8 +263,7 @@ def load(path: Path) -> ModuleType:
 
 def binding_in(module: ModuleType) -> type[Binding[Any]]:
     """The one binding class that a module defines; `BindingError`-free, `LookupError` for none or several."""
-    chosen: type[Binding[Any]] = only_class(vars(module), Binding, module.__name__, str(module.__file__))
-    return chosen
+    return only_class(vars(module), Binding, module.__name__, str(module.__file__))
 
 
 def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:

@@ -54,34 +54,34 @@ class Mutant:
 
 def load(folder: Path, name: str = "*.toml") -> tuple[Mutant, ...]:
     """The mutants of a folder's files that fit `name`, in order."""
-    found: list[Mutant] = []
+    mutants: list[Mutant] = []
     for path in sorted(folder.glob(name)):
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError) as error:
             raise MutantError(f"{path}: {error}") from error
-        found += [_mutant(path, one) for one in tables.get("mutant", ())]
-    twice = [one.id for number, one in enumerate(found) if one.id in {other.id for other in found[:number]}]
+        mutants += [_mutant(path, table) for table in tables.get("mutant", ())]
+    twice = [new.id for at, new in enumerate(mutants) if new.id in {old.id for old in mutants[:at]}]
     if twice:
         raise MutantError(f"{folder}: two mutants have the id {twice[0]}")
-    return tuple(found)
+    return tuple(mutants)
 
 
-def _mutant(path: Path, found: Mapping[str, Any]) -> Mutant:
-    name = found.get("id", "?")
-    places = [found, *found.get("also", ())]
+def _mutant(path: Path, table: Mapping[str, Any]) -> Mutant:
+    name = table.get("id", "?")
+    places = [table, *table.get("also", ())]
     for place in places:
         missing = [key for key in _PATCH if not isinstance(place.get(key), str)]
         if missing:
             raise MutantError(f"{path}: the mutant {name} lacks `{missing[0]}`")
     # A misspelt key would be a mutant without its argument or its story, silently.
-    wrong = set(found) - {*_TEXTS, *_PATCH, "also"}
-    if wrong or not all(found.get(key) for key in ("id", "flaw", "story")):
+    wrong = set(table) - {*_TEXTS, *_PATCH, "also"}
+    if wrong or not all(table.get(key) for key in ("id", "flaw", "story")):
         what = f"has the unknown key `{min(wrong)}`" if wrong else "needs an id, a flaw and a story"
         raise MutantError(f"{path}: the mutant {name} {what}")
     patches = tuple(Patch(place["module"], place["old"], place["new"]) for place in places)
     return Mutant(
-        name, found["flaw"], found["story"], patches, found.get("shown", ""), found.get("equivalent", "")
+        name, table["flaw"], table["story"], patches, table.get("shown", ""), table.get("equivalent", "")
     )
 
 
@@ -90,7 +90,7 @@ def diff(mutant: Mutant) -> str:
     parts: list[str] = []
     for module in mutant.modules:
         before = source_of(module).read_text(encoding="utf-8")
-        after = patched(before, [one for one in mutant.patches if one.module == module])
+        after = patched(before, [patch for patch in mutant.patches if patch.module == module])
         parts += difflib.unified_diff(
             before.splitlines(), after.splitlines(), module, f"{module} ({mutant.id})", lineterm="", n=2
         )
@@ -100,7 +100,7 @@ def diff(mutant: Mutant) -> str:
 def chosen(mutants: Sequence[Mutant], only: Iterable[str]) -> tuple[Mutant, ...]:
     """Those with the given ids, in the order of the mutants; all without any.  `MutantError` for another."""
     wanted = tuple(only)
-    unknown = [name for name in wanted if name not in {one.id for one in mutants}]
+    unknown = [name for name in wanted if name not in {mutant.id for mutant in mutants}]
     if unknown:
         raise MutantError(f"there is no mutant {unknown[0]}")
-    return tuple(one for one in mutants if not wanted or one.id in wanted)
+    return tuple(mutant for mutant in mutants if not wanted or mutant.id in wanted)

@@ -113,7 +113,7 @@ def _here(
     campaign: MutationCampaign, todo: Sequence[Subject], seconds: float, done: Callable[[int, Ended], None]
 ) -> list[Ended]:
     workers = campaign.settings.workers or cores()
-    return run_all([campaign.task(one) for one in todo], workers, seconds, done)
+    return run_all([campaign.task(subject) for subject in todo], workers, seconds, done)
 
 
 class MutationCampaign:
@@ -143,10 +143,10 @@ class MutationCampaign:
         every = members_of(self.folder, self.bench)
         wanted = self.settings.members.split(",")
         for glob in wanted:
-            if not fnmatch.filter([one.name for one in every], glob):
-                names = ", ".join(one.name for one in every)
+            if not fnmatch.filter([member.name for member in every], glob):
+                names = ", ".join(member.name for member in every)
                 raise MutantError(f"no member is named `{glob}`; there are: {names}")
-        return [one for one in every if any(fnmatch.fnmatch(one.name, glob) for glob in wanted)]
+        return [member for member in every if any(fnmatch.fnmatch(member.name, glob) for glob in wanted)]
 
     def run(
         self, mutants: Sequence[Mutant], done: Callable[[MutantOutcome], None] = _nothing
@@ -156,7 +156,7 @@ class MutationCampaign:
             lambda key, subject: read_outcome(key, subject.mutant),
             lambda subject, ended: outcome_of(subject.mutant, ended), write_outcome, done,
         )  # fmt: skip
-        return self._held([self._asked(one) for one in mutants], self.settings.seconds, outcomes)
+        return self._held([self._asked(mutant) for mutant in mutants], self.settings.seconds, outcomes)
 
     def survey(self) -> Baseline:
         """Run all members on the unchanged implementation; record the lines that each runs, and its work."""
@@ -164,29 +164,29 @@ class MutationCampaign:
             lambda key, _: read_ground(key), lambda subject, ended: ground_of(min(subject.members), ended),
             write_ground, _nothing,
         )  # fmt: skip
-        subjects = [self._asked_unchanged(one.name) for one in self.members]
+        subjects = [self._asked_unchanged(member.name) for member in self.members]
         self.ground = together(self._held(subjects, SLOWER * self.settings.seconds, grounds))
         return self.ground
 
     def _held(self, subjects: Sequence[Subject], seconds: float, records: Records[T]) -> list[T]:
         """The results of all subjects, in their order, those that are kept and those that are found now."""
         world = self._world()
-        keys = [self._key(world, one) for one in subjects]
-        found: dict[int, T] = {}
+        keys = [self._key(world, subject_) for subject_ in subjects]
+        results: dict[int, T] = {}
         for number, (key, subject) in enumerate(zip(keys, subjects, strict=True)):
             known = records.read(key, subject) if self.settings.is_cached else None
             if known is not None:
-                found[number] = known
+                results[number] = known
                 records.done(known)
-        todo = [number for number in range(len(subjects)) if number not in found]
+        todo = [number for number in range(len(subjects)) if number not in results]
 
         def ended(position: int, result: Ended) -> None:
             number = todo[position]
-            found[number] = records.made(subjects[number], result)
+            results[number] = records.made(subjects[number], result)
             # As soon as it is known: a campaign of hours that is interrupted continues with the mutants that
             # are left.
-            records.write(keys[number], found[number])
-            records.done(found[number])
+            records.write(keys[number], results[number])
+            records.done(results[number])
 
         # In the parent, before any fork: suites and programs are then shared by all processes.
         needed = frozenset[str]().union(*(subjects[number].members for number in todo))
@@ -194,7 +194,7 @@ class MutationCampaign:
             if member.name in needed:
                 member.prepare(self.bench)
         self.by(self, [subjects[number] for number in todo], seconds, ended)
-        return [found[number] for number in range(len(subjects))]
+        return [results[number] for number in range(len(subjects))]
 
     def task(self, asked: Subject) -> Task:
         """The task of a process; `UNCHANGED` is surveyed."""
@@ -237,7 +237,7 @@ class MutationCampaign:
     def _asked(self, mutant: Mutant) -> Subject:
         """The members that could detect a mutant, and the work allowed to each of their tests."""
         changed, ground = touched(mutant.patches), self.ground
-        names = [one.name for one in self.members]
+        names = [member.name for member in self.members]
         # Without a survey every member is held to be able: slower, and never wrong.
         able = [name for name in names if ground is None or reaches(ground.lines[name], changed)]
         return Subject(mutant, frozenset(able), tuple((name, self._work(name)) for name in able))

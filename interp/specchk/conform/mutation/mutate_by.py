@@ -62,8 +62,10 @@ class Holding:
 def _named(ended: Ended, place: str, base: str) -> Ended:
     """A text with files named by their places of origin."""
     said = [
-        ("kill", replace(one[1], reason=one[1].reason.replace(place, base))) if one[0] == "kill" else one
-        for one in ended.said
+        ("kill", replace(message[1], reason=message[1].reason.replace(place, base)))
+        if message[0] == "kill"
+        else message
+        for message in ended.said
     ]
     return replace(ended, said=said, why=ended.why.replace(place, base))
 
@@ -99,12 +101,12 @@ class ByCrew:
             self.kit.main, self.kit.base, shown(campaign.folder, bench.folder), campaign.packages,
             replace(campaign.settings, workers=1), tuple(bench.suites.items()), seconds,
         )  # fmt: skip
-        found: list[Ended] = []
+        results: list[Ended] = []
         size = WAVE * self.crew.hands
         for first in range(0, len(todo), size):
             wave = todo[first : first + size]
             about = f"{bench.main}: mutants {first + 1} to {first + len(wave)} of {len(todo)}"
             for ended in self.crew.each(work, wave, about):
-                done(len(found), ended)
-                found.append(ended)
-        return found
+                done(len(results), ended)
+                results.append(ended)
+        return results

@@ -16,7 +16,6 @@ deletion (Deng, Offutt, Li 2013).  Not here: which lines are worth it (`reach`),
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
 import tomllib
 from collections import Counter
@@ -40,7 +39,7 @@ Change = tuple[str, ast.expr | str]  # operator, what comes instead
 def generated(module: str) -> tuple[Mutant, ...]:
     """All mutants of a module, in the order of its text."""
     source = source_of(module).read_text(encoding="utf-8")
-    found = []
+    mutants = []
     for function, node in _functions(ast.parse(source), ()):
         numbers: Counter[str] = Counter()
         for place, (operator, new) in _changes(node):
@@ -49,8 +48,8 @@ def generated(module: str) -> tuple[Mutant, ...]:
             name = f"{module}:{function}:{operator}:{number}"
             patch = _patch(module, source, place, new)
             story = f"line {place.lineno}: `{_line(patch.old)}` becomes `{_line(patch.new)}`"
-            found.append(Mutant(name, operator, story, (patch,)))
-    return tuple(found)
+            mutants.append(Mutant(name, operator, story, (patch,)))
+    return tuple(mutants)
 
 
 def _line(text: str) -> str:
@@ -112,9 +111,9 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     for name, value in ast.iter_fields(statement):
         if name in ("body", "orelse", "finalbody", "handlers", "cases", "annotation", "targets", "target"):
             continue
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, ast.expr):
-                yield from _within(one)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.expr):
+                yield from _within(part)
 
 
 def _within(node: ast.expr) -> Iterator[ast.expr]:
@@ -128,22 +127,19 @@ def _within(node: ast.expr) -> Iterator[ast.expr]:
         elif isinstance(child, ast.keyword):
             yield from _within(child.value)
         elif isinstance(child, ast.comprehension):
-            for one in (child.iter, *child.ifs):
-                yield from _within(one)
+            for part in (child.iter, *child.ifs):
+                yield from _within(part)
 
 
 def _of_expression(node: ast.expr) -> Iterator[Change]:
+    # New nodes around the old parts: the tree itself gives the other mutants, too.
     match node:
-        case ast.Compare(ops=ops):
+        case ast.Compare(left=left, ops=ops, comparators=right):
             for number, op in enumerate(ops):
-                # A copy, because the same tree gives the other mutants.
-                changed = copy.deepcopy(node)
-                changed.ops[number] = _FLIPS[type(op)]()
-                yield "compare", changed
+                flipped = [*ops[:number], _FLIPS[type(op)](), *ops[number + 1 :]]
+                yield "compare", ast.Compare(left, flipped, right)
         case ast.BoolOp(op=op, values=values):
-            changed_op = copy.deepcopy(node)
-            changed_op.op = ast.Or() if isinstance(op, ast.And) else ast.And()
-            yield "logic", changed_op
+            yield "logic", ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values)
             for number in range(len(values)):
                 rest = [value for at, value in enumerate(values) if at != number]
                 yield "side", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
@@ -151,14 +147,10 @@ def _of_expression(node: ast.expr) -> Iterator[Change]:
             yield "negate", operand
         case ast.IfExp(test=test, body=body, orelse=orelse):
             yield "negate", ast.IfExp(ast.UnaryOp(ast.Not(), test), body, orelse)
-        case ast.BinOp(op=ast.Add() | ast.Sub() as op):
-            changed_sum = copy.deepcopy(node)
-            changed_sum.op = ast.Sub() if isinstance(op, ast.Add) else ast.Add()
-            yield "sign", changed_sum
-        case ast.Call(func=ast.Name(id=name)) if name in _SWAPS:
-            changed_call = copy.deepcopy(node)
-            changed_call.func = ast.Name(_SWAPS[name], ast.Load())
-            yield "swap", changed_call
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+            yield "sign", ast.BinOp(left, ast.Sub() if isinstance(op, ast.Add) else ast.Add(), right)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in _SWAPS:
+            yield "swap", ast.Call(ast.Name(_SWAPS[name], ast.Load()), args, keywords)
         case ast.Constant(value=bool() as value):
             yield "constant", ast.Constant(not value)
         case ast.Constant(value=int() as value):
@@ -182,7 +174,7 @@ def _offset(source: str, line: int, column: int) -> int:
     """A place in characters; the syntax tree counts bytes of UTF-8 in a line."""
     # Not `splitlines`, which also splits at characters that Python does not count as line ends.
     lines = source.split("\n")
-    return sum(len(one) + 1 for one in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())
+    return sum(len(text) + 1 for text in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())
 
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...]:
@@ -190,7 +182,7 @@ def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, .
     # By a digest of each id: a mutant more or less changes the lot of no other.
     by_lot = sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.id}".encode()).digest())
     picked = {one.id for one in by_lot[:count]}
-    return tuple(one for one in mutants if one.id in picked)
+    return tuple(mutant for mutant in mutants if mutant.id in picked)
 
 
 def argued(mutants: Iterable[Mutant], path: Path) -> tuple[Mutant, ...]:
@@ -204,11 +196,11 @@ def argued(mutants: Iterable[Mutant], path: Path) -> tuple[Mutant, ...]:
         return every
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8")).get("equivalent", [])
-        reasons = {one["id"]: (one["was"], one["reason"]) for one in tables}
+        reasons = {table["id"]: (table["was"], table["reason"]) for table in tables}
     except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
         raise MutantError(f"{path}: {error}") from error
-    known = {one.id: _line(one.patches[0].old) for one in every}
+    known = {mutant.id: _line(mutant.patches[0].old) for mutant in every}
     for name, (was, _) in reasons.items():
         if known.get(name) != was:
             raise MutantError(f"{path}: {name} changes `{known.get(name, 'nothing')}`, not `{was}`")
-    return tuple(replace(one, equivalent=reasons[one.id][1]) if one.id in reasons else one for one in every)
+    return tuple(replace(m, equivalent=reasons[m.id][1]) if m.id in reasons else m for m in every)

@@ -13,7 +13,6 @@ Nothing here depends on how fast a machine is, but `unfinished`: then there is n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -92,19 +91,19 @@ def words_of(ended: Ended) -> str:
 
 def outcome_of(mutant: Mutant, ended: Ended) -> MutantOutcome:
     """The messages of a mutant's process, and its end."""
-    kills = tuple(one[1] for one in ended.said if one[0] == "kill")
-    asked = [one for one in ended.said if one[0] == "asked"]
+    kills = tuple(message[1] for message in ended.said if message[0] == "kill")
+    asked = [message for message in ended.said if message[0] == "asked"]
     # The reporter counts on over all members, so the last number is the sum.
-    tests = max((one[2] for one in asked), default=0)
-    names = tuple(one[1] for one in asked)
+    tests = max((message[2] for message in asked), default=0)
+    names = tuple(message[1] for message in asked)
     how, is_late = words_of(ended), ended.how == LATE
     return MutantOutcome(mutant, kills, names, tests, how, ended.seconds, is_late=is_late)
 
 
 def ground_of(name: str, ended: Ended) -> Baseline:
     """The result of one member on the unchanged implementation."""
-    kills = tuple(said[1] for said in ended.said if said[0] == "kill")
-    ran = [said for said in ended.said if said[0] == "ran"]
+    kills = tuple(message[1] for message in ended.said if message[0] == "kill")
+    ran = [message for message in ended.said if message[0] == "ran"]
     if not ran:
         how = f"{name} ({ended.why or words_of(ended)})"
         return Baseline(kills, (how,), 0, {name: {}}, {name: 0}, ended.how == LATE)
@@ -115,12 +114,12 @@ def ground_of(name: str, ended: Ended) -> Baseline:
 def together(every: list[Baseline]) -> Baseline:
     """The results of all members."""
     return Baseline(
-        tuple(kill for one in every for kill in one.kills),
-        tuple(words for one in every for words in one.unfinished),
-        sum(one.tests for one in every),
-        {name: lines for one in every for name, lines in one.lines.items()},
-        {name: most for one in every for name, most in one.work.items()},
-        any(one.is_late for one in every),
+        tuple(kill for baseline in every for kill in baseline.kills),
+        tuple(words for baseline in every for words in baseline.unfinished),
+        sum(baseline.tests for baseline in every),
+        {name: lines for baseline in every for name, lines in baseline.lines.items()},
+        {name: most for baseline in every for name, most in baseline.work.items()},
+        any(baseline.is_late for baseline in every),
     )
 
 
@@ -130,41 +129,36 @@ def _place(key: str) -> Path | None:
 
 def read_outcome(key: str, mutant: Mutant) -> MutantOutcome | None:
     """The outcome that was kept under a name."""
-    data = kept.read(_place(key))
-    if data is None:
+    known = kept.read_json(_place(key))
+    if known is None:
         return None
-    found = json.loads(data)
-    kills = tuple(Kill(**one) for one in found["kills"])
-    asked = tuple(found["asked"])
-    return MutantOutcome(mutant, kills, asked, found["tests"], DONE, found["seconds"], is_cached=True)
+    kills = tuple(Kill(**kill) for kill in known["kills"])
+    asked = tuple(known["asked"])
+    return MutantOutcome(mutant, kills, asked, known["tests"], DONE, known["seconds"], is_cached=True)
 
 
 def write_outcome(key: str, outcome: MutantOutcome) -> None:
     """Keep an outcome, unless it is none."""
     if outcome.how == DONE:
-        # What was stopped says how fast this machine was; it is not kept.
+        # What was stopped shows how fast this machine was; it is not kept.
         kills = [asdict(kill) for kill in outcome.kills]
-        found = {"kills": kills, "asked": outcome.asked, "tests": outcome.tests, "seconds": outcome.seconds}
-        kept.write(_place(key), json.dumps(found).encode())
+        known = {"kills": kills, "asked": outcome.asked, "tests": outcome.tests, "seconds": outcome.seconds}
+        kept.write_json(_place(key), known)
 
 
 def read_ground(key: str) -> Baseline | None:
     """The stored results on the unchanged implementation."""
-    data = kept.read(_place(key))
-    if data is None:
+    known = kept.read_json(_place(key))
+    if known is None:
         return None
-    found = json.loads(data)
-    lines = {name: {module: frozenset(those) for module, those in one.items()}
-             for name, one in found["lines"].items()}  # fmt: skip
-    return Baseline((), (), found["tests"], lines, found["work"])
+    lines = {name: {module: frozenset(those) for module, those in modules.items()}
+             for name, modules in known["lines"].items()}  # fmt: skip
+    return Baseline((), (), known["tests"], lines, known["work"])
 
 
 def write_ground(key: str, ground: Baseline) -> None:
     """Keep it if it is sound."""
     if ground.is_sound:
-        lines = {
-            name: {module: sorted(those) for module, those in one.items()}
-            for name, one in ground.lines.items()
-        }
-        found = {"tests": ground.tests, "lines": lines, "work": dict(ground.work)}
-        kept.write(_place(key), json.dumps(found).encode())
+        lines = {name: {module: sorted(those) for module, those in modules.items()}
+                 for name, modules in ground.lines.items()}  # fmt: skip
+        kept.write_json(_place(key), {"tests": ground.tests, "lines": lines, "work": dict(ground.work)})

@@ -45,7 +45,7 @@ def patched(source: str, patches: Iterable[Patch]) -> str:
     """A source with its patches, those with a place first and from the end, so that places stay right."""
     wanted = list(patches)
     # From the end, so that a replacement of another length moves no place that is still to come.
-    for patch in sorted((one for one in wanted if one.at is not None), key=_place, reverse=True):
+    for patch in sorted((patch for patch in wanted if patch.at is not None), key=_place, reverse=True):
         place = _place(patch)
         end = place + len(patch.old)
         if source[place:end] != patch.old:
@@ -130,16 +130,16 @@ class Patcher(MetaPathFinder):
             return None
         # The usual finder finds the file; only the loader is ours, so packages and resources work as
         # always.
-        found = PathFinder.find_spec(fullname, path, target)
-        if found is None or found.origin is None or not isinstance(found.loader, SourceFileLoader):
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
             if fullname not in self._patches:
                 return None
             raise StalePatch(f"{fullname} is not a module with source")
         meter = self.counts.meter if self.counts is not None and is_counted else None
-        found.loader = _Loader(fullname, found.origin, self.wanted(fullname), meter)
+        spec.loader = _Loader(fullname, spec.origin, self.wanted(fullname), meter)
         if fullname in self._patches:
             self.used.add(fullname)
-        return found
+        return spec
 
 
 def install(patches: Iterable[Patch], counts: Counted | None = None) -> Patcher:
@@ -155,11 +155,6 @@ def install(patches: Iterable[Patch], counts: Counted | None = None) -> Patcher:
     # First, or the usual finder would answer before it.
     sys.meta_path.insert(0, patcher)
     return patcher
-
-
-def uninstall(patcher: Patcher) -> None:
-    """Let modules be imported as they are again; those that are loaded stay as they were."""
-    sys.meta_path.remove(patcher)
 
 
 def run_file(path: Path, module: ModuleType) -> None:
@@ -199,9 +194,9 @@ def source_of(module: str) -> Path:
 
 def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:
     """Patches as plain data."""
-    return [asdict(one) for one in patches]
+    return [asdict(patch) for patch in patches]
 
 
-def from_json(found: Iterable[Mapping[str, Any]]) -> tuple[Patch, ...]:
+def from_json(tables: Iterable[Mapping[str, Any]]) -> tuple[Patch, ...]:
     """The patches that `as_json` gave."""
-    return tuple(Patch(**one) for one in found)
+    return tuple(Patch(**item) for item in tables)

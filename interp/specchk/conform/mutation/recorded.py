@@ -63,20 +63,19 @@ class Recorded:
         validator = self._validator(bench, tracing, recording)
         # A mutant's recording may need other constants (more epochs, say) than any of the implementation as
         # it is.
-        found = validator.explain(tracing(validator.program, recording), recording)
-        if found.blocked is not None:
-            what, reason = found.blocked.event.get("event"), found.blocked.reason
-            return f"event {found.blocked.number} ({what}) is not explained {reason}".strip()
+        explained = validator.explain(tracing(validator.program, recording), recording)
+        if explained.blocked is not None:
+            what, reason = explained.blocked.event.get("event"), explained.blocked.reason
+            return f"event {explained.blocked.number} ({what}) is not explained {reason}".strip()
         # Nothing blocked and not all consumed would be a validator that skips events.
-        if not found.consumed or found.consumed != len(recording.events):
-            return f"{found.consumed} of {len(recording.events)} events were explained"
+        if not explained.consumed or explained.consumed != len(recording.events):
+            return f"{explained.consumed} of {len(recording.events)} events were explained"
         return ""
 
     def _tracing(self, bench: Bench) -> type[Tracing]:
         """The tracing class of the file."""
         module = load(bench.folder / self.file)
-        chosen: type[Tracing] = only_class(vars(module), Tracing, module.__name__, self.file)
-        return chosen
+        return only_class(vars(module), Tracing, module.__name__, self.file)
 
     def _validator(self, bench: Bench, tracing: type[Tracing], recording: Recording) -> Validator:
         constants = dict(tracing.constants(recording))

@@ -47,16 +47,16 @@ def read_scores(paths: Sequence[str]) -> Scores:
     rows: list[ScoreRow] = []
     for path in paths:
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
-            if found["schema"] != SCHEMA:
-                raise NoScores(f"{path} has the schema {found['schema']}, not {SCHEMA}")
+            report = json.loads(Path(path).read_text(encoding="utf-8"))
+            if report["schema"] != SCHEMA:
+                raise NoScores(f"{path} has the schema {report['schema']}, not {SCHEMA}")
             # Kills count only against an implementation that passes: tests that always fail would kill every
             # mutant.
-            if not found["control_tests"]:
+            if not report["control_tests"]:
                 raise NoScores(f"{path} has no control: the unchanged implementation was not run")
-            mine = [_row(found["kind"], one) for one in found["mutants"]]
-            kills[found["kind"]] = _kills(path, mine, int(found["killed"]), int(found["counted"]))
-            rows += mine
+            own = [_row(report["kind"], item) for item in report["mutants"]]
+            kills[report["kind"]] = _kills(path, own, int(report["killed"]), int(report["counted"]))
+            rows += own
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
     return Scores(kills, tuple(rows))
@@ -69,14 +69,14 @@ def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Ki
         raise NoScores(
             f"{path} has no score: {len(open_)} mutants are not decided, {open_[0]} first; run them again"
         )
-    found = Kills(sum(row.verdict in GOOD for row in rows), sum(row.verdict != EQUIVALENT for row in rows))
+    score = Kills(sum(row.verdict in GOOD for row in rows), sum(row.verdict != EQUIVALENT for row in rows))
     # A file that was edited by hand, or whose rows another version judged otherwise.
-    if found != Kills(killed, counted):
+    if score != Kills(killed, counted):
         raise NoScores(
-            f"{path} reports {killed} of {counted} killed, but its mutants give {found.killed} of {found.all}"
+            f"{path} reports {killed} of {counted} killed, but its mutants give {score.killed} of {score.all}"
         )
-    return found
+    return score
 
 
-def _row(kind: str, found: Mapping[str, Any]) -> ScoreRow:
-    return ScoreRow(kind, str(found["id"]), str(found["flaw"]), str(found["verdict"]), len(found["kills"]))
+def _row(kind: str, data: Mapping[str, Any]) -> ScoreRow:
+    return ScoreRow(kind, str(data["id"]), str(data["flaw"]), str(data["verdict"]), len(data["kills"]))

@@ -85,7 +85,7 @@ class Campaign:
     @property
     def kinds(self) -> Counter[str]:
         """How often each event was consumed."""
-        return sum((one.kinds for one in self.results), Counter())
+        return sum((result.kinds for result in self.results), Counter())
 
     @property
     def copies(self) -> list[Copy]:
@@ -94,8 +94,8 @@ class Campaign:
 
     def power(self, kind: str | None = None) -> float | None:
         """The share of spoiled copies that were rejected; None if there were none."""
-        found = [copy.rejected for copy in self.copies if kind in (None, copy.kind)]
-        return sum(found) / len(found) if found else None
+        rejected = [copy.rejected for copy in self.copies if kind in (None, copy.kind)]
+        return sum(rejected) / len(rejected) if rejected else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,9 @@ class Explaining:
     def begin(self, cls: Any, folder: Path) -> Callable[[Sequence[Sheet]], list[RecordingResult]]:
         """Explains by the spec of a tracing, which is named by its original path."""
         there = str(folder / cls.spec)
-        one = _RecordingExplainer(cls, check(there), self.wanted)
+        explainer = _RecordingExplainer(cls, check(there), self.wanted)
         names = str(Path(there).parent), str(Path(self.spec).parent)
-        return lambda sheets: [_renamed(one.result(sheet.name, sheet.data), *names) for sheet in sheets]
+        return lambda sheets: [_renamed(explainer.result(sheet.name, sheet.data), *names) for sheet in sheets]
 
 
 def _renamed(result: RecordingResult, here: str, there: str) -> RecordingResult:
@@ -143,7 +143,10 @@ def _renamed(result: RecordingResult, here: str, there: str) -> RecordingResult:
     if result.blocked is None:
         return result
     misses = tuple(
-        {**miss, "guards": [{**one, "where": _moved(one["where"], here, there)} for one in miss["guards"]]}
+        {
+            **miss,
+            "guards": [{**guard, "where": _moved(guard["where"], here, there)} for guard in miss["guards"]],
+        }
         for miss in result.blocked.misses
     )
     return replace(result, blocked=replace(result.blocked, misses=misses))
@@ -174,16 +177,16 @@ def run_campaign(
         parts = crew.each(work, [tuple(map(_sheet, mine)) for mine in shares], about)
     # Put back as they were dealt, so that results have the order of the files.
     results = tuple(parts[number % count][number // count] for number in range(len(paths)))
-    found = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
-    return replace(found, vacuous=_vacuous(cls, found, wanted))
+    campaign = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
+    return replace(campaign, vacuous=_vacuous(cls, campaign, wanted))
 
 
 def _here(
     cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: CampaignOptions
 ) -> list[list[RecordingResult]]:
     def share(mine: Sequence[Path]) -> list[RecordingResult]:
-        one = _RecordingExplainer(cls, checked, wanted)
-        return [one.result(path.name, partial(read_bytes, path)) for path in mine]
+        explainer = _RecordingExplainer(cls, checked, wanted)
+        return [explainer.result(path.name, partial(read_bytes, path)) for path in mine]
 
     return each([lambda mine=mine: share(mine) for mine in shares], len(shares))  # type: ignore[misc]
 
@@ -216,16 +219,16 @@ class _RecordingExplainer:
     def _explained(self, recording: Recording) -> RecordingResult:
         validator = self._validator(recording)
         begun = perf_counter()
-        found = self._explain(validator, recording)
+        explained = self._explain(validator, recording)
         seconds = perf_counter() - begun
-        kinds = Counter(str(event["event"]) for event in recording.events[: found.consumed])
+        kinds = Counter(str(event["event"]) for event in recording.events[: explained.consumed])
         # Two are enough to show that a field is compared with something that changes.
-        values = {name: frozenset(sorted(known)[:2]) for name, known in found.seen.items()}
-        blocked = None if found.blocked is None else told(validator, recording, found.blocked)
+        values = {name: frozenset(sorted(known)[:2]) for name, known in explained.seen.items()}
+        blocked = None if explained.blocked is None else told(validator, recording, explained.blocked)
         copies = self._copies(validator, recording) if self.wanted.power and blocked is None else ()
         return RecordingResult(
-            recording.name, len(recording.events), found.consumed, found.most, found.total, found.silent,
-            seconds, kinds, values, copies, "", blocked,
+            recording.name, len(recording.events), explained.consumed, explained.most, explained.total,
+            explained.silent, seconds, kinds, values, copies, "", blocked,
         )  # fmt: skip
 
     def _explain(self, validator: Validator, recording: Recording) -> Explained:
@@ -243,50 +246,50 @@ class _RecordingExplainer:
         # A seed for each recording, so that its copies do not depend on the others, nor on how they are
         # shared out.
         random = Random(f"{self.wanted.seed}/{recording.name}")  # noqa: S311 - repeatable chance is wanted
-        found = []
+        copies = []
         for kind in KINDS:
             spoiled = spoil(recording, kind, random)
             if spoiled is not None:
-                again = self._explain(validator, spoiled.recording)
-                found.append(Copy(kind, spoiled.what, again.blocked is not None))
-        return tuple(found)
+                explained = self._explain(validator, spoiled.recording)
+                copies.append(Copy(kind, spoiled.what, explained.blocked is not None))
+        return tuple(copies)
 
 
 def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: CampaignOptions) -> tuple[str, ...]:
     """Every reason why the campaign shows nothing."""
-    found = [one.bad for one in campaign.results if one.bad]
+    reasons = [result.bad for result in campaign.results if result.bad]
     # Alone: that nothing was compared follows from it, and would hide it among ten lines.
-    if not sum(one.consumed for one in campaign.results):
-        return (*found, "no event was explained")
+    if not sum(result.consumed for result in campaign.results):
+        return (*reasons, "no event was explained")
     if not wanted.partial:
         missing = sorted(set(cls.events()) - set(campaign.kinds) - set(cls.rare))
         if missing:
-            found.append(f"no recording has the events {', '.join(missing)}")
+            reasons.append(f"no recording has the events {', '.join(missing)}")
         constant = _constant(campaign.results)
         if constant:
-            found.append(f"always the same, so not compared: {', '.join(constant)}")
-    found += _too_large(campaign.results)
+            reasons.append(f"always the same, so not compared: {', '.join(constant)}")
+    reasons += _too_large(campaign.results)
     power = campaign.power()
     if power is not None and power < POWER and not wanted.partial:
-        found.append(
+        reasons.append(
             f"only {power:.1%} of the spoiled copies were rejected; at least {POWER:.0%} is required"
         )
-    return tuple(found)
+    return tuple(reasons)
 
 
 def _constant(results: Sequence[RecordingResult]) -> list[str]:
     """The fields that never had a second value."""
     values: dict[str, set[str]] = {}
-    for one in results:
-        for name, known in one.values.items():
+    for result in results:
+        for name, known in result.values.items():
             values.setdefault(name, set()).update(known)
     return sorted(name for name, known in values.items() if len(known) < 2)
 
 
 def _too_large(results: Sequence[RecordingResult]) -> list[str]:
-    consumed = sum(one.consumed for one in results)
-    mean = sum(one.total for one in results) / max(consumed, 1)
-    most = max(one.most for one in results)
+    consumed = sum(result.consumed for result in results)
+    mean = sum(result.total for result in results) / max(consumed, 1)
+    most = max(result.most for result in results)
     if mean > MOST_MEAN or most > MOST_AT_ONCE:
         return [f"candidate sets are large: {mean:.1f} states on average, at most {most}; log more"]
     return []

@@ -28,7 +28,6 @@ KINDS = ("flip", "drop", "swap", "duplicate")
 class SpoiledCopy:
     """A copy with one planted error, and its description."""
 
-    kind: str
     what: str
     recording: Recording
 
@@ -64,7 +63,7 @@ def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None
         at, next_ = random.choice(pairs)
         what = f"{_named(events, at)} comes after {_named(events, next_)}"
         events[at], events[next_] = events[next_], events[at]
-    return SpoiledCopy(kind, what, replace(recording, events=renumbered(events)))
+    return SpoiledCopy(what, replace(recording, events=renumbered(events)))
 
 
 def _named(events: list[Event], at: int) -> str:

@@ -57,7 +57,7 @@ def _changes(events: Sequence[Event], at: int) -> Event:
     """An event with only those fields that its writer's last event did not show so."""
     event = events[at]
     # What an event shows is mostly what the one before it showed; only news is of interest.
-    earlier = (one for one in reversed(events[:at]) if one["at"] == event["at"] and one.get("after"))
+    earlier = (past for past in reversed(events[:at]) if past["at"] == event["at"] and past.get("after"))
     known = next(earlier, {}).get("after", {})
     after = event.get("after") or {}
     return {**event, "after": {k: v for k, v in after.items() if k not in known or known[k] != v}}
@@ -102,35 +102,37 @@ def _runs(name: str, keys: Sequence[str], values: Sequence[Value], kind: Type) -
 
 
 def _miss(miss: NearMiss) -> dict[str, Any]:
-    guards = [{"text": one.text, "where": one.span.where, "values": dict((*one.bindings, *one.values))}
-              for one in miss.guards]  # fmt: skip
-    return {"step": miss.call, "guards": guards, "fields": [asdict(one) for one in miss.differs]}
+    guards = [
+        {"text": guard.text, "where": guard.span.where, "values": dict((*guard.bindings, *guard.values))}
+        for guard in miss.guards
+    ]
+    return {"step": miss.call, "guards": guards, "fields": list(map(asdict, miss.differs))}
 
 
-def render(name: str, events: int, found: Explanation) -> str:
+def render(name: str, events: int, explanation: Explanation) -> str:
     """The explanation as text."""
-    lines = [f"{name}: no behaviour of the spec explains event {found.number} of {events}", ""]
-    lines += ["the explained events before it, with their changes:"] if found.before else []
-    first = found.number - len(found.before)
-    lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(found.before)]
-    lines += ["", "the unexplained event:", f"{found.number:6}  {_event(found.event)}"]
-    lines += [f"        read as {' or '.join(found.calls)}" if found.calls else "", ""]
-    if found.reason:
-        lines += [f"why: {found.reason}", ""]
-    if found.misses:
+    lines = [f"{name}: no behaviour of the spec explains event {explanation.number} of {events}", ""]
+    lines += ["the explained events before it, with their changes:"] if explanation.before else []
+    first = explanation.number - len(explanation.before)
+    lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(explanation.before)]
+    lines += ["", "the unexplained event:", f"{explanation.number:6}  {_event(explanation.event)}"]
+    lines += [f"        read as {' or '.join(explanation.calls)}" if explanation.calls else "", ""]
+    if explanation.reason:
+        lines += [f"why: {explanation.reason}", ""]
+    if explanation.misses:
         many = (
             "the only possible state"
-            if found.candidates == 1
-            else f"any of the {found.candidates} possible states"
+            if explanation.candidates == 1
+            else f"any of the {explanation.candidates} possible states"
         )
         lines += [f"why the spec does not allow it, from {many}:"]
-        for miss in found.misses:
+        for miss in explanation.misses:
             lines += _miss_lines(miss)
         lines += [""]
-    if found.instead:
-        lines += ["steps that lead to a state like the event's: " + ", ".join(found.instead), ""]
+    if explanation.instead:
+        lines += ["steps that lead to a state like the event's: " + ", ".join(explanation.instead), ""]
     lines += ["a state of the spec before the event:"]
-    lines += [f"  {name} = {value}" for name, value in found.state]
+    lines += [f"  {name} = {value}" for name, value in explanation.state]
     return "\n".join(line for n, line in enumerate(lines) if line or (n and lines[n - 1]))
 
 
@@ -143,10 +145,9 @@ def _miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
             lines.append(f"      at {guard['where']}")
         return lines
     lines = [f"  {miss['step']} is enabled, but then"]
-    for one in miss["fields"]:
-        lines.append(
-            f"    {one['expression']} is {one['spec']}; the recording has {one['field']} {one['recorded']}"
-        )
+    for field in miss["fields"]:
+        recorded = f"the recording has {field['field']} {field['recorded']}"
+        lines.append(f"    {field['expression']} is {field['spec']}; {recorded}")
     return lines
 
 

@@ -54,14 +54,14 @@ def near_misses(validator: Validator, blocked: Blocked) -> tuple[NearMiss, ...]:
     """Why the event was blocked, the nearest first, each reason once."""
     if blocked.meaning is None:
         return ()
-    found: dict[tuple[str, str], NearMiss] = {}
+    reasons: dict[tuple[str, str], NearMiss] = {}
     for number, state in enumerate(blocked.candidates):
         for way in blocked.meaning.ways:
             for miss in _misses(validator, number, state, way, blocked.meaning.seen):
                 reason = repr([(g.text, g.values) for g in miss.guards] + list(miss.differs))
                 # Candidates differ in what was not logged; the same reason from many of them is one reason.
-                found.setdefault((miss.call, reason), miss)
-    return tuple(sorted(found.values(), key=lambda miss: miss.distance)[:MOST])
+                reasons.setdefault((miss.call, reason), miss)
+    return tuple(sorted(reasons.values(), key=lambda miss: miss.distance)[:MOST])
 
 
 def _misses(
@@ -88,12 +88,15 @@ def _misses(
 def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Iterator[Differs]:
     """The fields of an event that a state does not have as shown."""
     env: list[Any] = [*state, *state, *([0] * 64)]
-    for one in seen:
-        has = validator.shown(one, env)
-        if validator.wanted(one) != has:
-            kind = validator.watch(one.expression).type
+    for shown in seen:
+        has = validator.shown(shown, env)
+        if validator.wanted(shown) != has:
+            kind = validator.watch(shown.expression).type
             yield Differs(
-                one.field, one.expression, _plainly(one.value), "nothing" if has is None else show(has, kind)
+                shown.field,
+                shown.expression,
+                _plainly(shown.value),
+                "nothing" if has is None else show(has, kind),
             )
 
 
@@ -115,15 +118,15 @@ def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:
     for call in [call for way in blocked.meaning.ways for call in way]:
         number, instances = validator.instances(call)
         named.update((number, args) for args in instances)
-    found: dict[str, None] = {}
+    labels: dict[str, None] = {}
     for state in blocked.candidates:
         if validator.agrees(state, blocked.meaning.seen):
-            found["no step at all"] = None
+            labels["no step at all"] = None
         try:
             successors = validator.stepper.successors(state)
         except Faulty:
             continue
         for number, args, after in successors:
             if (number, args) not in named and validator.agrees(after, blocked.meaning.seen):
-                found[str(Step.of(validator.program, number, args, after))] = None
-    return tuple(found)[:MOST]
+                labels[str(Step.of(validator.program, number, args, after))] = None
+    return tuple(labels)[:MOST]

@@ -25,7 +25,6 @@ from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning, Seen, Tracing
 from specchk.conform.contract.values import NotAValue, raw
-from specchk.ir.nodes import Expr
 from specchk.ir.types import Map, Type
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.initial import initial_states
@@ -54,7 +53,6 @@ class Blocked:
 class Explained:
     """How far a recording was explained, and how surely: sizes of the candidate sets, silent steps."""
 
-    recording: Recording
     consumed: int = 0
     most: int = 1
     total: int = 0
@@ -67,7 +65,6 @@ class Explained:
 class Watched:
     """A compiled expression of the spec."""
 
-    expr: Expr
     locals: int
     type: Type
     evaluate: Any
@@ -94,7 +91,7 @@ class Validator:
 
     def explain(self, tracing: Tracing, recording: Recording) -> Explained:
         """Explain a recording, or as long a prefix of it as can be."""
-        found = Explained(recording)
+        explained = Explained()
         candidates: tuple[State, ...] = self.initial
         everywhere = self.every_silent(tracing)
         for number, event in enumerate(recording.events, 1):
@@ -103,19 +100,19 @@ class Validator:
                 meaning = tracing.meaning(event)
                 after, silent, known = self._onward(tracing, event, meaning, candidates, everywhere)
             except (ImpossibleEvent, TooMany) as error:
-                found.blocked = Blocked(number, event, meaning, candidates, str(error))
-                return found
+                explained.blocked = Blocked(number, event, meaning, candidates, str(error))
+                return explained
             if not after:
-                found.blocked = Blocked(number, event, meaning, known)
-                return found
+                explained.blocked = Blocked(number, event, meaning, known)
+                return explained
             candidates = after
-            found.consumed = number
-            found.silent += silent
-            found.total += len(after)
-            found.most = max(found.most, len(after))
-            for one in meaning.seen:
-                found.seen.setdefault(one.field, set()).add(repr(one.value))
-        return found
+            explained.consumed = number
+            explained.silent += silent
+            explained.total += len(after)
+            explained.most = max(explained.most, len(after))
+            for seen in meaning.seen:
+                explained.seen.setdefault(seen.field, set()).add(repr(seen.value))
+        return explained
 
     def _onward(
         self, tracing: Tracing, event: Event, meaning: Meaning, before: tuple[State, ...],
@@ -164,14 +161,14 @@ class Validator:
         """The successors by one call, each once."""
         number, instances = self.instances(call)
         of_action = self.stepper.of_action
-        found: dict[State, None] = {}
+        reached: dict[State, None] = {}
         for state in before:
             for args in instances:
                 try:
-                    found.update(dict.fromkeys(after for _, _, after in of_action(state, number, args)))
+                    reached.update(dict.fromkeys(after for _, _, after in of_action(state, number, args)))
                 except Faulty:  # the spec has no meaning for this step here: it is not a step
                     continue
-        return tuple(found)
+        return tuple(reached)
 
     def instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
         """An action's number, and all arguments that a call may have; none if one is not a value."""
@@ -226,5 +223,5 @@ class Validator:
         """An expression of the spec, compiled once; a `SpecError` if it is none."""
         if text not in self._watched:
             body, locals_ = self.instance.expression(text)
-            self._watched[text] = Watched(body, locals_, body.type, self.evaluator.compile(body))
+            self._watched[text] = Watched(locals_, body.type, self.evaluator.compile(body))
         return self._watched[text]

@@ -129,8 +129,8 @@ class Suite:
         """The case with an id or a name, or the only one whose id begins with it."""
         # Any beginning that is unique, as with commits of git.
         digits = wanted.partition("-")[0]
-        found = [case for case in self.cases if case.id.startswith(digits)]
-        return found[0] if len(found) == 1 else None
+        fitting = [case for case in self.cases if case.id.startswith(digits)]
+        return fitting[0] if len(fitting) == 1 else None
 
 
 def label_of(model: str, bounds: Sequence[tuple[str, str]]) -> str:
@@ -157,16 +157,16 @@ def as_json(suite: Suite) -> str:
 
 def from_json(text: str) -> Suite:
     """The suite that `as_json` wrote; `ValueError`, `KeyError` or `TypeError` for anything else."""
-    found: dict[str, Any] = _tuples(json.loads(text))
+    data: dict[str, Any] = _tuples(json.loads(text))
     for name, kind in (("classes", EffectClass), ("probe_classes", EffectClass), ("probes", Probe)):
-        found[name] = tuple(kind(**one) for one in found[name])
-    for case in found["cases"]:
+        data[name] = tuple(kind(**item) for item in data[name])
+    for case in data["cases"]:
         case["steps"] = tuple(CaseStep(**step) for step in case["steps"])
-    return Suite(**{**found, "cases": tuple(SuiteCase(**case) for case in found["cases"])})
+    return Suite(**{**data, "cases": tuple(SuiteCase(**case) for case in data["cases"])})
 
 
-def _tuples(found: Any) -> Any:
+def _tuples(data: Any) -> Any:
     """Data of JSON with tuples for lists."""
-    if isinstance(found, dict):
-        return {name: _tuples(item) for name, item in found.items()}
-    return tuple(map(_tuples, found)) if isinstance(found, list) else found
+    if isinstance(data, dict):
+        return {name: _tuples(item) for name, item in data.items()}
+    return tuple(map(_tuples, data)) if isinstance(data, list) else data

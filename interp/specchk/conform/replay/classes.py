@@ -54,12 +54,12 @@ class Classifier:
     def _effect(
         self, index: int, args: Sequence[Any], changed: tuple[tuple[int, Any, Any], ...]
     ) -> tuple[str, ...]:
-        found: set[str] = set()
+        effects: set[str] = set()
         action = self.program.actions[index]
         for slot, old, new in changed:
             variable = self.program.variables[slot]
-            found.update(self._changes(variable.name, variable.type, old, new, (action, args)))
-        return tuple(sorted(found))
+            effects.update(self._changes(variable.name, variable.type, old, new, (action, args)))
+        return tuple(sorted(effects))
 
     def _changes(
         self, place: str, kind: Type, old: Any, new: Any, at: tuple[Action, Sequence[Any]]
@@ -128,13 +128,13 @@ class Classifier:
 def _distinct(tracer: Tracer) -> dict[int, str]:
     """The guards at each place, numbered where several have the same text."""
     seen: Counter[str] = Counter()
-    found = {}
+    texts = {}
     # By place in the text and not in the order of first visits, which depends on the states that were seen.
     for span in sorted(tracer.places, key=lambda one: (one.start, one.end)):
         text = _short(span.text)
         seen[text] += 1
-        found[tracer.place(span)] = f"{text} #{seen[text]}" if seen[text] > 1 else text
-    return found
+        texts[tracer.place(span)] = f"{text} #{seen[text]}" if seen[text] > 1 else text
+    return texts
 
 
 def _called(key: Any, kind: Type, at: tuple[Action, Sequence[Any]]) -> str:

@@ -51,113 +51,115 @@ WORDS = MappingProxyType({
 })  # fmt: skip
 
 
-def wanted(program: Program, found: Divergence) -> State | None:
+def wanted(program: Program, divergence: Divergence) -> State | None:
     """The allowed state with the fewest differences; None where the spec allows none."""
     # The nearest of several is what a reader compares with.
-    return min(found.expected, key=lambda state: len(differences(program, found, state)), default=None)
+    return min(
+        divergence.expected, key=lambda state: len(differences(program, divergence, state)), default=None
+    )
 
 
-def instead(found: Divergence, beside: State | None) -> State | None:
+def instead(divergence: Divergence, beside: State | None) -> State | None:
     """The implementation's state, completed from the spec's; None where it is unknown."""
-    if found.found is None or beside is None:
+    if divergence.found is None or beside is None:
         return None
-    pairs = zip(beside, found.found, strict=True)
+    pairs = zip(beside, divergence.found, strict=True)
     return tuple(spec if seen is None else seen for spec, seen in pairs)
 
 
-def differences(program: Program, found: Divergence, beside: State | None) -> list[VariableChange]:
+def differences(program: Program, divergence: Divergence, beside: State | None) -> list[VariableChange]:
     """Every place in which the implementation's state is not the spec's."""
-    other = instead(found, beside)
-    return [] if other is None or beside is None else changes(program, beside, other)
+    actual = instead(divergence, beside)
+    return [] if actual is None or beside is None else changes(program, beside, actual)
 
 
-def told(program: Program, found: Divergence) -> Trace:
+def told(program: Program, divergence: Divergence) -> Trace:
     """The spec's behaviour, with the step on which they part where the spec has it."""
-    state = wanted(program, found)
-    if found.step is None or state is None or found.kind not in STEPPED:
-        return found.trace
-    step = Step(found.step.action, found.step.args, state)
-    return Trace(found.trace.initial, (*found.trace.steps, step))
+    state = wanted(program, divergence)
+    if divergence.step is None or state is None or divergence.kind not in STEPPED:
+        return divergence.trace
+    step = Step(divergence.step.action, divergence.step.args, state)
+    return Trace(divergence.trace.initial, (*divergence.trace.steps, step))
 
 
-def step_text(found: Divergence) -> str:
+def step_text(divergence: Divergence) -> str:
     """`step 20: apply_response(b2), after waiting`; empty where there is no step."""
-    if found.step is None:
+    if divergence.step is None:
         return ""
-    way = f", {found.way}" if found.way else ""
-    return f"step {len(found.trace.steps) + 1}: {found.step}{way}"
+    way = f", {divergence.way}" if divergence.way else ""
+    return f"step {len(divergence.trace.steps) + 1}: {divergence.step}{way}"
 
 
-def drawn(instance: Instance, found: Divergence) -> Picture:
+def drawn(instance: Instance, divergence: Divergence) -> Picture:
     """The picture: the spec's behaviour, the implementation's state as a last row, the reason."""
-    viewer, beside = Viewer(instance), wanted(instance.program, found)
-    trace = told(instance.program, found)
-    if found.kind == "initial" and beside is not None:
-        trace = Trace(beside, ())
-    spec = picture(viewer, trace, None, "as in the spec", _ending(instance.program, found, beside))
-    other = instead(found, beside)
-    if other is None or beside is None:
+    viewer, nearest = Viewer(instance), wanted(instance.program, divergence)
+    trace = told(instance.program, divergence)
+    if divergence.kind == "initial" and nearest is not None:
+        trace = Trace(nearest, ())
+    spec = picture(viewer, trace, None, "as in the spec", _ending(instance.program, divergence, nearest))
+    actual = instead(divergence, nearest)
+    if actual is None or nearest is None:
         return spec
-    by = found.step if found.kind in ("accepted", "changed") else None
+    by = divergence.step if divergence.kind in ("accepted", "changed") else None
     title = "the implementation instead" if by is None else f"the implementation, after {by}"
-    return contrasted(viewer, spec, beside, other, title)
+    return contrasted(viewer, spec, nearest, actual, title)
 
 
-def _ending(program: Program, found: Divergence, beside: State | None) -> tuple[str, ...]:
+def _ending(program: Program, divergence: Divergence, beside: State | None) -> tuple[str, ...]:
     """The kind of divergence, the step, the reason, and the first differences."""
     places = [
         f"{change.path}: the spec has {change.before}, the implementation {change.after}"
-        for change in differences(program, found, beside)
+        for change in differences(program, divergence, beside)
     ]
     more = [f"and {len(places) - MOST_PLACES} more"] if len(places) > MOST_PLACES else []
-    first = f"diverges: {WORDS[found.kind]}"
-    said = (first, step_text(found), *found.reason.splitlines(), *places[:MOST_PLACES], *more)
+    first = f"diverges: {WORDS[divergence.kind]}"
+    said = (first, step_text(divergence), *divergence.reason.splitlines(), *places[:MOST_PLACES], *more)
     return tuple(filter(None, said))
 
 
-def as_json(program: Program, found: Divergence) -> dict[str, Any]:
+def as_json(program: Program, divergence: Divergence) -> dict[str, Any]:
     """Everything of it; `read` is the inverse."""
-    beside = wanted(program, found)
+    beside = wanted(program, divergence)
     return {
-        "kind": found.kind,
-        "path": [str(step) for step in found.trace.steps],
-        "ways": list(found.ways),
-        "step": None if found.step is None else str(found.step),
-        "action": None if found.step is None else found.step.action,
-        "args": [] if found.step is None else list(found.step.args),
-        "way": found.way or None,
-        "reason": found.reason,
-        "found_after": found.found_after,
+        "kind": divergence.kind,
+        "path": [str(step) for step in divergence.trace.steps],
+        "ways": list(divergence.ways),
+        "step": None if divergence.step is None else str(divergence.step),
+        "action": None if divergence.step is None else divergence.step.action,
+        "args": [] if divergence.step is None else list(divergence.step.args),
+        "way": divergence.way or None,
+        "reason": divergence.reason,
+        "found_after": divergence.found_after,
         "differences": [
             {"place": change.path, "spec": change.before, "implementation": change.after}
-            for change in differences(program, found, beside)
+            for change in differences(program, divergence, beside)
         ],
-        "trace": trace_json(program, found.trace),
-        "spec_states": [state_json(program, state) for state in found.expected],
-        "implementation_state": _found_json(program, found),
+        "trace": trace_json(program, divergence.trace),
+        "spec_states": [state_json(program, state) for state in divergence.expected],
+        "implementation_state": _found_json(program, divergence),
     }
 
 
-def _found_json(program: Program, found: Divergence) -> dict[str, Any] | None:
-    if found.found is None:
+def _found_json(program: Program, divergence: Divergence) -> dict[str, Any] | None:
+    if divergence.found is None:
         return None
-    pairs = zip(program.variables, found.found, strict=True)
+    pairs = zip(program.variables, divergence.found, strict=True)
     return {v.name: value_json(value, v.type) for v, value in pairs if value is not None}
 
 
-def read(program: Program, trace: Trace, found: Mapping[str, Any]) -> Divergence:
+def read(program: Program, trace: Trace, report: Mapping[str, Any]) -> Divergence:
     """The divergence of a JSON report whose trace was read already; raises `Unreadable`."""
-    if found.get("kind") not in WORDS or not isinstance(found.get("spec_states"), list):
+    if report.get("kind") not in WORDS or not isinstance(report.get("spec_states"), list):
         raise Unreadable("its divergence is of no known kind")
-    action, args = found.get("action"), found.get("args") or ()
+    action, args = report.get("action"), report.get("args") or ()
     # The step's own state is not used: it diverged, so the spec has none, or several.
     step = Step(action, tuple(map(str, args)), trace.last) if isinstance(action, str) else None
-    expected = tuple(_whole(program, state) for state in found["spec_states"])
-    seen = found.get("implementation_state")
+    expected = tuple(_whole(program, state) for state in report["spec_states"])
+    seen = report.get("implementation_state")
     return Divergence(
-        found["kind"], trace, step, str(found.get("way") or ""), str(found.get("reason") or ""), expected,
-        None if seen is None else _observed(program, seen), tuple(map(str, found.get("ways") or ())),
-        found.get("found_after"),
+        report["kind"], trace, step, str(report.get("way") or ""), str(report.get("reason") or ""), expected,
+        None if seen is None else _observed(program, seen), tuple(map(str, report.get("ways") or ())),
+        report.get("found_after"),
     )  # fmt: skip
 
 
@@ -169,16 +171,16 @@ def _observed(program: Program, state: Any) -> tuple[Any, ...]:
 
 
 def _whole(program: Program, state: Any) -> State:
-    found = _observed(program, state)
-    if None in found:
+    values = _observed(program, state)
+    if None in values:
         raise Unreadable("a state of the spec lacks a variable")
-    return found
+    return values
 
 
-def as_itf(program: Program, found: Divergence) -> dict[str, Any]:
+def as_itf(program: Program, divergence: Divergence) -> dict[str, Any]:
     """The spec's behaviour as an ITF trace; the divergence itself is in its `#meta`."""
-    itf = trace_itf(program, told(program, found), None)
-    about = as_json(program, found)
+    itf = trace_itf(program, told(program, divergence), None)
+    about = as_json(program, divergence)
     kept = ("kind", "step", "way", "reason", "differences", "implementation_state")
     itf["#meta"]["divergence"] = {name: about[name] for name in kept}
     return itf

@@ -40,7 +40,7 @@ class _Faults(BreadthFirst[S]):
     def __init__(self, replayer: Replayer[S], limit: int | None) -> None:
         super().__init__(replayer, limit)
         names = [variable.name for variable in replayer.program.variables]
-        by_action = {one.action: one for one in type(replayer.binding).interruptions()}
+        by_action = {fault.action: fault for fault in type(replayer.binding).interruptions()}
         self.faults = [(by_action[instance.label.action], instance) for instance in replayer.spec.instances
                        if instance.label.action in by_action]  # fmt: skip
         self.aside = {one.action: frozenset(map(names.index, one.aside)) for one in by_action.values()}
@@ -78,23 +78,23 @@ class _Faults(BreadthFirst[S]):
         moment = 0
         # One occasion later each time, until the step ends before the fault strikes: every place was tried
         # once.
-        while (found := self.replayer.cut_short(place, instance, way, fault, striking, moment)) is not None:
-            if not self._is_allowed(found, allowed, around, self.aside[fault.action]):
+        while (left := self.replayer.cut_short(place, instance, way, fault, striking, moment)) is not None:
+            if not self._is_allowed(left, allowed, around, self.aside[fault.action]):
                 blame = self._blame(place, instance, striking, moment)
-                raise Diverged(replace(blame, expected=allowed, found=found))
+                raise Diverged(replace(blame, expected=allowed, found=left))
             moment += 1
 
     def _is_allowed(
-        self, found: Found, allowed: tuple[State, ...], around: tuple[State, ...], aside: frozenset[int]
+        self, left: Found, allowed: tuple[State, ...], around: tuple[State, ...], aside: frozenset[int]
     ) -> bool:
         for state in allowed:
-            wanted: list[object] = list(state)
+            expected: list[object] = list(state)
             for slot in aside:
                 # What only the environment remembers may lag; it must still be one of the two, and nothing
                 # else.
-                if any(found[slot] == other[slot] for other in around):
-                    wanted[slot] = found[slot]
-            if self.replayer.same(wanted, found):
+                if any(left[slot] == state_[slot] for state_ in around):
+                    expected[slot] = left[slot]
+            if self.replayer.same(expected, left):
                 return True
         return False
 

@@ -49,10 +49,12 @@ class CannotFreeze(Exception):
     """A divergence that no test of the implementation can show; the text gives the reason."""
 
 
-def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Divergence, target: Path) -> str:
+def frozen(
+    instance: Instance, binding: Binding[Any], path: Path, divergence: Divergence, target: Path
+) -> str:
     """The text of a test file at `target`, for the binding in the file `path`; raises `CannotFreeze`."""
-    if found.kind in HARNESS:
-        raise CannotFreeze(HARNESS[found.kind])
+    if divergence.kind in HARNESS:
+        raise CannotFreeze(HARNESS[divergence.kind])
     if binding.runs_elsewhere:
         raise CannotFreeze(
             "the implementation is a process, which only specchk drives; repeat it with --case"
@@ -66,21 +68,21 @@ def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Diverge
     writer = _Writer(binding)
     calls = [
         "        system = Follower(binding, INITIAL)",
-        *(indent(call, " " * 8) for call in writer.calls(found)),
+        *(indent(call, " " * 8) for call in writer.calls(divergence)),
     ]
     data = [
         f"BINDING = Path(__file__).resolve().parent / {beside!r}",
         f"SPEC = {_text(_spec(program))}",
-        f"INITIAL = {_text(writer.observed(found.trace.initial))}",
+        f"INITIAL = {_text(writer.observed(divergence.trace.initial))}",
     ]
     seal = _seal(data[1:], calls)
     test = [
         "def test_the_implementation_follows_the_spec() -> None:",
-        f'    """{_claim(found)}"""',
+        f'    """{_claim(divergence)}"""',
         f"    with binding_of(BINDING, {name!r}, SPEC, {seal!r}) as binding:",
         *calls,
     ]
-    head = f'"""{_head(program, name, found)}\n"""\n\n{imports}'
+    head = f'"""{_head(program, name, divergence)}\n"""\n\n{imports}'
     return "\n\n\n".join([head, "\n".join(data), "\n".join(test), f"{_RULER}\n\n\n{rest.rstrip()}"]) + "\n"
 
 
@@ -109,15 +111,15 @@ def _seal(data: Sequence[str], calls: Sequence[str]) -> str:
     return seal_of([names["SPEC"], *names["system"].heard])
 
 
-def _head(program: Program, name: str, found: Divergence) -> str:
+def _head(program: Program, name: str, divergence: Divergence) -> str:
     lines = [
-        f"Frozen by specchk: {WORDS[found.kind]}.",
+        f"Frozen by specchk: {WORDS[divergence.kind]}.",
         "",
-        f"{program.spec}, model {program.model}, on {name}.  {step_text(found)}".rstrip(),
-        *([found.reason] if found.kind != "state" and found.reason else []),
+        f"{program.spec}, model {program.model}, on {name}.  {step_text(divergence)}".rstrip(),
+        *([divergence.reason] if divergence.kind != "state" and divergence.reason else []),
         *(
             f"{change.path}: the spec has {change.before}, the implementation {change.after}"
-            for change in differences(program, found, wanted(program, found))
+            for change in differences(program, divergence, wanted(program, divergence))
         ),
         "",
         "Runs without specchk: the runner below replaces the parts of it that the binding imports.",
@@ -125,10 +127,10 @@ def _head(program: Program, name: str, found: Divergence) -> str:
     return "\n".join(line.replace("\\", "\\\\").replace('"""', "'''") for line in lines)
 
 
-def _claim(found: Divergence) -> str:
-    if found.step is None:
+def _claim(divergence: Divergence) -> str:
+    if divergence.step is None:
         return "The implementation starts, and is restored, as in the spec."
-    return f"Step {len(found.trace.steps) + 1}, {found.step.action}, has the outcome of the spec."
+    return f"Step {len(divergence.trace.steps) + 1}, {divergence.step.action}, has the outcome of the spec."
 
 
 def _spec(program: Program) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def _spec(program: Program) -> dict[str, Any]:
         "spec": program.spec,
         "model": program.model,
         "sorts": {sort.name: sort.members for sort in program.sorts},
-        "constants": {one.name: exact(one.value, one.type) for one in program.constants},
+        "constants": {constant.name: exact(constant.value, constant.type) for constant in program.constants},
     }
 
 
@@ -148,18 +150,19 @@ class _Writer:
         self.replayer = Replayer(binding)
         self.unobserved = binding.unobserved
 
-    def calls(self, found: Divergence) -> Iterator[str]:
+    def calls(self, divergence: Divergence) -> Iterator[str]:
         """One call a step, the last for the divergence: a step that the spec has or lacks."""
-        before = found.trace.initial
-        for step, way in zip(found.trace.steps, found.ways, strict=True):
+        before = divergence.trace.initial
+        for step, way in zip(divergence.trace.steps, divergence.ways, strict=True):
             yield self._call(before, step, way, (step.state,))
             before = step.state
-        if found.step is not None:
-            instance = self.replayer.spec.instance(found.step)
+        if divergence.step is not None:
+            instance = self.replayer.spec.instance(divergence.step)
             # Successors by the spec and not those of the report: none means that the step must be refused.
-            yield self._call(before, found.step, found.way, self.replayer.spec.allowed(before, instance))
-        elif found.kind in ("restored", "reopened"):
-            yield f"system.is_{'kept' if found.kind == 'restored' else 'on_disk'}()"
+            after = self.replayer.spec.allowed(before, instance)
+            yield self._call(before, divergence.step, divergence.way, after)
+        elif divergence.kind in ("restored", "reopened"):
+            yield f"system.is_{'kept' if divergence.kind == 'restored' else 'on_disk'}()"
 
     def _call(self, before: State, step: Step, way: str, after: tuple[State, ...]) -> str:
         instance = self.replayer.spec.instance(step)

@@ -64,10 +64,6 @@ class Kinds:
             self.examples[number].append(example)
         return number
 
-    def number(self, key: Hashable) -> int:
-        """The number of a class that was noted."""
-        return self._numbers[key]
-
 
 Around = tuple[
     dict[ClassifiedEdge, tuple[int, ...]], dict[int, Refusal]

@@ -15,8 +15,9 @@ observed variables; what was kept of a system is looked at again before and afte
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -35,7 +36,6 @@ from specchk.conform.contract.binding import (  # fmt: skip
 from specchk.conform.contract.failures import FAILURES, ImplementationFailure, described
 from specchk.conform.contract.values import NotAValue, reader
 from specchk.conform.replay.spec_side import ActionCall, SpecSide
-from specchk.conform.replay.tally import ReplayTally
 from specchk.ir.nodes import Value
 from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
@@ -44,6 +44,29 @@ S = TypeVar("S")
 T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
+
+
+@dataclass(slots=True)
+class ReplayTally:
+    """Counts by action: steps taken, probes refused, probes not applicable.
+
+    `compared` and `reopened` count states that were compared, and systems that were reopened.
+    """
+
+    taken: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    impossible: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    """Successors that the spec allows and the implementation never chose."""
+    compared: int = 0
+    struck: int = 0
+    """Faults that struck inside a step."""
+    reopened: int = 0
+
+    def add(self, other: ReplayTally) -> None:
+        """Add the counts of another worker."""
+        for count in fields(self):
+            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +157,7 @@ class Replayer(Generic[S]):
         self._back: Callable[[Any], S] = getattr(binding, cls.marked("restore") or "")
         again = cls.marked("reopen")
         self._again = getattr(binding, again) if again is not None else None
-        self._handlers = {one.action: getattr(binding, one.method) for one in cls.actions()}
+        self._handlers = {action.action: getattr(binding, action.method) for action in cls.actions()}
         self.blind_to: tuple[str, ...] = ()
 
     def begin(self) -> Place[S]:

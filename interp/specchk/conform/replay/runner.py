@@ -18,9 +18,8 @@ from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase
-from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer
+from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer, ReplayTally
 from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
-from specchk.conform.replay.tally import ReplayTally
 from specchk.conform.work.forks import cores, each
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
@@ -44,7 +43,6 @@ PASSING = (BindingError, Faulty, NoAnswer, Undefined, StaleCase)
 class CaseResult:
     """The result of a case; `taken` is fewer than its steps where the implementation chose otherwise."""
 
-    case: SuiteCase
     divergence: Divergence | None
     taken: int
 
@@ -86,7 +84,6 @@ class Runner(Generic[S]):
 
     def __init__(self, replayer: Replayer[S], suite: Suite, *, is_probing: bool = True) -> None:
         self.replayer = replayer
-        self.suite = suite
         self.is_probing = is_probing
         self.done = self._new_page()
         self._initial = tuple(initial_states(replayer.program))
@@ -124,7 +121,7 @@ class Runner(Generic[S]):
         except Diverged as diverged:
             divergence = diverged.divergence
         self.done.blind_to = self.done.blind_to or self.replayer.blind_to
-        return CaseResult(case, divergence, taken)
+        return CaseResult(divergence, taken)
 
     def _take(self, case: SuiteCase) -> int:
         shared = self._shared(case)
@@ -192,12 +189,12 @@ def after_step(replayer: Replayer[S], place: Place[S], step: CaseStep) -> Place[
 
 def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]]:
     """The probes of a suite by the path that leads to their place."""
-    found: dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]] = {}
+    places: dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]] = {}
     for probe in suite.probes:
         case = suite.cases[probe.case]
-        at = found.setdefault((case.start, case.steps[: probe.step]), {})
-        at.setdefault((probe.action, probe.args), []).append(probe.of)
-    return found
+        wanted = places.setdefault((case.start, case.steps[: probe.step]), {})
+        wanted.setdefault((probe.action, probe.args), []).append(probe.of)
+    return places
 
 
 def run_suite(

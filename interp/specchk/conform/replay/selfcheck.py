@@ -40,7 +40,7 @@ class NothingToSabotage(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
+class Detection:
     """A sabotage, the expected kind of divergence, and the reported one (empty: none)."""
 
     lie: str
@@ -51,6 +51,10 @@ class Noticed:
     def is_right(self) -> bool:
         """Whether the harness was right."""
         return self.wanted == self.found
+
+    def __str__(self) -> str:
+        reported, expected = self.found or "no divergence", self.wanted or "no divergence"
+        return f"{self.lie}: " + (reported if self.is_right else f"expected {expected}, found {reported}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,14 @@ class _Scene:
     refused: str
 
 
-def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Iterator[Noticed]:
+def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Iterator[Detection]:
     """Run the suite as it is, then one of its cases with each lie."""
     result = run_suite(Replayer(cls(instance.program)), suite)
     missed = result.coverage.missed if result.coverage is not None else ()
-    found = "" if result.divergence is None else result.divergence.kind
-    found = found or result.vacuous or (f"{len(missed)} classes missed" if missed else "")
-    yield Noticed("none", "", found)
-    if found:
+    kind = "" if result.divergence is None else result.divergence.kind
+    kind = kind or result.vacuous or (f"{len(missed)} classes missed" if missed else "")
+    yield Detection("none", "", kind)
+    if kind:
         return  # what lies would be called says nothing then
     scene = _scene(cls(instance.program), suite)
     for lie, wanted, changes in _lies(cls, scene):
@@ -85,14 +89,14 @@ def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Ite
         saboteur = type(cls.__name__, (cls,), changes)
         replayer = Replayer(saboteur(instance.program))
         divergence = run_suite(replayer, suite, cases=[scene.case]).divergence
-        told = "" if divergence is None else divergence.kind
+        kind_ = "" if divergence is None else divergence.kind
         if (
             divergence is not None
             and lie in AT_THE_END
             and len(divergence.trace.steps) + 1 != len(scene.case.steps)
         ):
-            told = f"{told}, {len(scene.case.steps) - len(divergence.trace.steps) - 1} steps too early"
-        yield Noticed(lie, wanted, told)
+            kind_ = f"{kind_}, {len(scene.case.steps) - len(divergence.trace.steps) - 1} steps too early"
+        yield Detection(lie, wanted, kind_)
 
 
 def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
@@ -130,13 +134,13 @@ def _places(replayer: Replayer[Any], case: SuiteCase) -> list[Place[Any]]:
 
 
 def _method(binding: Binding[Any], mark: str) -> Handler:
-    found: Handler = getattr(binding, type(binding).marked(mark) or "")
-    return found
+    method: Handler = getattr(binding, type(binding).marked(mark) or "")
+    return method
 
 
 def _look(binding: Binding[Any], place: Place[Any]) -> Plain:
-    found: Plain = _method(binding, "project")(_method(binding, "restore")(place.kept))
-    return found
+    state: Plain = _method(binding, "project")(_method(binding, "restore")(place.kept))
+    return state
 
 
 def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int, str] | None:
@@ -185,8 +189,8 @@ def _seen(cls: type[Binding[Any]], true: Plain, lie: Plain) -> dict[str, Any]:
     right = getattr(cls, name)
 
     def look(self: Binding[Any], system: Any) -> Plain:
-        found: Plain = right(self, system)
-        return lie if found == true else found
+        state: Plain = right(self, system)
+        return lie if state == true else state
 
     return {name: project(look)}
 
@@ -224,9 +228,9 @@ def _tainting(cls: type[Binding[Any]], scene: _Scene) -> dict[str, Any]:
         return answer
 
     def seen(self: Binding[Any], system: Any) -> Plain:
-        found: Plain = look(self, system)
+        state: Plain = look(self, system)
         # Any state but the true one.
-        return (scene.last if found == scene.first else scene.first) if tainted else found
+        return (scene.last if state == scene.first else scene.first) if tainted else state
 
     def restored(self: Binding[Any], kept: Any) -> Any:
         # A restored system is unspoilt, as a real one would be; else every later comparison would fail.

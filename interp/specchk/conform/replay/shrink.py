@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.failures import HUNG
@@ -32,14 +32,6 @@ MAX_STATES = 50_000  # of the spec, looked at for a shortest path
 Came = dict[State, tuple[State, ActionCall] | None]  # from where, and by what; None for initial states
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """A step to take: the instance, and the way in which it was taken."""
-
-    instance: ActionCall
-    way: str
-
-
 def shrunk_result(replayer: Replayer[Any], result: SuiteResult) -> SuiteResult:
     """A result with its divergence on as short a path as could be found; `replayer` is used up by it."""
     # Breadth first has a shortest path already; and a fault inside a step strikes in no step taken here.
@@ -48,42 +40,43 @@ def shrunk_result(replayer: Replayer[Any], result: SuiteResult) -> SuiteResult:
     return replace(result, divergence=shrunk(replayer, result.divergence))
 
 
-def shrunk(replayer: Replayer[Any], found: Divergence) -> Divergence:
+def shrunk(replayer: Replayer[Any], divergence: Divergence) -> Divergence:
     """The same divergence on a path as short as could be found; `replayer` is used up by it."""
-    if not found.trace.steps:
-        return found
-    shrinker = _Shrinker(replayer, found)
-    if found.kind == HUNG:
+    if not divergence.trace.steps:
+        return divergence
+    shrinker = _Shrinker(replayer, divergence)
+    if divergence.kind == HUNG:
         # Each try that hangs again takes the whole timeout, so only the straight path is tried.
         shrinker.go_straight()
-        return replace(shrinker.best, found_after=len(found.trace.steps))
+        return replace(shrinker.best, found_after=len(divergence.trace.steps))
     again = shrinker.first()
     if again is None:
-        reason = f"{found.reason}; repeating the path did not reproduce it".removeprefix("; ")
-        return replace(found, reason=reason)
+        reason = f"{divergence.reason}; repeating the path did not reproduce it".removeprefix("; ")
+        return replace(divergence, reason=reason)
     # In this order: the straight way is searched only among the paths that are shorter than what is left.
     shrinker.leave_out()
     shrinker.go_straight()
-    return replace(shrinker.best, found_after=len(found.trace.steps))
+    return replace(shrinker.best, found_after=len(divergence.trace.steps))
 
 
 class _Shrinker(Generic[S]):
-    def __init__(self, replayer: Replayer[S], found: Divergence) -> None:
+    def __init__(self, replayer: Replayer[S], divergence: Divergence) -> None:
         self.replayer = replayer
-        self.best = found
+        self.best = divergence
         self.places: list[Place[S]] = []  # along the best path, the last where it diverges
         self.left = MAX_STEPS
-        self._by_args = {(one.index, one.args): one for one in replayer.spec.instances}
+        self._by_args = {(instance.index, instance.args): instance for instance in replayer.spec.instances}
 
-    def _moves(self) -> list[_Move]:
+    def _moves(self) -> list[ActionCall]:
+        """The steps of the best path, each in the one way in which it was taken."""
         steps = zip(self.best.trace.steps, self.best.ways, strict=True)
-        return [_Move(self.replayer.spec.instance(step), way) for step, way in steps]
+        return [replace(self.replayer.spec.instance(step), ways=(way,)) for step, way in steps]
 
     def first(self) -> Divergence | None:
         """Take the path as it was found."""
         return self._try([], self._moves())
 
-    def _try(self, before: Sequence[Place[S]], moves: Sequence[_Move]) -> Divergence | None:
+    def _try(self, before: Sequence[Place[S]], moves: Sequence[ActionCall]) -> Divergence | None:
         """Continue from the end of `before`; an equivalent divergence becomes the best one."""
         places = list(before)
         try:
@@ -93,23 +86,23 @@ class _Shrinker(Generic[S]):
                 self._go(places, move)
             self._end(places[-1])
         except Diverged as diverged:
-            found = diverged.divergence
-            if self._is_wanted(found):
-                self.best, self.places = found, places
-                return found
+            divergence = diverged.divergence
+            if self._is_wanted(divergence):
+                self.best, self.places = divergence, places
+                return divergence
         return None
 
-    def _go(self, places: list[Place[S]], move: _Move) -> None:
+    def _go(self, places: list[Place[S]], move: ActionCall) -> None:
         """One step more, unless the spec does not have it here."""
         self.left -= 1
         # A budget of steps and not of seconds, so that the same divergence shrinks to the same path
         # everywhere.
         place = places[-1]
-        allowed = self.replayer.spec.allowed(place.state, move.instance)
+        allowed = self.replayer.spec.allowed(place.state, move)
         # A step that the spec no longer has here is left out, instead of giving the attempt up: with what
         # it needed gone, it usually is not needed either.
         if allowed and self.replayer.spec.inside(place.state):
-            places.extend(self.replayer.take(place, replace(move.instance, ways=(move.way,)), allowed))
+            places.extend(self.replayer.take(place, move, allowed))
 
     def _end(self, place: Place[S]) -> None:
         """The event that diverged at the end of the path: a step, a probe, or a check of saved state."""
@@ -127,12 +120,12 @@ class _Shrinker(Generic[S]):
         elif self.replayer.spec.forbids(place.state, instance):
             self.replayer.probe(place, instance)
 
-    def _is_wanted(self, found: Divergence) -> bool:
+    def _is_wanted(self, divergence: Divergence) -> bool:
         wanted = self.best
-        action, other = (None if one.step is None else one.step.action for one in (wanted, found))
+        action, other = (None if each.step is None else each.step.action for each in (wanted, divergence))
         # Kind and action, but neither state nor arguments: a shorter path may show the same mistake
         # elsewhere.
-        return (wanted.kind, action) == (found.kind, other)
+        return (wanted.kind, action) == (divergence.kind, other)
 
     def leave_out(self) -> None:
         """Leave out parts of the path, of half its length first, until no single step can go."""

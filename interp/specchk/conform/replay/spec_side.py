@@ -48,11 +48,11 @@ class SpecSide:
         if not self.initial:
             hint = "correct the spec; an implementation has to start in one of its initial states"
             raise BindingError((Mistake("no state satisfies the spec's `init`", hint),))
-        ways = {one.action: one.ways or ("",) for one in binding.actions()}
+        ways = {bound.action: bound.ways or ("",) for bound in binding.actions()}
         self.instances = tuple(self._all_instances(ways))
         self.options = lru_cache(RECENT)(self._options)
         """For a state `_options`, which are the same whenever it is reached."""
-        self._by_label = {(one.label.action, one.label.args): one for one in self.instances}
+        self._by_label = {(call.label.action, call.label.args): call for call in self.instances}
 
     def _all_instances(self, ways: dict[str, tuple[str, ...]]) -> Iterator[ActionCall]:
         values = Values()
@@ -76,15 +76,15 @@ class SpecSide:
 
         One that only leads beyond a horizon is neither.
         """
-        found: dict[tuple[int, tuple[Any, ...]], dict[State, None]] = {}
+        reached: dict[tuple[int, tuple[Any, ...]], dict[State, None]] = {}
         cuts = self._stepper.horizon_cuts
         for index, args, after in self._stepper.successors(state):
-            found.setdefault((index, args), {})[after] = None
+            reached.setdefault((index, args), {})[after] = None
         is_cut = self._stepper.horizon_cuts > cuts
         enabled: list[tuple[ActionCall, tuple[State, ...]]] = []
         disabled: list[ActionCall] = []
         for instance in self.instances:
-            successors = found.get((instance.index, instance.args))
+            successors = reached.get((instance.index, instance.args))
             if successors is not None:
                 enabled.append((instance, tuple(successors)))
             # Checked only where some step was cut: running every instance alone once more doubles the work.
@@ -94,8 +94,8 @@ class SpecSide:
 
     def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
         """The successors by one instance; none where it is not enabled."""
-        found = self._stepper.of_action(state, instance.index, instance.args)
-        return tuple(dict.fromkeys(after for _, _, after in found))
+        successors = self._stepper.of_action(state, instance.index, instance.args)
+        return tuple(dict.fromkeys(after for _, _, after in successors))
 
     def forbids(self, state: State, instance: ActionCall) -> bool:
         """Whether an instance is disabled, and not because it leads beyond a horizon."""

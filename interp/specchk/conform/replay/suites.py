@@ -24,9 +24,8 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.replay.cases import EffectClass
-from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer
+from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer, ReplayTally
 from specchk.conform.replay.spec_side import ActionCall
-from specchk.conform.replay.tally import ReplayTally
 from specchk.meaning.values import State
 
 S = TypeVar("S")
@@ -281,6 +280,6 @@ class _Walker(WholeSuite[S]):
         # The action first, then one of its instances: else an action with many arguments would be nearly
         # all of a walk.
         action = self.random.choice(sorted({instance.index for instance, _ in enabled}))
-        chosen, successors = self.random.choice([one for one in enabled if one[0].index == action])
+        chosen, successors = self.random.choice([pair for pair in enabled if pair[0].index == action])
         after = self.random.choice(self.replayer.take(place, chosen, successors))
         return after if self.replayer.spec.inside(after.state) else None

@@ -15,7 +15,7 @@ MOST_BLOCKED = 3
 
 def verdict(campaign: Campaign) -> str:
     """`explained`, `diverges` or `vacuous`; a divergence is worth more than a guard."""
-    if any(one.blocked for one in campaign.results):
+    if any(result.blocked for result in campaign.results):
         return "diverges"
     return "vacuous" if campaign.vacuous else "explained"
 
@@ -23,7 +23,7 @@ def verdict(campaign: Campaign) -> str:
 def text(campaign: Campaign) -> str:
     """The campaign as text: the unexplained events first, figures last."""
     lines = []
-    blocked = [one for one in campaign.results if one.blocked]
+    blocked = [result for result in campaign.results if result.blocked]
     for one in blocked[:MOST_BLOCKED]:
         assert one.blocked is not None
         lines += [render(one.name, one.events, one.blocked), ""]
@@ -34,18 +34,18 @@ def text(campaign: Campaign) -> str:
 
 
 def _figures(campaign: Campaign) -> list[str]:
-    found = figures(campaign)
-    accepted, count = found["accepted"], found["recordings"]
+    numbers = figures(campaign)
+    accepted, count = numbers["accepted"], numbers["recordings"]
     lines = [
         f"{verdict(campaign)}: {accepted} of {count} recordings are behaviours of {campaign.spec}",
-        f"  events      {found['consumed']} of {found['events']} consumed, {found['kinds_seen']} kinds",
-        f"  candidates  {found['candidates_mean']} states on average, at most {found['candidates_most']}",
-        f"  silent      {found['silent']} steps",
+        f"  events      {numbers['consumed']} of {numbers['events']} consumed, {numbers['kinds_seen']} kinds",
+        f"  candidates  {numbers['candidates_mean']} states on average, at most {numbers['candidates_most']}",
+        f"  silent      {numbers['silent']} steps",
     ]
-    if found["power"] is not None:
-        kinds = ", ".join(f"{kind} {rate:.1%}" for kind, rate in found["power_by_kind"].items())
+    if numbers["power"] is not None:
+        kinds = ", ".join(f"{kind} {rate:.1%}" for kind, rate in numbers["power_by_kind"].items())
         lines.append(
-            f"  power       {found['power']:.1%} of {found['copies']} spoiled copies rejected: {kinds}"
+            f"  power       {numbers['power']:.1%} of {numbers['copies']} spoiled copies rejected: {kinds}"
         )
     return lines
 
@@ -53,18 +53,18 @@ def _figures(campaign: Campaign) -> list[str]:
 def figures(campaign: Campaign) -> dict[str, Any]:
     """The numbers of a campaign, times aside."""
     results = campaign.results
-    consumed = sum(one.consumed for one in results)
+    consumed = sum(result.consumed for result in results)
     power = {kind: campaign.power(kind) for kind in KINDS}
     return {
         "recordings": len(results),
-        "accepted": sum(one.accepted for one in results),
-        "events": sum(one.events for one in results),
+        "accepted": sum(result.accepted for result in results),
+        "events": sum(result.events for result in results),
         "consumed": consumed,
         "kinds_seen": len(campaign.kinds),
         "kinds": dict(sorted(campaign.kinds.items())),
-        "candidates_mean": round(sum(one.total for one in results) / max(consumed, 1), 2),
-        "candidates_most": max((one.most for one in results), default=0),
-        "silent": sum(one.silent for one in results),
+        "candidates_mean": round(sum(result.total for result in results) / max(consumed, 1), 2),
+        "candidates_most": max((result.most for result in results), default=0),
+        "silent": sum(result.silent for result in results),
         "copies": len(campaign.copies),
         "power": campaign.power(),
         "power_by_kind": {kind: rate for kind, rate in power.items() if rate is not None},
@@ -73,20 +73,20 @@ def figures(campaign: Campaign) -> dict[str, Any]:
 
 def as_json(campaign: Campaign, exit_code: int) -> dict[str, Any]:
     """The campaign as plain values; `missed` are the spoiled copies that were explained all the same."""
-    seconds = sum(one.seconds for one in campaign.results)
-    found = figures(campaign)
+    seconds = sum(result.seconds for result in campaign.results)
+    numbers = figures(campaign)
     return {
         "schema": SCHEMA,
         "tracing": campaign.tracing,
         "spec": campaign.spec,
         "verdict": verdict(campaign),
-        **found,
-        "events_per_second": round(found["consumed"] / seconds) if seconds else None,
+        **numbers,
+        "events_per_second": round(numbers["consumed"] / seconds) if seconds else None,
         "seconds": round(campaign.seconds, 3),
         "workers": campaign.workers,
         "vacuous": list(campaign.vacuous),
-        "blocked": [{"recording": one.name, **asdict(one.blocked)}
-                    for one in campaign.results if one.blocked],
+        "blocked": [{"recording": result.name, **asdict(result.blocked)}
+                    for result in campaign.results if result.blocked],
         "missed": [{"recording": one.name, "kind": copy.kind, "what": copy.what}
                    for one in campaign.results for copy in one.copies if not copy.rejected],
         "exit_code": exit_code,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
+from typing import ClassVar
 
 from specchk.conform.gate.choices import Choices, Listed
 from specchk.conform.gate.gate import BoundSpec
@@ -39,6 +39,12 @@ class Standing:
     counted: Mapping[str, int]
     wrong: tuple[tuple[str, EffectClass], ...]
     written: bool = False
+    title: ClassVar[str] = "Choices"
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether this run has refuted an entry."""
+        return bool(self.wrong)
 
     @property
     def stale(self) -> tuple[str, ...]:
@@ -49,6 +55,45 @@ class Standing:
     def never(self) -> int:
         """The number of classes that are provably never taken."""
         return sum(self.counted.values())
+
+    def lines(self) -> Iterator[str]:
+        """The lines below a gate's report."""
+        if not self.is_of_spec:
+            yield f"choices: {self.path} belongs to another spec and is ignored; {REFRESH}"
+            return
+        written = f"{self.path} written; " if self.written else ""
+        yield f"choices: {written}{self.never} allowed classes are never taken by the implementation"
+        for label, listed in self.listed.items():
+            yield (f"  {label}: {self.counted[label]}, of {listed.states} states, {listed.steps} steps; "
+                   f"{len(listed.ways)} way{'s' * (len(listed.ways) != 1)} added")  # fmt: skip
+        for reason in dict.fromkeys(listed.reason for listed in self.listed.values() if listed.reason):
+            yield f"  because {reason}"
+        for label in self.stale:
+            yield f"  {label}: STALE, of another model or no suite of the gate, so ignored; {REFRESH}"
+        for label, taken in self.wrong:
+            yield f"  {label}: WRONG: listed as never taken, but taken: {taken.id} {taken}"
+        if not self.is_of_implementation:
+            yield f"  explored with another implementation; this run has not refuted it; {REFRESH}"
+
+    def json(self) -> dict[str, object]:
+        """The same as a member of a report's JSON object."""
+        suites = [
+            {"label": label, "never": self.counted[label], "states": listed.states, "steps": listed.steps,
+             "ways": len(listed.ways), "reason": listed.reason}
+            for label, listed in self.listed.items()
+        ]  # fmt: skip
+        return {
+            "choices": {
+                "never": self.never,
+                "suites": suites,
+                "stale": list(self.stale),
+                "wrong": [
+                    {"label": label, "id": taken.id, "class": str(taken)} for label, taken in self.wrong
+                ],
+                "of_this_spec": self.is_of_spec,
+                "of_this_implementation": self.is_of_implementation,
+            }
+        }
 
 
 def standing(
@@ -61,7 +106,7 @@ def standing(
         if part.listed is not None and result.coverage is not None:
             listed[part.label] = part.listed
             counted[part.label] = len(result.coverage.never)
-            wrong += [(part.label, one) for one in result.coverage.wrong]
+            wrong += [(part.label, taken) for taken in result.coverage.wrong]
     is_same = choices.implementation == implementation_of(bound)
     is_of_spec = choices.spec == of_spec(bound.checked)[0]
     return Standing(path, choices, is_of_spec, is_same, listed, counted, tuple(wrong), written)
@@ -70,49 +115,3 @@ def standing(
 def implementation_of(bound: BoundSpec) -> str:
     """The fingerprint of the explored model."""
     return fingerprint(files_of(bound.path, bound.cls.implementation), bound.path.resolve().parent)
-
-
-def render_standing(found: Standing) -> Iterator[str]:
-    """The lines below a gate's report."""
-    if not found.is_of_spec:
-        yield f"choices: {found.path} belongs to another spec and is ignored; {REFRESH}"
-        return
-    written = f"{found.path} written; " if found.written else ""
-    yield f"choices: {written}{found.never} allowed classes are never taken by the implementation"
-    for label, listed in found.listed.items():
-        yield (f"  {label}: {found.counted[label]}, of {listed.states} states, {listed.steps} steps; "
-               f"{len(listed.ways)} way{'s' * (len(listed.ways) != 1)} added")  # fmt: skip
-    for reason in dict.fromkeys(listed.reason for listed in found.listed.values() if listed.reason):
-        yield f"  because {reason}"
-    for label in found.stale:
-        yield f"  {label}: STALE, of another model or no suite of the gate, so ignored; {REFRESH}"
-    for label, one in found.wrong:
-        yield f"  {label}: WRONG: listed as never taken, but taken: {one.id} {one}"
-    if not found.is_of_implementation:
-        yield f"  explored with another implementation; this run has not refuted it; {REFRESH}"
-
-
-def standing_json(found: Standing) -> dict[str, object]:
-    """The same as a member of a report's JSON object."""
-    suites = [
-        {"label": label, "never": found.counted[label], "states": one.states, "steps": one.steps,
-         "ways": len(one.ways), "reason": one.reason}
-        for label, one in found.listed.items()
-    ]  # fmt: skip
-    return {
-        "choices": {
-            "never": found.never,
-            "suites": suites,
-            "stale": list(found.stale),
-            "wrong": [{"label": label, "id": one.id, "class": str(one)} for label, one in found.wrong],
-            "of_this_spec": found.is_of_spec,
-            "of_this_implementation": found.is_of_implementation,
-        }
-    }
-
-
-def standing_section(found: Standing) -> str:
-    """The same as HTML."""
-    rows = "".join(f"<li>{escape(line)}</li>" for line in render_standing(found))
-    mark = ' class="violated"' if found.wrong else ""
-    return f"<h2>Choices</h2><ul{mark}>{rows}</ul>"

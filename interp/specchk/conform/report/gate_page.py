@@ -6,7 +6,7 @@ its title.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 
@@ -16,6 +16,7 @@ from specchk.conform.gate.tiers import Part
 from specchk.conform.mutation.scores_file import ScoreRow
 from specchk.conform.replay.cases import EffectClass
 from specchk.conform.replay.suites import Coverage, SuiteResult
+from specchk.report.page.frame import row, table
 
 # What a cell says by its letter and its colour.
 CELLS = MappingProxyType({
@@ -29,15 +30,21 @@ def sections(
     parts: Sequence[Part], results: Sequence[SuiteResult], held: Held | None, mutants: Sequence[ScoreRow] = ()
 ) -> list[str]:
     """All of them, each as HTML."""
-    found = [_map(part, result.coverage) for part, result in zip(parts, results, strict=True)
+    parts_of_page = [_map(part, result.coverage) for part, result in zip(parts, results, strict=True)
              if result.coverage is not None]  # fmt: skip
-    if found:
-        found.insert(0, _legend())
-    found.append(_unobserved(parts[0].binding.unobserved))
+    if parts_of_page:
+        parts_of_page.insert(0, _legend())
+    parts_of_page.append(_unobserved(parts[0].binding.unobserved))
     if held is not None:
-        found += [*_controls(held), *_lock(held), *_scores(held.found.mutants)]
-    found += _mutants(mutants)
-    return found
+        parts_of_page += [*_controls(held), *_lock(held), *_scores(held.found.mutants)]
+    parts_of_page += _mutants(mutants)
+    return parts_of_page
+
+
+def listed(title: str, lines: Iterable[str], *, is_wrong: bool = False) -> str:
+    """A section that has the lines of the text report."""
+    mark = ' class="violated"' if is_wrong else ""
+    return f"<h2>{title}</h2><ul{mark}>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
 
 def _legend() -> str:
@@ -61,37 +68,28 @@ def _map(part: Part, coverage: Coverage) -> str:
     taken = {"covered": coverage.covered, "never taken": coverage.listed, "missed": coverage.tried}
     refused = {"refused": coverage.refused, "not applicable": coverage.impossible}
     rows = [
-        _row(f"<code>{escape(action.name)}</code>", _cells(taken, steps.get(action.name, ())),
+        row(f"<code>{escape(action.name)}</code>", _cells(taken, steps.get(action.name, ())),
              _cells(refused, refusals.get(action.name, ())))
         for action in part.instance.program.actions
     ]  # fmt: skip
     head = f"<h3>{escape(part.label)}: {coverage}, {coverage.cases} cases</h3>"
-    return head + _table(("action", "steps", "refusals"), rows)
-
-
-def _row(*cells: str, mark: str = "") -> str:
-    return f"<tr{mark}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-
-
-def _table(titles: Sequence[str], rows: Sequence[str]) -> str:
-    head = "".join(f"<th>{title}</th>" for title in titles)
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+    return head + table(("action", "steps", "refusals"), rows)
 
 
 def _by_action(classes: Sequence[EffectClass]) -> dict[str, list[tuple[int, EffectClass]]]:
-    found: dict[str, list[tuple[int, EffectClass]]] = {}
+    by_action: dict[str, list[tuple[int, EffectClass]]] = {}
     for number, one in enumerate(classes):
-        found.setdefault(one.action, []).append((number, one))
-    return found
+        by_action.setdefault(one.action, []).append((number, one))
+    return by_action
 
 
 def _cells(states: Mapping[str, frozenset[int]], classes: Sequence[tuple[int, EffectClass]]) -> str:
     """The cells of some classes, each in the first of the states that has it."""
-    found = ""
+    cells = ""
     for number, one in classes:
         state = next((name for name, numbers in states.items() if number in numbers), "not tried")
-        found += _cell(state, "; ".join((str(one), *one.signs)))
-    return found
+        cells += _cell(state, "; ".join((str(one), *one.signs)))
+    return cells
 
 
 def _unobserved(names: Mapping[str, str]) -> str:
@@ -102,21 +100,21 @@ def _unobserved(names: Mapping[str, str]) -> str:
 
 
 def _controls(held: Held) -> Iterator[str]:
-    rows = [_row(*map(escape, (one.kind, one.name, one.told or "not detected"))) for one in held.tried]
-    table = _table(("error in", "control", "found"), rows) if rows else "<p>None.</p>"
-    yield f"<h2>Controls</h2>{table}"
+    rows = [row(*map(escape, (trial.kind, trial.name, trial.told or "not detected"))) for trial in held.tried]
+    yield "<h2>Controls</h2>" + (table(("error in", "control", "found"), rows) if rows else "<p>None.</p>")
 
 
 def _lock(held: Held) -> Iterator[str]:
-    if held.lock is not None:
-        rows = "".join(f"<li>{escape(str(one))}</li>" for one in held.below)
-        yield "<h2>Lock</h2>" + (f'<ul class="violated">{rows}</ul>' if rows else "<p>It holds.</p>")
+    if held.below:
+        yield listed("Lock", map(str, held.below), is_wrong=True)
+    elif held.lock is not None:
+        yield "<h2>Lock</h2><p>It holds.</p>"
 
 
 def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
     if mutants:
-        rows = [_row(escape(name), f"{one.killed}", f"{one.all}") for name, one in sorted(mutants.items())]
-        yield "<h2>Mutants</h2>" + _table(("kind", "killed", "all"), rows)
+        rows = [row(escape(name), f"{one.killed}", f"{one.all}") for name, one in sorted(mutants.items())]
+        yield "<h2>Mutants</h2>" + table(("kind", "killed", "all"), rows)
 
 
 def _mutants(mutants: Sequence[ScoreRow]) -> Iterator[str]:
@@ -124,9 +122,9 @@ def _mutants(mutants: Sequence[ScoreRow]) -> Iterator[str]:
     if mutants:
         missed = ("survived", "weak", "wrongly")
         rows = [
-            _row(*map(escape, (one.kind, one.name, one.flaw, one.verdict, str(one.kills))),
-                 mark=' class="never"' if one.verdict in missed else "")
-            for one in mutants
+            row(*map(escape, (mutant.kind, mutant.name, mutant.flaw, mutant.verdict, str(mutant.kills))),
+                 mark=' class="never"' if mutant.verdict in missed else "")
+            for mutant in mutants
         ]  # fmt: skip
-        table = _table(("kind", "mutant", "flaw", "verdict", "tests that killed it"), rows)
-        yield f"<details><summary>{len(mutants)} mutants</summary>{table}</details>"
+        every = table(("kind", "mutant", "flaw", "verdict", "tests that killed it"), rows)
+        yield f"<details><summary>{len(mutants)} mutants</summary>{every}</details>"

@@ -46,11 +46,11 @@ def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, o
 
 def _controls(held: Held) -> Iterator[str]:
     if held.tried or held.vacuous:
-        caught = sum(bool(one.told) for one in held.tried)
+        caught = sum(bool(trial.told) for trial in held.tried)
         yield f"controls: {caught} of {len(held.tried)} planted errors detected"
-    for one in held.tried:
-        what = "spec" if one.kind == "spec" else "code"
-        yield f"  {what} `{one.name}`: {one.told or 'NOT DETECTED'}"
+    for trial in held.tried:
+        what = "spec" if trial.kind == "spec" else "code"
+        yield f"  {what} `{trial.name}`: {trial.told or 'NOT DETECTED'}"
     if held.vacuous:
         yield f"vacuous: {held.vacuous}"
 
@@ -63,13 +63,14 @@ def _lock(held: Held, path: Path) -> Iterator[str]:
         return
     if held.below:
         yield f"below the lock {path}:"
-        yield from (f"  {one}" for one in held.below)
+        yield from (f"  {figure}" for figure in held.below)
         yield "  if this is intended (or the spec has changed): run --update-lock and have the lock reviewed"
     else:
         yield f"lock: {path} holds, {len(held.lock.suites)} suites"
     if held.above:
         yield "above the lock (--update-lock records it):"
-        yield from (f"  {one.place}: {one.locked}, the lock has {one.found}" for one in held.above)
+        for figure in held.above:
+            yield f"  {figure.place}: {figure.locked}, the lock has {figure.found}"
     if held.lock.implementation != held.found.implementation:
         was, now = held.lock.implementation, held.found.implementation
         yield f"implementation changed since the lock, {was} to {now}: this run checked the current one"
@@ -81,8 +82,8 @@ def held_json(held: Held) -> dict[str, object]:
         "controls": [{"name": one.name, "kind": one.kind, "found": one.told or None} for one in held.tried],
         "controls_vacuous": held.vacuous or None,
         "lock": None if held.lock is None else {
-            "below": [_lowered(one) for one in held.below],
-            "above": [_lowered(one) for one in held.above],
+            "below": [_lowered(figure) for figure in held.below],
+            "above": [_lowered(figure) for figure in held.above],
             "written": held.written,
             "implementation_changed": held.lock.implementation != held.found.implementation,
         },

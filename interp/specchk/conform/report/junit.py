@@ -90,9 +90,9 @@ def _failures(part: Part, result: SuiteResult, budget: SuiteBudget) -> dict[str,
 
 def _held(root: Element, held: Held) -> None:
     suite = SubElement(root, "testsuite", name="gate")
-    for one in held.tried:
-        case = SubElement(suite, "testcase", name=f"control: {one.name}", classname="gate.controls")
-        if not one.told:
+    for trial in held.tried:
+        case = SubElement(suite, "testcase", name=f"control: {trial.name}", classname="gate.controls")
+        if not trial.told:
             SubElement(case, "failure", message="no divergence was found with it")
     if held.vacuous and not held.tried:
         case = SubElement(suite, "testcase", name="controls", classname="gate.controls")

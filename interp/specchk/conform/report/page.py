@@ -12,9 +12,8 @@ from types import MappingProxyType
 
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.divergence import WORDS, differences, instead, step_text, told, wanted
-from specchk.conform.replay.replay import Divergence
+from specchk.conform.replay.replay import Divergence, ReplayTally
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.replay.tally import ReplayTally
 from specchk.conform.report.suite import basis, headline, verdict
 from specchk.ir.program import Program
 from specchk.report.diff import parts
@@ -40,54 +39,53 @@ def page(part: Part, result: SuiteResult, drawing: str | None, sections: Sequenc
     return frame.document(title, body)
 
 
-def _diverged(program: Program, found: Divergence | None, drawing: str | None) -> Iterator[str]:
-    if found is None:
+def _diverged(program: Program, divergence: Divergence | None, drawing: str | None) -> Iterator[str]:
+    if divergence is None:
         return
-    trace, beside = told(program, found), wanted(program, found)
-    yield f"<h2>{escape(WORDS[found.kind])}</h2>"
-    yield f'<div class="because">{"".join(_because(program, found))}</div>'
-    different = {change.variable for change in differences(program, found, beside)}
+    trace, beside = told(program, divergence), wanted(program, divergence)
+    yield f"<h2>{escape(WORDS[divergence.kind])}</h2>"
+    yield f'<div class="because">{"".join(_because(program, divergence))}</div>'
+    different = {change.variable for change in differences(program, divergence, beside)}
     left_out = unchanging(program, trace, different)
     yield from frame.folded(program, trace, left_out, "do not differ")
-    last = _instead(program, found, len(trace.steps) + 1)
+    last = _instead(program, divergence, len(trace.steps) + 1)
     yield frame.controls(len(trace.steps) + (1 if last else 0))
     yield from frame.steps(program, trace, left_out)
     yield last
     yield from frame.picture(drawing)
 
 
-def _because(program: Program, found: Divergence) -> Iterator[str]:
-    for line in (step_text(found), found.reason):
+def _because(program: Program, divergence: Divergence) -> Iterator[str]:
+    for line in (step_text(divergence), divergence.reason):
         if line:
             yield f"<div>{escape(line)}</div>"
-    for change in differences(program, found, wanted(program, found)):
+    for change in differences(program, divergence, wanted(program, divergence)):
         yield (
             f"<div><code>{escape(change.path)}</code>: the spec has <code>{escape(change.before)}</code>, "
             f'the implementation <code class="differs">{escape(change.after)}</code></div>'
         )
 
 
-def _instead(program: Program, found: Divergence, number: int) -> str:
+def _instead(program: Program, divergence: Divergence, number: int) -> str:
     """The two states side by side; empty where the implementation's is unknown."""
-    beside = wanted(program, found)
-    other = instead(found, beside)
+    beside = wanted(program, divergence)
+    other = instead(divergence, beside)
     if beside is None or other is None:
         return ""
     rows = "<tr><th>variable</th><th>the spec</th><th>the implementation</th></tr>"
     for (name, right), (_, seen) in zip(parts(program, beside), parts(program, other), strict=True):
         mark = ' class="differs"' if right != seen else ""
         rows += f"<tr><td>{escape(name)}</td><td{mark}>{escape(right)}</td><td{mark}>{escape(seen)}</td></tr>"
-    by = f", after {found.step}" if found.step is not None else ""
+    by = f", after {divergence.step}" if divergence.step is not None else ""
     return frame.step(number, f"the implementation instead{by}", rows)
 
 
 def _actions(program: Program, tally: ReplayTally) -> Iterator[str]:
     """The counts by action; one that was never taken is marked."""
-    yield "<h2>Actions</h2><table><tr><th>action</th><th>steps taken</th><th>probes refused</th>"
-    yield "<th>not applicable</th><th>successors never chosen</th></tr>"
-    for action in program.actions:
-        tables = (tally.taken, tally.refused, tally.impossible, tally.left)
-        counts = "".join(f"<td>{table.get(action.name, 0)}</td>" for table in tables)
-        mark = "" if tally.taken.get(action.name) else ' class="never"'
-        yield f"<tr{mark}><td><code>{escape(action.name)}</code></td>{counts}</tr>"
-    yield "</table>"
+    titles = ("action", "steps taken", "probes refused", "not applicable", "successors never chosen")
+    rows = []
+    for name in [action.name for action in program.actions]:
+        counts = (tally.taken[name], tally.refused[name], tally.impossible[name], tally.left[name])
+        mark = "" if tally.taken[name] else ' class="never"'
+        rows.append(frame.row(f"<code>{escape(name)}</code>", *map(str, counts), mark=mark))
+    yield "<h2>Actions</h2>" + frame.table(titles, rows)

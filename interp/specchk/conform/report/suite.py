@@ -6,19 +6,19 @@ sort, then the implementation's state beside the spec's, and every place where t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from textwrap import wrap
+from collections.abc import Iterator, Sequence
 
 from specchk.conform.gate.tiers import Part
+from specchk.conform.replay.cases import EffectClass
 from specchk.conform.replay.divergence import SCHEMA, WORDS, drawn
 from specchk.conform.replay.divergence import as_json as divergence_json
 from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.ir.footprint import switched_off
 from specchk.report.draw.text import text
 from specchk.report.json import model_json
-from specchk.report.text import constants
+from specchk.report.text import constants, wrapped
 
-WIDTH = 80
+WIDTH = 80  # of any terminal: the report is the same in a log
 
 
 def verdict(result: SuiteResult) -> str:
@@ -43,8 +43,7 @@ def render(part: Part, result: SuiteResult) -> str:
     """The whole report."""
     lines = [headline(part, result)]
     for line in basis(part, result):
-        lines += wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False,
-                      break_on_hyphens=False)  # fmt: skip
+        lines += wrapped(line, WIDTH, 2)
     if result.divergence is not None:
         lines += ["", text(drawn(part.instance, result.divergence))]
     return "\n".join(lines)
@@ -55,9 +54,9 @@ def basis(part: Part, result: SuiteResult) -> Iterator[str]:
     program, tally = part.instance.program, result.tally
     nothing = sum(tally.impossible.values())
     yield f"{result.suite}: {result.states} states, {result.steps} steps taken, {result.seconds:.2f} s"
-    found = result.divergence
-    if found is not None and found.found_after is not None:
-        yield f"found after {found.found_after} steps, shrunk to {len(found.trace.steps)}"
+    divergence = result.divergence
+    if divergence is not None and divergence.found_after is not None:
+        yield f"found after {divergence.found_after} steps, shrunk to {len(divergence.trace.steps)}"
     yield (f"negative probes: {result.probes} refused, {nothing} not applicable "
            "(no message, process or budget)")  # fmt: skip
     if result.coverage is not None:
@@ -100,27 +99,31 @@ def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
 
 
 def _coverage_json(result: SuiteResult) -> dict[str, object] | None:
-    found = result.coverage
-    if found is None:
+    coverage = result.coverage
+    if coverage is None:
         return None
     classes: dict[str, list[int]] = {}
-    for number, one in enumerate(found.classes):
+    for number, one in enumerate(coverage.classes):
         row = classes.setdefault(one.action, [0, 0])
-        row[0] += number in found.covered
+        row[0] += number in coverage.covered
         row[1] += 1
     return {
-        "cases": found.cases,
-        "cover": found.cover or None,
+        "cases": coverage.cases,
+        "cover": coverage.cover or None,
         "failed_cases": [] if result.failed is None else [result.failed],
-        "classes": len(found.classes),
-        "classes_taken": len(found.covered),
-        "classes_missed": [{"id": one.id, "class": str(one)} for one in found.missed],
-        "classes_never": [{"id": one.id, "class": str(one)} for one in found.never],
+        "classes": len(coverage.classes),
+        "classes_taken": len(coverage.covered),
+        "classes_missed": _classes_json(coverage.missed),
+        "classes_never": _classes_json(coverage.never),
         "classes_by_action": {name: {"taken": row[0], "reachable": row[1]} for name, row in classes.items()},
-        "refusals": len(found.probe_classes),
-        "refusals_asked": len(found.refused),
-        "refusals_impossible": len(found.impossible),
+        "refusals": len(coverage.probe_classes),
+        "refusals_asked": len(coverage.refused),
+        "refusals_impossible": len(coverage.impossible),
     }
+
+
+def _classes_json(classes: Sequence[EffectClass]) -> list[dict[str, str]]:
+    return [{"id": effect_class.id, "class": str(effect_class)} for effect_class in classes]
 
 
 def as_json(part: Part, result: SuiteResult, exit_code: int) -> dict[str, object]:

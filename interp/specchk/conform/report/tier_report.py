@@ -39,21 +39,21 @@ def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]
 
 
 def _line(part: Part, result: SuiteResult) -> str:
-    said = f"{verdict(result)}: {part.label}, {result.suite}, {result.states} states, {result.steps} steps"
+    line = f"{verdict(result)}: {part.label}, {result.suite}, {result.states} states, {result.steps} steps"
     if result.coverage is not None:
-        said += f", {result.coverage}"
-    return said
+        line += f", {result.coverage}"
+    return line
 
 
 def tier_json(
     tier: str, parts: Sequence[Part], results: Sequence[SuiteResult], codes: Sequence[int]
 ) -> dict[str, object]:
     """The suite that the whole is judged by as one JSON object, with the objects of all in `suites`."""
-    found = [
+    reports = [
         {"label": part.label, **as_json_of(part, result, code)}
         for part, result, code in zip(parts, results, codes, strict=True)
     ]
-    return {**found[list(results).index(overall(results))], "tier": tier, "suites": found}
+    return {**reports[list(results).index(overall(results))], "tier": tier, "suites": reports}
 
 
 def render_cases(suites: Sequence[Suite]) -> str:

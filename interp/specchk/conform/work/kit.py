@@ -43,18 +43,18 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
     own = main.resolve()
     imported = dict.fromkeys(files_of(own))
     patterns = tuple(getattr(cls, "implementation", ()))
-    found = {*imported, *files_of(own, patterns), *spec_files(checked.spec), *(one.resolve() for one in more)}
+    paths = {*imported, *files_of(own, patterns), *spec_files(checked.spec), *map(Path.resolve, more)}
     roots = {own.parent: None}
     # Neighbours too: a binding may import one inside a function that has not run here.
-    found.update(path for path in own.parent.glob("*.py") if path.is_file())
+    paths.update(path for path in own.parent.glob("*.py") if path.is_file())
     # Whole packages: what they import by name at run time must be there as well.
     for root, package in _packages(imported):
         roots[root] = None
         if package is not None:
-            found.update(path for path in package.rglob("*.py") if path.is_file())
+            paths.update(path for path in package.rglob("*.py") if path.is_file())
     # The common folder: files keep their places relative to one another, which imports and `spec` rely on.
-    base = Path(os.path.commonpath([*roots, *(path.parent for path in found)]))
-    files = tuple((path.relative_to(base).as_posix(), path.read_bytes()) for path in sorted(found))
+    base = Path(os.path.commonpath([*roots, *(path.parent for path in paths)]))
+    files = tuple((path.relative_to(base).as_posix(), path.read_bytes()) for path in sorted(paths))
     inside = tuple(root.relative_to(base).as_posix() for root in roots)
     return Kit(files, own.relative_to(base).as_posix(), inside, str(base))
 

@@ -100,7 +100,9 @@ def _next(connection: Connection, task: _Running) -> Connection | int:
 
 def _patience(running: dict[Connection, _Running], seconds: float | None, now: float) -> float | None:
     """How long nothing needs to be done."""
-    return None if seconds is None else max(0.0, min(one.begun + seconds - now for one in running.values()))
+    if seconds is None:
+        return None
+    return max(0.0, min(task.begun for task in running.values()) + seconds - now)
 
 
 def _hear(connection: Connection, ended: Ended) -> None:

@@ -65,6 +65,7 @@ def load(
     """
     try:
         table = tomllib.loads(read(path, people))
+        # Before anything else is read: another version may have the same keys with another meaning.
         if table["version"] != version:
             raise error(f"{path} has version {table['version']}; this specchk reads {version}")
         return build(table)

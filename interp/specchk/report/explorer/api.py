@@ -14,7 +14,6 @@ from specchk.report.draw import lanes
 from specchk.report.draw.picture import picture
 from specchk.report.draw.render import svg_element
 from specchk.report.draw.text import text
-from specchk.report.itf import trace_itf
 from specchk.search.verdict import Step, Trace, Violation
 
 MOST_STARTS = 1000  # initial states in the page's list; an address reaches the others, too
@@ -43,24 +42,24 @@ def _starts(walker: Walker) -> list[str]:
     ]
 
 
-def position(walker: Walker, found: Position) -> dict[str, Any]:
+def position(walker: Walker, at: Position) -> dict[str, Any]:
     """A position: the state with the changes of the last step, the enabled steps, the trace so far."""
-    program, states = walker.program, found.trace.states
+    program, states = walker.program, at.trace.states
     before = states[-2] if len(states) > 1 else None
     changed = {c.variable for c in changes(program, before, states[-1])} if before is not None else set()
     return {
-        "path": list(found.path),
-        "trace": ["initial state", *(str(step) for step in found.trace.steps)],
+        "path": list(at.path),
+        "trace": ["initial state", *(str(step) for step in at.trace.steps)],
         "state": [{"name": n, "value": v, "changed": n in changed} for n, v in parts(program, states[-1])],
-        "enabled": [_step(program, states[-1], step) for step in found.enabled],
-        "failed": [{"property": n, "kind": kind, "because": _why(why)} for n, kind, why in found.failed],
-        "undefined": _undefined(found.fault),
+        "enabled": [_step(program, states[-1], step) for step in at.enabled],
+        "failed": [{"property": n, "kind": kind, "because": _why(why)} for n, kind, why in at.failed],
+        "undefined": _undefined(at.fault),
     }
 
 
 def _step(program: Program, before: State, step: Step) -> dict[str, Any]:
-    found = [f"{c.path}: {c.before} → {c.after}" for c in changes(program, before, step.state)]
-    return {"label": str(step), "changes": found}
+    changed = [f"{c.path}: {c.before} → {c.after}" for c in changes(program, before, step.state)]
+    return {"label": str(step), "changes": changed}
 
 
 def _undefined(fault: Violation | None) -> str | None:
@@ -72,9 +71,9 @@ def _why(blame: Blame) -> str:
     return f"for {bound}: {blame.text}" if bound else blame.text
 
 
-def drawing(walker: Walker, found: Position) -> dict[str, Any]:
+def drawing(walker: Walker, at: Position) -> dict[str, Any]:
     """The trace so far as lanes: `svg` (null without Graphviz), and the same in words."""
-    drawn = picture(Viewer(walker.instance), found.trace, None)
+    drawn = picture(Viewer(walker.instance), at.trace, None)
     return {"svg": svg_element(lanes.dot(drawn), placed=True), "text": text(drawn)}
 
 
@@ -92,16 +91,11 @@ def scenario(walker: Walker, trace: Trace) -> str:
 
 def _pin(walker: Walker, state: State, twins: set[State]) -> str:
     """The distinguishing conditions of a state among others that the same step may lead to."""
-    told = [
+    conditions = [
         f"{variable.name} == {show(value, variable.type)}"
         for slot, (variable, value) in enumerate(zip(walker.program.variables, state, strict=True))
         # Only the variables that distinguish this outcome from others: a `where` with all of them would
         # break with any change.
         if any(twin[slot] != value for twin in twins)
     ]
-    return " and ".join(told)
-
-
-def itf(walker: Walker, trace: Trace) -> dict[str, Any]:
-    """The trace in the Informal Trace Format."""
-    return trace_itf(walker.program, trace, None)
+    return " and ".join(conditions)

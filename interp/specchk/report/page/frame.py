@@ -33,6 +33,17 @@ def document(title: str, body: Iterable[str]) -> str:
     )
 
 
+def row(*cells: str, mark: str = "") -> str:
+    """A row of a table, of cells in HTML; `mark` are its attributes."""
+    return f"<tr{mark}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def table(titles: Sequence[str], rows: Iterable[str]) -> str:
+    """A table with a head."""
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
 def verdict(kind: str, title: str, lines: Iterable[str]) -> str:
     """The box at the top; `kind` is the class that colours it."""
     below = "".join(f"<div>{escape(line)}</div>" for line in lines)
