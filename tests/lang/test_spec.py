@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.expressions import infer
+from specchk.lang.check.expressions import RULES
 from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.check.types import Type, show
 from specchk.lang.frontend import check, check_expression, choose_model
@@ -92,7 +93,7 @@ def checks(text: str) -> Counter[int]:
 
     def count(checker: Checker, node: tree.Expr, context: Context, expected: Type | None) -> Type:
         checked[id(node)] += 1
-        return infer(checker, node, context, expected)
+        return RULES[type(node)](checker, node, context, expected)
 
     source, report = Source("counted", text), Report()
     node = parse_expression(source, report)
@@ -395,3 +396,8 @@ def test_only_what_is_certainly_one_place_is_an_error(
     """Two binders of one name are two names; what may turn out equal is found by the engines."""
     helper = "def r1_of(): Replica = choose r in Replica: true\n"
     assert [d.code for d in findings(f"{BASE}{helper}action a():\n    {body}\n")] == codes
+
+
+def test_every_kind_of_expression_has_a_rule() -> None:
+    """The checker's table is total: a new node of the tree is not forgotten in it."""
+    assert set(RULES) == set(get_args(tree.Expr))

@@ -132,12 +132,15 @@ def _of_property(body: Expr) -> Iterator[_Decision]:
         yield from [found for found in _decisions(body) if found.part is not body]
 
 
+def bare(program: Program) -> Program:
+    """The program without its properties, whose states may all be ends."""
+    return replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=any_end(program),
+                   liveness=(), fairness=())  # fmt: skip
+
+
 def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
     """The program with these witnesses and no other property."""
-    return replace(
-        program, invariants=(), step_invariants=(), witnesses=tuple(witnesses), deadlock_ok=any_end(program),
-        liveness=(), fairness=(),
-    )  # fmt: skip
+    return replace(bare(program), witnesses=tuple(witnesses))
 
 
 def decided(program: Program, found: Mapping[Condition, Property], outcome: Outcome) -> Decided:
@@ -151,7 +154,7 @@ def decided(program: Program, found: Mapping[Condition, Property], outcome: Outc
         deciding=tuple([condition for condition, name in names.items() if name in reached]),
         never=tuple([condition for condition, name in names.items() if name not in reached | undefined]),
         unknown=tuple([condition for condition, name in names.items() if name in undefined - reached]),
-        never_taken=tuple([one.name for one in program.actions if not outcome.coverage[one.point]]),
+        never_taken=tuple([action.name for action in program.actions if not outcome.coverage[action.point]]),
         states=outcome.statistics.distinct,
         ended=_ended(outcome, undefined - set(names.values())),
         is_budget=outcome.stopped is not None and outcome.stopped.budget,

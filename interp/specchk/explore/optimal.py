@@ -161,8 +161,8 @@ class _Paths:
             successors = self._stepper.successors(state)
         except Faulty:
             return []
-        found = dict.fromkeys(Step.of(self.program, *one) for one in successors)
-        return [(step, acting_lane(self.program, self.sort, state, step)) for step in found]
+        steps = dict.fromkeys(Step.of(self.program, *successor) for successor in successors)
+        return [(step, acting_lane(self.program, self.sort, state, step)) for step in steps]
 
     def _backwards(self) -> None:
         """Keep states that reach the violation; count the switches that remain."""

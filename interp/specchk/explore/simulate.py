@@ -65,8 +65,6 @@ class Followed:
 
     violation: Violation | None
     reached: Mapping[str, Trace]
-    coverage: tuple[int, ...]
-    horizon_cuts: int
 
 
 def follow(
@@ -90,8 +88,7 @@ def follow(
         raise ReplayFailed("the walk does not start in an initial state")
     simulation.choose = along
     violation = simulation.walk(path[0])
-    stepper = simulation.stepper
-    return Followed(violation, simulation.reached, tuple(stepper.counts), stepper.horizon_cuts)
+    return Followed(violation, simulation.reached)
 
 
 def begin(program: Program) -> tuple[list[State], Violation | None]:

@@ -63,8 +63,8 @@ def variants(checked: CheckedSpec, at: BoundedModel, changes: int) -> Iterator[t
             if last == 1 and list(names) != sorted(names):
                 continue  # both larger: the order of the two says nothing
             steps = (*[1] * (changes - 1), last)
-            found = {name: str(sizes[name] + step) for name, step in zip(names, steps, strict=True)}
-            model = BoundedModel(at.model, {**at.bounds, **found})
+            bounds = {name: str(sizes[name] + step) for name, step in zip(names, steps, strict=True)}
+            model = BoundedModel(at.model, {**at.bounds, **bounds})
             try:
                 yield model, instantiate(checked, model.model, model.bounds).program
             except SpecError:
@@ -101,20 +101,20 @@ def proposals(
                 if setting(program) in seen:
                     continue
                 seen.add(setting(program))
-                found = decide(program, wanted)
+                decided = decide(program, wanted)
                 searched += 1
-                cut += not found.is_complete
-                left -= {condition.key for condition in found.deciding}
-                if found.deciding:
-                    tried.append(Proposal(model, found.states, found.deciding))
+                cut += not decided.is_complete
+                left -= {condition.key for condition in decided.deciding}
+                if decided.deciding:
+                    tried.append(Proposal(model, decided.states, decided.deciding))
     return Proposals(tuple(_cover(tried)), frozenset(left), searched, cut)
 
 
 def _cover(tried: Sequence[Proposal]) -> Iterator[Proposal]:
     """Few models with all that decides in any: each time the one with most, of these the smallest."""
-    open_ = {condition.key for one in tried for condition in one.conditions}
+    open_ = {condition.key for proposal in tried for condition in proposal.conditions}
     while open_:
-        best = max(tried, key=lambda one: (len(open_ & _keys(one)), -one.states))
+        best = max(tried, key=lambda proposal: (len(open_ & _keys(proposal)), -proposal.states))
         new = tuple(condition for condition in best.conditions if condition.key in open_)
         open_ -= _keys(best)
         yield Proposal(best.at, best.states, new)

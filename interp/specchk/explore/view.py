@@ -87,8 +87,8 @@ class Viewer:
         declared = lowering.spec.types.get(name)
         if declared is None:
             return None
-        found = lowering.ground.declared(declared, lowering.spec)
-        return found if isinstance(found, Enum) else None
+        kind = lowering.ground.declared(declared, lowering.spec)
+        return kind if isinstance(kind, Enum) else None
 
     def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
         """The variables that a view hides; an inferred log is in the cells already."""
@@ -122,13 +122,13 @@ class Viewer:
 
     def marks(self, state: State, lane: int) -> dict[str, int]:
         """Offsets to mark at a lane's log."""
-        found = {mark.name: self._shown(mark, state, lane)[0] for mark in self._marks}
-        return {name: value for name, value in found.items() if isinstance(value, int)}
+        offsets = {mark.name: self._shown(mark, state, lane)[0] for mark in self._marks}
+        return {name: value for name, value in offsets.items() if isinstance(value, int)}
 
     def labels(self, state: State, lane: int) -> dict[str, str]:
         """Values to show in a lane."""
-        found = {label.name: self._shown(label, state, lane) for label in self._labels}
-        return {name: show(value, kind) for name, (value, kind) in found.items() if value is not None}
+        values = {label.name: self._shown(label, state, lane) for label in self._labels}
+        return {name: show(value, kind) for name, (value, kind) in values.items() if value is not None}
 
     def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
         """The value, or the content of an option; None where there is nothing to show."""
@@ -180,9 +180,9 @@ class Viewer:
         return None
 
 
-def _named(found: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
+def _named(items: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
     """Each name once; the last entry counts."""
-    return tuple({item.name: Marked(item.name, lane, item.value) for lane, item in found}.values())
+    return tuple({item.name: Marked(item.name, lane, item.value) for lane, item in items}.values())
 
 
 def _parse(text: str, kind: Type) -> Any:
@@ -206,11 +206,11 @@ def cells(value: Any, kind: Type) -> tuple[Cell, ...]:
 
 
 def _epoch_cells(ends: tuple[int, ...], kind: Map) -> tuple[Cell, ...]:
-    found: list[Cell] = []
+    drawn: list[Cell] = []
     for epoch, end in zip(sorted(universe(kind.key)), ends, strict=True):
         assert isinstance(epoch, int)
-        found += [Cell(f"e{epoch}", epoch)] * (end - len(found))
-    return tuple(found)
+        drawn += [Cell(f"e{epoch}", epoch)] * (end - len(drawn))
+    return tuple(drawn)
 
 
 def _record_cell(kind: Type) -> Callable[[Any], Cell]:

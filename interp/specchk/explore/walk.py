@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from specchk.compile.instantiate import Instance
+from specchk.explore.conditions import bare
 from specchk.ir.nodes import And, Apply
 from specchk.ir.ops import Op
-from specchk.ir.program import Program, Property, Refinement, any_end
+from specchk.ir.program import Program, Property, Refinement
 from specchk.ir.types import Bool
 from specchk.meaning.deadlock import Ends
 from specchk.meaning.explain import Blame
@@ -113,24 +114,24 @@ class Walker:
         trace = Trace(states[0], ())
         for number, (wanted, (action, args)) in enumerate(zip(states[1:], labels[1:], strict=True), 1):
             try:
-                found = [step for step in self.enabled(trace.last) if step.state == wanted]
+                steps = [step for step in self.enabled(trace.last) if step.state == wanted]
             except Faulty as fault:
                 raise NoSuchPath(f"state {number - 1} has no successors: {fault}") from None
-            named = [
-                step for step in found if action in (None, step.action) and (not args or args == step.args)
+            labelled = [
+                step for step in steps if action in (None, step.action) and (not args or args == step.args)
             ]
-            if not named:
+            if not labelled:
                 what = f"{action}({', '.join(args)})" if action is not None else "any step"
                 raise NoSuchPath(f"{what} does not lead from state {number - 1} to state {number}")
-            trace = Trace(trace.initial, (*trace.steps, named[0]))
+            trace = Trace(trace.initial, (*trace.steps, labelled[0]))
         return trace
 
     def violation(self, trace: Trace, name: str | None) -> Violation | None:
         """The violation at the end of a trace: of `name`, or the first without a name."""
         position = self._position((), trace)
-        for found, kind, why in position.failed:
-            if name in (None, found):
-                return with_abstract_step(self.program, Violation(kind, found, trace, why))
+        for prop, kind, why in position.failed:
+            if name in (None, prop):
+                return with_abstract_step(self.program, Violation(kind, prop, trace, why))
         if name == DEADLOCK and self._ends.is_deadlock(trace.last):
             return Violation(DEADLOCK, DEADLOCK, trace)
         if position.fault is not None and name in (None, position.fault.name):
@@ -170,15 +171,13 @@ def _of_steps(prop: Property) -> Property:
 
 def asking(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or that the witness `name` is never reached."""
-    bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=any_end(program),
-                   liveness=(), fairness=())  # fmt: skip
     for prop in program.invariants:
         if prop.name == name:
-            return replace(bare, invariants=(prop,))
+            return replace(bare(program), invariants=(prop,))
     for prop in program.step_invariants:
         if prop.name == name:
-            return replace(bare, step_invariants=(_of_steps(prop),))
+            return replace(bare(program), step_invariants=(_of_steps(prop),))
     for prop in program.witnesses:
         if prop.name == name:
-            return replace(bare, invariants=(_never(program, prop),))
-    return replace(bare, deadlock_ok=program.deadlock_ok) if name == DEADLOCK else None
+            return replace(bare(program), invariants=(_never(program, prop),))
+    return replace(bare(program), deadlock_ok=program.deadlock_ok) if name == DEADLOCK else None

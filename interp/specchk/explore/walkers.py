@@ -118,8 +118,8 @@ class _Merge:
 
 
 def _added(counts: list[WalkCounts]) -> WalkCounts:
-    taken = tuple(map(sum, zip(*(one.taken for one in counts), strict=True)))
-    ended = sum(one.ended for one in counts)
+    taken = tuple(map(sum, zip(*(count.taken for count in counts), strict=True)))
+    ended = sum(count.ended for count in counts)
     return WalkCounts(ended, taken, ended if counts[-1].failed else None)
 
 

@@ -32,13 +32,13 @@ TAG = "tag"
 def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """The names, changed where one differs from an earlier one, or a taken one, in case at most."""
     seen = {name.lower() for name in taken}
-    found = []
+    different = []
     for name in names:
         while name.lower() in seen:
             name += "_"
         seen.add(name.lower())
-        found.append(name)
-    return found
+        different.append(name)
+    return different
 
 
 def arrow_type(kind: Type) -> pa.DataType:

@@ -103,8 +103,8 @@ class CodePlace:
         if not self.size:
             different, indices = [0], pa.array([0] * codes.count, pa.int32())
         elif self.size < WORD:
-            found = codes.short(self.offset, self.size).dictionary_encode()
-            indices, different = found.indices, found.dictionary.to_pylist()
+            encoded = codes.short(self.offset, self.size).dictionary_encode()
+            indices, different = encoded.indices, encoded.dictionary.to_pylist()
         else:
             every = codes.long(self.offset, self.size)
             different = list(dict.fromkeys(every))

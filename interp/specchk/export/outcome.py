@@ -31,7 +31,7 @@ def rows_of_run(outcome: Outcome, written: Written) -> list[dict[str, Any]]:
     states, expanded = written.states.total(), written.expanded.total()
     return [{
         "spec": program.spec, "path": program.path, "model": program.model,
-        "constants": [(one.name, show(one.value, one.type)) for one in program.constants],
+        "constants": [(constant.name, show(constant.value, constant.type)) for constant in program.constants],
         "fingerprint": fingerprint(program), "engine": outcome.engine, "symmetry": counts.symmetry,
         "verdict": name_of(outcome.verdict), "reason": _reason(outcome),
         "complete": expanded == states and not isinstance(outcome.verdict, Inconclusive),
@@ -74,17 +74,17 @@ def _violations(outcome: Outcome) -> tuple[Violation, ...]:
 def rows_of_violations(outcome: Outcome) -> list[dict[str, Any]]:
     """A row for each violation."""
     return [
-        {"kind": found.kind, "property": found.name,
-         "steps": len(found.trace.steps) if found.trace is not None else None,
-         "place": found.blame.span.where if found.blame is not None else None,
-         "text": found.blame.text if found.blame is not None else None}
-        for found in _violations(outcome)
+        {"kind": violation.kind, "property": violation.name,
+         "steps": len(violation.trace.steps) if violation.trace is not None else None,
+         "place": violation.blame.span.where if violation.blame is not None else None,
+         "text": violation.blame.text if violation.blame is not None else None}
+        for violation in _violations(outcome)
     ]  # fmt: skip
 
 
 def rows_of_traces(outcome: Outcome, names: Names) -> list[dict[str, Any]]:
     """A row for each state of each trace, those to witnesses with the kind `reachable`."""
-    traces = [(one.kind, one.name, one.trace) for one in _violations(outcome) if one.trace is not None]
+    traces = [(v.kind, v.name, v.trace) for v in _violations(outcome) if v.trace is not None]
     traces += [
         ("reachable", name, trace) for name, trace in sorted(outcome.witnesses, key=lambda pair: pair[0])
     ]

@@ -177,39 +177,39 @@ class Labels:
         if outside.true_count:
             targets = pc.if_else(outside, None, targets)
             labels = pc.bit_wise_and(labels, mask(OUTSIDE_BIT))
-        found = labels.dictionary_encode()
-        different = found.dictionary.to_pylist()
-        actions = pa.array([label >> RANK_BITS for label in different], pa.int32()).take(found.indices)
-        arguments = self._args.of(different).take(found.indices)
+        encoded = labels.dictionary_encode()
+        different = encoded.dictionary.to_pylist()
+        actions = pa.array([label >> RANK_BITS for label in different], pa.int32()).take(encoded.indices)
+        arguments = self._args.of(different).take(encoded.indices)
         column = pa.DictionaryArray.from_arrays(actions, self._actions)
         return pa.RecordBatch.from_arrays([sources, targets, column, arguments], schema=EDGES)
 
     def arguments(self, label: int) -> list[str]:
         """The arguments of a label, the first one first."""
-        rank, found = label & mask(RANK_BITS), []
+        rank, values = label & mask(RANK_BITS), []
         for domain in reversed(self._domains[label >> RANK_BITS]):
             rank, index = divmod(rank, len(domain))
-            found.append(domain[index])
-        return found[::-1]
+            values.append(domain[index])
+        return values[::-1]
 
 
 def names_of(
     states: Iterable[State], program: Program, layout: StateLayout, kernel: Loaded
 ) -> list[int | None]:
     """The names of the states that are kept of the classes of some states; None outside of a constraint."""
-    found: list[int | None] = []
+    names: list[int | None] = []
     words, name = Words(layout.words), Words(1)
     properties = Properties(program, Stepper(program))
     for state in states:
         # A trace may end in a state that was checked and not kept.
         if not properties.keeps(state):
-            found.append(None)
+            names.append(None)
             continue
         words.fill(list(layout.pack(state)))
         kernel.call["represent"](words.address)
         kernel.call["identify"](words.address, 1, name.address)
-        found.append(ctypes.c_int64(name[0]).value)
-    return found
+        names.append(ctypes.c_int64(name[0]).value)
+    return names
 
 
 def see_that_names_differ(names: Sequence[pa.Array]) -> None:

@@ -22,9 +22,9 @@ EFFECTS = MappingProxyType({
 
 def undecided(models: Sequence[Decided]) -> list[Condition]:
     """The conditions that decide in none of the models, in the order of the first model that has one."""
-    found = {condition.key for model in models for condition in model.deciding}
+    deciding = {condition.key for model in models for condition in model.deciding}
     left = {condition.key: condition for model in reversed(models) for condition in reversed(model.never)}
-    return [condition for key, condition in reversed(left.items()) if key not in found]
+    return [condition for key, condition in reversed(left.items()) if key not in deciding]
 
 
 def render_conditions(models: Sequence[Decided], proposed: Proposals | None, width: int) -> str:
@@ -54,15 +54,15 @@ def render_conditions(models: Sequence[Decided], proposed: Proposals | None, wid
 
 
 def _proposed(proposed: Proposals, width: int) -> Iterator[str]:
-    for one in proposed.models:
+    for model in proposed.models:
         yield from wrapped(
-            f"{one.at.options()}: {len(one.conditions)} decide in {one.states} states", width, 0
+            f"{model.at.options()}: {len(model.conditions)} decide in {model.states} states", width, 0
         )
-        for condition in one.conditions:
+        for condition in model.conditions:
             yield from wrapped(f"{condition.owner} {condition.effect}: {_shown(condition)}", width, 2)
     cut = f", {proposed.cut} of them not in full" if proposed.cut else ""
-    said = f"{len(proposed.left)} decide in none of {proposed.searched} models with other bounds{cut}"
-    yield from wrapped(said, width, 0)
+    summary = f"{len(proposed.left)} decide in none of {proposed.searched} models with other bounds{cut}"
+    yield from wrapped(summary, width, 0)
 
 
 def _counts(model: Decided) -> str:
@@ -107,12 +107,12 @@ def _proposed_json(proposed: Proposals) -> dict[str, Any]:
     return {
         "models": [
             {
-                "model": one.at.model,
-                "set": dict(one.at.bounds),
-                "states": one.states,
-                "deciding": [_json(condition) for condition in one.conditions],
+                "model": model.at.model,
+                "set": dict(model.at.bounds),
+                "states": model.states,
+                "deciding": [_json(condition) for condition in model.conditions],
             }
-            for one in proposed.models
+            for model in proposed.models
         ],
         "searched": proposed.searched,
         "incomplete": proposed.cut,

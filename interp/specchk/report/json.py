@@ -78,7 +78,7 @@ def model_json(program: Program) -> dict[str, Any]:
     """The model: its name, constants and sorts."""
     return {
         "model": program.model,
-        "constants": {one.name: value_json(one.value, one.type) for one in program.constants},
+        "constants": {const.name: value_json(const.value, const.type) for const in program.constants},
         "sorts": {sort.name: list(sort.members) for sort in program.sorts},
     }
 
@@ -144,11 +144,11 @@ def _abstract_json(step: AbstractStep) -> dict[str, Any]:
         "after": state_json(step.program, step.after),
         "actions": [
             {
-                "action": one.action,
-                "guards": [_place(guard) for guard in one.guards],
-                "differs": [{"variable": v, "action": a, "image": b} for v, a, b in one.differs],
+                "action": obstacle.action,
+                "guards": [_place(guard) for guard in obstacle.guards],
+                "differs": [{"variable": v, "action": a, "image": b} for v, a, b in obstacle.differs],
             }
-            for one in step.obstacles
+            for obstacle in step.obstacles
         ],
     }
 

@@ -47,8 +47,7 @@ def _headline(proof: Proof) -> str:
             return f"inconclusive: {proof.verdict.reason}: {name}"
         case Violated():
             return f"violated: {what(proof.verdict.violations[0])}: {name}"
-        case other:
-            raise AssertionError(other)
+    raise AssertionError(proof.verdict)
 
 
 def _offsets(proof: Proof) -> str:
@@ -81,14 +80,14 @@ def _details(proof: Proof) -> list[str]:
     ]
 
 
-def _suggestion_lines(found: Suggestion, width: int) -> list[str]:
+def _suggestion_lines(suggestion: Suggestion, width: int) -> list[str]:
     """The lemmas as a spec has them, and how they were found."""
-    counts = f"{found.tried} candidates, {found.held} hold in {found.states} enumerated states"
-    counts += f", {found.inductive} of these are inductive"
-    if not found.lemmas:
+    counts = f"{suggestion.tried} candidates, {suggestion.held} hold in {suggestion.states} enumerated states"
+    counts += f", {suggestion.inductive} of these are inductive"
+    if not suggestion.lemmas:
         return wrapped(f"no suggestion: of {counts}, and none helps", width, 0)
-    head = wrapped(f"suggested: of {counts}, and the proof uses {len(found.lemmas)}", width, 0)
-    return [*head, *[f"  invariant {prop.name}: {text}" for prop, text in found.lemmas]]
+    head = wrapped(f"suggested: of {counts}, and the proof uses {len(suggestion.lemmas)}", width, 0)
+    return [*head, *[f"  invariant {prop.name}: {text}" for prop, text in suggestion.lemmas]]
 
 
 def goals(proof: Proof) -> list[str]:
@@ -153,11 +152,11 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
     }
 
 
-def _suggestion_json(found: Suggestion) -> dict[str, Any]:
+def _suggestion_json(suggestion: Suggestion) -> dict[str, Any]:
     return {
-        "invariants": [{"name": prop.name, "text": text} for prop, text in found.lemmas],
-        "candidates": found.tried,
-        "hold": found.held,
-        "states": found.states,
-        "inductive": found.inductive,
+        "invariants": [{"name": prop.name, "text": text} for prop, text in suggestion.lemmas],
+        "candidates": suggestion.tried,
+        "hold": suggestion.held,
+        "states": suggestion.states,
+        "inductive": suggestion.inductive,
     }

@@ -41,20 +41,20 @@ class TraceFile:
     def read(self, program: Program) -> list[State]:
         """The states; raises `Unreadable`."""
         value = value_from_itf if self.itf else value_from_json
-        return [_state(program, found, index, value) for index, found in enumerate(self.states)]
+        return [_state(program, data, index, value) for index, data in enumerate(self.states)]
 
 
-def trace_file(found: Any) -> TraceFile:
+def trace_file(data: Any) -> TraceFile:
     """The contents of a JSON report or an ITF file; raises `Unreadable`."""
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise Unreadable("a trace file is the JSON object of `run --json`, or an ITF trace")
-    if isinstance(found.get("states"), list) and "vars" in found:
-        meta = found.get("#meta")
-        about = {**(meta if isinstance(meta, dict) else {}), "loop": found.get("loop")}
-        return _file(found["states"], about, itf=True)
-    if not isinstance(found.get("trace"), list):
+    if isinstance(data.get("states"), list) and "vars" in data:
+        meta = data.get("#meta")
+        about = {**(meta if isinstance(meta, dict) else {}), "loop": data.get("loop")}
+        return _file(data["states"], about, itf=True)
+    if not isinstance(data.get("trace"), list):
         raise Unreadable("there is no trace in it: neither `trace` (of `run --json`) nor `states` (ITF)")
-    return _file(found["trace"], {**found, "source": found.get("spec")}, itf=False)
+    return _file(data["trace"], {**data, "source": data.get("spec")}, itf=False)
 
 
 def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
@@ -78,146 +78,146 @@ def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
     )  # fmt: skip
 
 
-def _text(found: Any) -> str | None:
-    return found if isinstance(found, str) else None
+def _text(data: Any) -> str | None:
+    return data if isinstance(data, str) else None
 
 
-def _object(found: Any, what: str) -> dict[str, Any]:
-    if not isinstance(found, dict):
+def _object(data: Any, what: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
         raise Unreadable(f"`{what}` is not an object")
-    return found
+    return data
 
 
-def _state(program: Program, found: Mapping[str, Any], index: int, read: Read) -> State:
+def _state(program: Program, data: Mapping[str, Any], index: int, read: Read) -> State:
     values = []
     for variable in program.variables:
-        if variable.name not in found:
+        if variable.name not in data:
             raise Unreadable(f"state {index} has no variable {variable.name}")
         try:
-            values.append(read(found[variable.name], variable.type))
+            values.append(read(data[variable.name], variable.type))
         except Unreadable as error:
             raise Unreadable(f"state {index}, variable {variable.name}: {error}") from None
     return tuple(values)
 
 
-def value_from_json(found: Any, kind: Type) -> Value:
+def value_from_json(data: Any, kind: Type) -> Value:
     """The value that `report.json.value_json` wrote; raises `Unreadable`."""
     match kind:
         case Bool() | Int() | Enum() | Sort():
-            return _scalar(found, kind)
+            return _scalar(data, kind)
         case Option():
-            if found is None:
+            if data is None:
                 return ()
-            return (value_from_json(_fields(found, kind, ("some",))["some"], kind.item),)
+            return (value_from_json(_fields(data, kind, ("some",))["some"], kind.item),)
         case Record():
-            return _record(found, kind, value_from_json)
+            return _record(data, kind, value_from_json)
         case Union():
-            if not isinstance(found, dict):
-                raise _wrong(found, kind)
-            rest = {name: value for name, value in found.items() if name != "tag"}
+            if not isinstance(data, dict):
+                raise _wrong(data, kind)
+            rest = {name: value for name, value in data.items() if name != "tag"}
             if any(
-                name == found.get("tag") and "tag" in dict(record.fields) for name, record in kind.variants
+                name == data.get("tag") and "tag" in dict(record.fields) for name, record in kind.variants
             ):
                 rest = _fields(rest, kind, ("value",))["value"]
-            return _variant(found.get("tag"), rest, kind, value_from_json)
+            return _variant(data.get("tag"), rest, kind, value_from_json)
         case Map() if isinstance(kind.key, Bool | Int | Enum | Sort):
             keys = [show(key, kind.key) for key in sorted(universe(kind.key))]
-            table = _fields(found, kind, keys)
+            table = _fields(data, kind, keys)
             return tuple(value_from_json(table[key], kind.value) for key in keys)
         case Map():
-            return _map(_pairs(found, kind), kind, value_from_json)
+            return _map(_pairs(data, kind), kind, value_from_json)
         case Set() | Seq() | Bag():
-            return _collected([value_from_json(item, kind.item) for item in _items(found, kind)], kind)
+            return _collected([value_from_json(item, kind.item) for item in _items(data, kind)], kind)
 
 
-def value_from_itf(found: Any, kind: Type) -> Value:
+def value_from_itf(data: Any, kind: Type) -> Value:
     """The value that `report.itf.value_itf` wrote; raises `Unreadable`."""
     match kind:
         # Tools write small numbers plainly, too; both forms are read.
-        case Int() if isinstance(found, dict):
-            digits = _fields(found, kind, ("#bigint",))["#bigint"]
+        case Int() if isinstance(data, dict):
+            digits = _fields(data, kind, ("#bigint",))["#bigint"]
             try:
                 return _scalar(int(digits), kind)
             except (TypeError, ValueError):
-                raise _wrong(found, kind) from None
+                raise _wrong(data, kind) from None
         case Bool() | Int() | Enum() | Sort():
-            return _scalar(found, kind)
+            return _scalar(data, kind)
         case Option():
-            tagged = _fields(found, kind, ("tag", "value"))
+            tagged = _fields(data, kind, ("tag", "value"))
             if tagged["tag"] not in ("some", "none"):
-                raise _wrong(found, kind)
+                raise _wrong(data, kind)
             return (value_from_itf(tagged["value"], kind.item),) if tagged["tag"] == "some" else ()
         case Record():
-            return _record(found, kind, value_from_itf)
+            return _record(data, kind, value_from_itf)
         case Union():
-            tagged = _fields(found, kind, ("tag", "value"))
+            tagged = _fields(data, kind, ("tag", "value"))
             empty = tagged["value"] == {"#tup": []}
             return _variant(tagged["tag"], {} if empty else tagged["value"], kind, value_from_itf)
         case Map():
-            return _map(_pairs(_fields(found, kind, ("#map",))["#map"], kind), kind, value_from_itf)
+            return _map(_pairs(_fields(data, kind, ("#map",))["#map"], kind), kind, value_from_itf)
         case Set():
-            items = _items(_fields(found, kind, ("#set",))["#set"], kind)
+            items = _items(_fields(data, kind, ("#set",))["#set"], kind)
             return _collected([value_from_itf(item, kind.item) for item in items], kind)
         case Seq():
-            return _collected([value_from_itf(item, kind.item) for item in _items(found, kind)], kind)
+            return _collected([value_from_itf(item, kind.item) for item in _items(data, kind)], kind)
         case Bag():
-            counted = _pairs(_fields(found, kind, ("#map",))["#map"], kind)
+            counted = _pairs(_fields(data, kind, ("#map",))["#map"], kind)
             # Within the limit: a count is refused before so many items are made of it.
             count = Int(1, kind.limit)
             times = [(value_from_itf(k, kind.item), value_from_itf(n, count)) for k, n in counted]
             return _collected([item for item, n in times if isinstance(n, int) for _ in range(n)], kind)
 
 
-def _wrong(found: Any, kind: Type) -> Unreadable:
-    text = repr(found)
+def _wrong(data: Any, kind: Type) -> Unreadable:
+    text = repr(data)
     return Unreadable(
         f"{text if len(text) <= 60 else text[:57] + '...'} is not a value of type {show_type(kind)}"
     )
 
 
-def _scalar(found: Any, kind: Bool | Int | Enum | Sort) -> Value:
+def _scalar(data: Any, kind: Bool | Int | Enum | Sort) -> Value:
     match kind:
         case Bool():
-            if isinstance(found, bool):
-                return found
+            if isinstance(data, bool):
+                return data
         case Int():
-            if isinstance(found, int) and not isinstance(found, bool) and kind.low <= found <= kind.high:
-                return found
+            if isinstance(data, int) and not isinstance(data, bool) and kind.low <= data <= kind.high:
+                return data
         case Enum() | Sort():
-            if found in kind.members:
-                return kind.members.index(found)
-    raise _wrong(found, kind)
+            if data in kind.members:
+                return kind.members.index(data)
+    raise _wrong(data, kind)
 
 
-def _fields(found: Any, kind: Type, names: Any) -> dict[str, Any]:
-    if not isinstance(found, dict) or set(found) != set(names):
-        raise _wrong(found, kind)
-    return found
+def _fields(data: Any, kind: Type, names: Any) -> dict[str, Any]:
+    if not isinstance(data, dict) or set(data) != set(names):
+        raise _wrong(data, kind)
+    return data
 
 
-def _record(found: Any, kind: Record, read: Read) -> Value:
-    table = _fields(found, kind, [name for name, _ in kind.fields])
+def _record(data: Any, kind: Record, read: Read) -> Value:
+    table = _fields(data, kind, [name for name, _ in kind.fields])
     return tuple(read(table[name], item) for name, item in kind.fields)
 
 
-def _variant(tag: Any, found: Any, kind: Union, read: Read) -> Value:
+def _variant(tag: Any, data: Any, kind: Union, read: Read) -> Value:
     names = [name for name, _ in kind.variants]
     if tag not in names:
         raise _wrong(tag, kind)
     index = names.index(tag)
-    return (index, _record(found, kind.variants[index][1], read))
+    return (index, _record(data, kind.variants[index][1], read))
 
 
-def _items(found: Any, kind: Type) -> list[Any]:
-    if not isinstance(found, list):
-        raise _wrong(found, kind)
-    return found
+def _items(data: Any, kind: Type) -> list[Any]:
+    if not isinstance(data, list):
+        raise _wrong(data, kind)
+    return data
 
 
-def _pairs(found: Any, kind: Type) -> list[list[Any]]:
-    pairs = _items(found, kind)
+def _pairs(data: Any, kind: Type) -> list[list[Any]]:
+    pairs = _items(data, kind)
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        raise _wrong(found, kind)
+        raise _wrong(data, kind)
     return pairs
 
 

@@ -165,7 +165,7 @@ def checked(outcome: Outcome) -> list[str]:
     """The checked properties, by kind, and the witnesses that were reached."""
     program, names = outcome.program, selected(outcome.program)
     reached = {name for name, _ in outcome.witnesses}
-    asked = [
+    listed = [
         ("invariants", names["invariants"]),
         ("step invariants", names["step_invariants"]),
         ("refines", [_refined(prop) for prop in program.refinements]),
@@ -176,7 +176,7 @@ def checked(outcome: Outcome) -> list[str]:
         ("actions disabled by these constants", list(switched_off(program))),
         ("actions not taken by the walks", _not_taken(outcome)),
     ]
-    lines = [f"{kind}: {', '.join(names)}" for kind, names in asked if names]
+    lines = [f"{kind}: {', '.join(names)}" for kind, names in listed if names]
     deadlock = "allowed where `deadlock ok` holds" if program.deadlock_ok else "none allowed"
     return [*lines, f"deadlock: {deadlock}"]
 
@@ -270,10 +270,10 @@ def trace_lines(
     digits = len(str(len(trace.steps)))
     for number, step in enumerate(trace.steps, 1):
         lines.append(f"  {number:<{digits}}  {step}")
-        found = changes(program, before, step.state)
-        for change in found:
+        changed = changes(program, before, step.state)
+        for change in changed:
             lines += wrapped(f"{change.path}: {change.before} -> {change.after}", width, 7)
-        if not found:
+        if not changed:
             lines.append("       (nothing changes)")
         before = step.state
     if trace.loop is not None:

@@ -10,7 +10,7 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
 
 
-def check_index(checker: Checker, node: tree.Index, context: Context) -> Type:
+def check_index(checker: Checker, node: tree.Index, context: Context, _: Type | None) -> Type:
     """`m[k]`, `s[i]`."""
     base = checker.check(node.base, context)
     return element_at(checker, base, node.key, node.base, context)

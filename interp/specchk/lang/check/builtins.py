@@ -137,7 +137,7 @@ BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
 FOLDS = frozenset({"min", "max", "sum"})
 
 
-def check_fold(checker: Checker, node: tree.Fold, context: Context) -> Type:
+def check_fold(checker: Checker, node: tree.Fold, context: Context, _: Type | None) -> Type:
     """`min(e for x in S if c)`: an int over every choice of the binders."""
     inner = checker.bind(node.binders, context)
     for binder in node.binders:

@@ -94,7 +94,7 @@ class Declarations:
         for bound in bounds:
             self.checker.integer(bound, Context(spec))
             self.checker.levels.demand(bound, Level.CONSTANT, "a bound is a constant")
-        for part in _type_parts(node):
+        for part in children(node):
             self._bounds(part, spec)
 
     def _const(self, decl: decls.Const, spec: Spec) -> None:
@@ -337,16 +337,3 @@ def _merge(branches: list[list[Place]]) -> list[Place]:
     for branch in branches:
         merged.extend(place for place in branch if place not in merged)
     return merged
-
-
-def _type_parts(node: tree.Node) -> tuple[tree.Node, ...]:
-    match node:
-        case tree.OptionType() | tree.SetType() | tree.SeqType() | tree.BagType():
-            return (node.item,)
-        case tree.MapType():
-            return (node.key, node.value)
-        case tree.RecordType():
-            return tuple(field.type for field in node.fields)
-        case tree.UnionType():
-            return tuple(field.type for variant in node.variants for field in variant.fields)
-    return ()

@@ -1,79 +1,42 @@
-"""One total dispatch over the tree's expressions."""
+"""The rule of each kind of expression, in one table that is total over them (tests/lang/test_spec.py)."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
 
-from specchk.lang.check import access, calls, forms, names, operators
-from specchk.lang.check.builtins import check_fold
+from specchk.lang.check import access, builtins, calls, forms, names, operators
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.spec import Facts
 from specchk.lang.check.types import BOOL, INT, UNKNOWN, Option, Type
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Report
 
+# A checker, a node of the kind, its context, and the type that its place expects, if that is known.
+Rule = Callable[[Checker, Any, Context, "Type | None"], Type]
+
+
+def _none(_: Checker, __: tree.NoneLiteral, ___: Context, expected: Type | None) -> Type:
+    return expected if isinstance(expected, Option) else Option(UNKNOWN)
+
+
+def _prime(checker: Checker, node: tree.Prime, context: Context, expected: Type | None) -> Type:
+    return checker.check(node.operand, context, expected)
+
+
+RULES: MappingProxyType[type[tree.Node], Rule] = MappingProxyType({
+    tree.Name: names.check_name, tree.IntLiteral: lambda *_: INT, tree.BoolLiteral: lambda *_: BOOL,
+    tree.NoneLiteral: _none, tree.Unary: operators.check_unary, tree.Binary: operators.check_binary,
+    tree.Prime: _prime, tree.Index: access.check_index, tree.Field: access.check_field,
+    tree.CallExpr: calls.check_call, tree.Fold: builtins.check_fold, tree.Quantified: forms.check_quantified,
+    tree.IfElse: forms.check_if, tree.LetIn: forms.check_let, tree.Match: forms.check_match,
+    tree.SetLiteral: forms.check_set, tree.SeqLiteral: forms.check_seq, tree.PairLiteral: forms.check_pairs,
+    tree.SetComp: forms.check_set_comp, tree.MapComp: forms.check_map_comp, tree.With: forms.check_with,
+})  # fmt: skip
+
 
 def expression_checker(facts: Facts, report: Report) -> Checker:
     """A checker by these rules."""
-    return Checker(facts, report, infer)
-
-
-def infer(checker: Checker, node: tree.Expr, context: Context, expected: Type | None) -> Type:
-    """The type of a node from its parts."""
-    match node:
-        case tree.Name():
-            return names.check_as_name(checker, node, node, context, expected)
-        case tree.IntLiteral():
-            return INT
-        case tree.BoolLiteral():
-            return BOOL
-        case tree.NoneLiteral():
-            return expected if isinstance(expected, Option) else Option(UNKNOWN)
-        case tree.Unary():
-            return operators.check_unary(checker, node, context)
-        case tree.Binary():
-            return operators.check_binary(checker, node, context, expected)
-        case tree.Prime():
-            return checker.check(node.operand, context, expected)
-        case tree.Index():
-            return access.check_index(checker, node, context)
-        case tree.Field():
-            return access.check_field(checker, node, context, expected)
-        case tree.CallExpr():
-            return calls.check_call(checker, node, context, expected)
-        case tree.Fold():
-            return check_fold(checker, node, context)
-        case _:
-            return _infer_form(checker, node, context, expected)
-
-
-def _infer_form(
-    checker: Checker,
-    node: tree.Quantified | tree.IfElse | tree.LetIn | tree.Match | tree.SetLiteral | tree.SeqLiteral
-    | tree.PairLiteral | tree.SetComp | tree.MapComp | tree.With,
-    context: Context,
-    expected: Type | None,
-) -> Type:  # fmt: skip
-    match node:
-        case tree.Quantified():
-            return forms.check_quantified(checker, node, context)
-        case tree.IfElse():
-            return forms.check_if(checker, node, context, expected)
-        case tree.LetIn():
-            return forms.check_let(checker, node, context, expected)
-        case tree.Match():
-            return forms.check_match(checker, node, context, expected)
-        case tree.SetLiteral():
-            return forms.check_set(checker, node, context, expected)
-        case tree.SeqLiteral():
-            return forms.check_seq(checker, node, context, expected)
-        case tree.PairLiteral():
-            return forms.check_pairs(checker, node, context, expected)
-        case tree.SetComp():
-            return forms.check_set_comp(checker, node, context, expected)
-        case tree.MapComp():
-            return forms.check_map_comp(checker, node, context, expected)
-        case tree.With():
-            return forms.check_with(checker, node, context, expected)
-        case _:
-            assert_never(node)
+    # Given to the checker, which the rules import: it could not import them.
+    return Checker(facts, report, lambda checker, node, *rest: RULES[type(node)](checker, node, *rest))

@@ -24,7 +24,7 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
 
 
-def check_quantified(checker: Checker, node: tree.Quantified, context: Context) -> Type:
+def check_quantified(checker: Checker, node: tree.Quantified, context: Context, _: Type | None) -> Type:
     """`forall`, `exists`, `choose`, `filter`."""
     inner = checker.bind(node.binders, context)
     checker.boolean(node.body, inner)

@@ -155,14 +155,14 @@ class Refinements:
                     self._sort(binding, spec, other)
 
     def _sort(self, binding: decls.ModelBinding, spec: Spec, other: Spec) -> None:
-        found = self.checker.check(binding.value, Context(spec))
+        kind = self.checker.check(binding.value, Context(spec))
         ref = self.checker.facts.refs.get(id(binding.value))
-        if ref is None or ref.kind != "typeset" or not isinstance(found, Set) or not enumerable(found.item):
+        if ref is None or ref.kind != "typeset" or not isinstance(kind, Set) or not enumerable(kind.item):
             self.report.add("S605", binding.value.span,
                             f"the sort `{binding.name.full}` is mapped to a type, and this is none",
                             "name a sort or a declared type whose values can be listed")  # fmt: skip
             return
-        other.sort_types[binding.name.text] = found.item
+        other.sort_types[binding.name.text] = kind.item
 
     def mappings(self, spec: Spec) -> None:
         """Check all mappings, once both specs are typed."""

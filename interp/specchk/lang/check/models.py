@@ -104,18 +104,18 @@ def _once(what: str, span: Span, given: dict[str, Span], report: Report) -> None
 
 def sorts_of(spec: Spec) -> dict[str, decls.Sort]:
     """All sorts that a model has to size, by full name."""
-    found = dict(spec.sorts)
+    sorts = dict(spec.sorts)
     for alias, imported in spec.imports.items():
-        found.update({f"{alias}.{name}": decl for name, decl in imported.sorts.items()})
-    return found
+        sorts.update({f"{alias}.{name}": decl for name, decl in imported.sorts.items()})
+    return sorts
 
 
 def consts_of(spec: Spec) -> dict[str, tuple[decls.Const, Spec]]:
     """All constants that a model has to fix, by full name, with their home."""
-    found = {name: (decl, spec) for name, decl in spec.consts.items()}
+    consts = {name: (decl, spec) for name, decl in spec.consts.items()}
     for alias, imported in spec.imports.items():
-        found.update({f"{alias}.{name}": (decl, imported) for name, decl in imported.consts.items()})
-    return found
+        consts.update({f"{alias}.{name}": (decl, imported) for name, decl in imported.consts.items()})
+    return consts
 
 
 def _members(spec: Spec, model: FixedModel, report: Report) -> None:

@@ -11,6 +11,11 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
 
 
+def check_name(checker: Checker, node: tree.Name, context: Context, expected: Type | None) -> Type:
+    """A name by itself."""
+    return check_as_name(checker, node, node, context, expected)
+
+
 def check_as_name(
     checker: Checker, node: tree.Expr, name: tree.Name, context: Context, expected: Type | None
 ) -> Type:

@@ -27,7 +27,7 @@ _LOGIC = frozenset({"and", "or", "implies", "iff"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 
 
-def check_unary(checker: Checker, node: tree.Unary, context: Context) -> Type:
+def check_unary(checker: Checker, node: tree.Unary, context: Context, _: Type | None) -> Type:
     """`not`, `-`, `eventually`, `always`."""
     if node.op == "-":
         checker.integer(node.operand, context)

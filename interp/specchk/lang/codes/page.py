@@ -31,9 +31,9 @@ class Page:
 
     def render(self) -> str:
         """The page as text for a terminal, 80 columns wide."""
-        return "\n".join(
-            [self.heading, "", *_prose(self.meaning), "", *_prose(self.remedy), "", self._example()]
-        )
+        listing = self.listing()
+        example = f"For example:\n\n{indent(listing, '    ')}" if listing else ""
+        return "\n".join([self.heading, "", *_prose(self.meaning), "", *_prose(self.remedy), "", example])
 
     @property
     def heading(self) -> str:
@@ -45,10 +45,6 @@ class Page:
         parts = [self.shown or self.example or ""]
         parts += [f"# file {name}\n{text}" for name, text in self.others]
         return "\n\n".join(part.strip("\n") for part in parts if part)
-
-    def _example(self) -> str:
-        listing = self.listing()
-        return f"For example:\n\n{indent(listing, '    ')}" if listing else ""
 
 
 def _prose(text: str) -> list[str]:

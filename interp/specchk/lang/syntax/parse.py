@@ -83,8 +83,8 @@ def parse_once(source: Source, report: Report) -> decls.Module:
         module, found, lost = _parsed(source)
     except SpecError:  # more errors than are told: as many as `report` has room for
         return parse(source, report)
-    for one in found:
-        report.add(one.code, one.span, one.message, one.hint, one.notes)
+    for item in found:
+        report.add(item.code, item.span, item.message, item.hint, item.notes)
     report.lost |= lost
     return module
 

@@ -108,8 +108,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     # Close matches have about the same length, and comparing takes time quadratic in it for each name: a
     # large spec must not make its errors slow.
     likely = sorted(set(known), key=lambda text: (abs(len(text) - len(name)), text))[:MAX_KNOWN]
-    found = get_close_matches(name, likely, n=1, cutoff=0.6)
-    return f"did you mean `{found[0]}`?" if found else None
+    close = get_close_matches(name, likely, n=1, cutoff=0.6)
+    return f"did you mean `{close[0]}`?" if close else None
 
 
 def counted(arguments: int | str) -> str:

@@ -21,25 +21,25 @@ from specchk.report.diff import VariableChange, changes
 from specchk.report.draw.picture import SHARED, Box, Line, LogCell, LogMark, Picture, Row, lane_of
 
 
-def contrasted(viewer: Viewer, drawn: Picture, wanted: State, found: State, title: str) -> Picture:
+def contrasted(viewer: Viewer, drawn: Picture, wanted: State, actual: State, title: str) -> Picture:
     """The picture of a trace that ends in `wanted`, with `found` as a further row of this title."""
     slots = {variable.name: slot for slot, variable in enumerate(viewer.program.variables)}
     by_lane: dict[int, list[VariableChange]] = {}
-    for change in changes(viewer.program, wanted, found):
+    for change in changes(viewer.program, wanted, actual):
         by_lane.setdefault(lane_of(viewer, slots[change.variable], change), []).append(change)
     last = drawn.rows[-1]
     boxes = dict(last.boxes)
-    other: dict[int, Box] = {}
+    beside: dict[int, Box] = {}
     for lane, different in by_lane.items():
         lines = tuple(_line(viewer, lane, change) for change in different)
         if lane == SHARED:
-            other[lane] = Box(None, (), lines)
+            beside[lane] = Box(None, (), lines)
             continue
-        boxes[lane] = _wanted(viewer, boxes.get(lane), wanted, found, lane, different)
-        other[lane] = _found(viewer, wanted, found, lane, lines)
+        boxes[lane] = _wanted(viewer, boxes.get(lane), wanted, actual, lane, different)
+        beside[lane] = _found(viewer, wanted, actual, lane, lines)
     if SHARED in boxes:
         boxes[SHARED] = _with_lines(boxes[SHARED], by_lane.get(SHARED, []), "")
-    instead = Row(last.number + 1, title, other, None, differs=True)
+    instead = Row(last.number + 1, title, beside, None, differs=True)
     return replace(drawn, rows=(*drawn.rows[:-1], replace(last, boxes=boxes), instead))
 
 
@@ -50,14 +50,14 @@ def _line(viewer: Viewer, lane: int, change: VariableChange) -> Line:
 
 
 def _wanted(
-    viewer: Viewer, box: Box | None, wanted: State, found: State, lane: int, different: list[VariableChange]
+    viewer: Viewer, box: Box | None, wanted: State, actual: State, lane: int, different: list[VariableChange]
 ) -> Box:  # fmt: skip
     """The box of the spec's row, made for the purpose if the step left the lane alone."""
-    mine, others = viewer.log(wanted, lane), viewer.log(found, lane)
+    mine, others = viewer.log(wanted, lane), viewer.log(actual, lane)
     if box is None:
         box = Box(None if mine is None else tuple(map(LogCell, mine)), _marks(viewer, wanted, lane), ())
-    elsewhere = viewer.marks(found, lane)
-    marks = tuple(replace(one, differs=elsewhere.get(one.name) != one.offset) for one in box.marks)
+    elsewhere = viewer.marks(actual, lane)
+    marks = tuple(replace(mark, differs=elsewhere.get(mark.name) != mark.offset) for mark in box.marks)
     log = None if box.log is None else _differing(box.log, others or ())
     return _with_lines(Box(log, marks, box.lines), different, f"[{viewer.lanes[lane]}]")
 
@@ -98,7 +98,7 @@ def _marks(viewer: Viewer, state: State, lane: int) -> tuple[LogMark, ...]:
 
 def _differing(log: tuple[LogCell, ...], others: tuple[Cell, ...]) -> tuple[LogCell, ...]:
     """The cells, those marked that the other log has not in the same place; lost ones are none's."""
-    there = [cell for cell in log if not cell.lost]
-    gone = [cell for cell in log if cell.lost]
-    pairs = zip_longest(there, others[: len(there)])
-    return (*(replace(cell, differs=cell.cell != other) for cell, other in pairs), *gone)
+    kept = [cell for cell in log if not cell.lost]
+    lost = [cell for cell in log if cell.lost]
+    pairs = zip_longest(kept, others[: len(kept)])
+    return (*(replace(cell, differs=cell.cell != other) for cell, other in pairs), *lost)

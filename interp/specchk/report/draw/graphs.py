@@ -31,14 +31,14 @@ def states_dot(graph: StateGraph) -> str:
     for edge in graph.edges:
         labels.setdefault((edge.source, edge.target), []).append(edge.label)
     for level in range(max(graph.levels, default=-1) + 1):
-        members = [index for index, found in enumerate(graph.levels) if found == level]
+        members = [index for index, texts in enumerate(graph.levels) if texts == level]
         lines.append(f'  subgraph cluster_{level} {{ label="level {level + 1}"; color="#dddddd"; fontsize=9;')
         for index in members:
             text = _state(graph.program, graph.states[index]) + _staying(labels.get((index, index), ()))
             lines.append(f"    s{index} [label=<{text}>];")
         lines.append("  }")
-    for (source, target), found in labels.items():
-        text = "<BR/>".join(escape(label) for label in found)
+    for (source, target), texts in labels.items():
+        text = "<BR/>".join(escape(label) for label in texts)
         down = graph.levels[target] > graph.levels[source]
         # Without `constraint=false` an edge back up would push levels apart that are one.
         look = "" if down else ', constraint=false, color="#bbbbbb", fontcolor="#888888"'
@@ -80,9 +80,9 @@ def trace_dot(program: Program, trace: Trace) -> str:
             label = f"{number}: {escape(str(step))}<BR/>forever"
             lines.append(f"  s{number - 1} -> s{trace.loop} [label=<{label}>, {look}];")
             break
-        found = changes(program, before, step.state)
+        changed = changes(program, before, step.state)
         text = "".join(
-            f'{escape(c.path)}: {escape(c.before)} → {escape(c.after)}<BR ALIGN="LEFT"/>' for c in found
+            f'{escape(c.path)}: {escape(c.before)} → {escape(c.after)}<BR ALIGN="LEFT"/>' for c in changed
         )
         lines.append(f"  s{number} [label=<{text or 'nothing changes'}>];")
         lines.append(f"  s{number - 1} -> s{number} [label=<{number}: {escape(str(step))}>];")

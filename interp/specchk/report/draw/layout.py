@@ -127,7 +127,7 @@ def layout(picture: Picture) -> PlacedPicture:
     for row in picture.rows:
         title = title_lines(row)
         strips = {column: tuple(_strips(box, cell)) for column, box in row.boxes.items()}
-        heights = {column: sum(one.height for one in found) + PAD for column, found in strips.items()}
+        heights = {column: sum(item.height for item in parts) + PAD for column, parts in strips.items()}
         # Boxes of a row share their middle, so that arrows between them run level.
         tall = max([*heights.values(), LINE * len(title)])
         middle = y + tall // 2

@@ -187,14 +187,14 @@ def _line(change: VariableChange, path: str) -> Line:
 
 
 def _box(
-    viewer: Viewer, before: State | None, after: State, lane: int, found: Iterable[VariableChange]
+    viewer: Viewer, before: State | None, after: State, lane: int, changed: Iterable[VariableChange]
 ) -> Box:
     old = before if before is not None else after
     was = viewer.marks(old, lane)
     at = sorted(viewer.marks(after, lane).items(), key=lambda mark: (mark[1], mark[0]))
     marks = tuple(LogMark(name, offset, was.get(name) != offset) for name, offset in at)
     own = f"[{viewer.lanes[lane]}]"  # `hw[r1]: 0 → 1` is `hw: 0 → 1` in the lane of r1
-    lines = [_line(change, change.path.replace(own, "", 1)) for change in found]
+    lines = [_line(change, change.path.replace(own, "", 1)) for change in changed]
     lines += _labels(viewer.labels(old, lane), viewer.labels(after, lane))
     return Box(_log(viewer.log(old, lane), viewer.log(after, lane)), marks, tuple(lines))
 
