@@ -13,29 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from specchk.ir import nodes
 from specchk.ir.footprint import switched_off
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Assign,
-    Bind,
-    Block,
-    Case,
-    Choice,
-    Const,
-    Cover,
-    Either,
-    Expr,
-    Guard,
-    If,
-    Implies,
-    Let,
-    Or,
-    Quantifier,
-    Stmt,
-    Unwrap,
-    When,
-)
+from specchk.ir.nodes import Block, Const, Expr, Stmt
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property, any_end
 from specchk.ir.totality import is_total
@@ -98,38 +78,38 @@ class _Decision:
 
 def conditions(program: Program) -> dict[Condition, Property]:
     """The conditions of a program that its constants leave open, each with the witness that it decides."""
-    found: dict[Condition, list[Expr]] = {}
+    cases: dict[Condition, list[Expr]] = {}
     slots: dict[str, int] = {}
     off = switched_off(program)
     for action in [action for action in program.actions if action.name not in off]:
         slots[action.name] = action.locals
         for condition, when in _of_action(action):
-            found.setdefault(condition, []).append(when)
+            cases.setdefault(condition, []).append(when)
     for prop in program.invariants:
         slots[prop.name] = prop.locals
         for decision in _of_property(prop.body):
             if decision.value:
-                found.setdefault(Condition(prop.name, "fulfils", decision.part.span), []).append(
-                    decision.when
-                )
+                condition = Condition(prop.name, "fulfils", decision.part.span)
+                cases.setdefault(condition, []).append(decision.when)
     return {
         condition: Property(
             "reachable", f"condition {number}", _any(ways), slots[condition.owner], condition.span
         )
-        for number, (condition, ways) in enumerate(found.items(), 1)
+        for number, (condition, ways) in enumerate(cases.items(), 1)
     }
 
 
 def _of_property(body: Expr) -> Iterator[_Decision]:
     """As `_decisions`; all items of a `forall` around it are evaluated wherever the property holds."""
-    if isinstance(body, And):
+    if isinstance(body, nodes.And):
         for part in body.parts:
             yield from _of_property(part)
-    elif isinstance(body, Quantifier) and body.every:
-        for found in _of_property(body.body):
-            yield replace(found, when=Quantifier(BOOL, body.span, False, body.local, body.domain, found.when))
+    elif isinstance(body, nodes.Quantifier) and body.every:
+        for decision in _of_property(body.body):
+            some = nodes.Quantifier(BOOL, body.span, False, body.local, body.domain, decision.when)
+            yield replace(decision, when=some)
     else:
-        yield from [found for found in _decisions(body) if found.part is not body]
+        yield from [decision for decision in _decisions(body) if decision.part is not body]
 
 
 def bare(program: Program) -> Program:
@@ -143,12 +123,12 @@ def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Progra
     return replace(bare(program), witnesses=tuple(witnesses))
 
 
-def decided(program: Program, found: Mapping[Condition, Property], outcome: Outcome) -> Decided:
+def decided(program: Program, witnesses: Mapping[Condition, Property], outcome: Outcome) -> Decided:
     """The conditions as a search for these witnesses found them."""
     reached = {name for name, _ in outcome.witnesses}
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
     undefined = {violation.name for violation in violations if violation.kind == "undefined"}
-    names = {condition: prop.name for condition, prop in found.items()}
+    names = {condition: prop.name for condition, prop in witnesses.items()}
     return Decided(
         program=program,
         deciding=tuple([condition for condition, name in names.items() if name in reached]),
@@ -174,7 +154,7 @@ def _of_action(action: Action) -> Iterator[tuple[Condition, Expr]]:
     def around(body: Expr) -> Expr:
         for param in reversed(action.params):
             values = Const(Set(param.type), param.span, tuple(universe(param.type)), has_horizon(param.type))
-            body = Quantifier(BOOL, param.span, False, param, values, body)
+            body = nodes.Quantifier(BOOL, param.span, False, param, values, body)
         return body
 
     for effect, part, when in _of_block(action.body, around, action.span):
@@ -186,24 +166,24 @@ def _of_block(block: Block, around: Around, at: Span) -> Iterator[tuple[str, Exp
     for number, stmt in enumerate(block):
         rest = block[number + 1 :]
         match stmt:
-            case Guard(condition):
-                for found in _decisions(condition):
-                    effect = "allows" if found.value else "forbids"
-                    behind = _enabled(rest, condition.span, total=not found.value)
-                    yield effect, found.part, around(_both(found.when, behind))
-            case Unwrap(_, value):
+            case nodes.Guard(condition):
+                for decision in _decisions(condition):
+                    effect = "allows" if decision.value else "forbids"
+                    behind = _enabled(rest, condition.span, total=not decision.value)
+                    yield effect, decision.part, around(_both(decision.when, behind))
+            case nodes.Unwrap(_, value):
                 yield "forbids", value, around(_is_none(value))
-            case When(condition, then, orelse):
-                for found in _decisions(condition):
-                    yield "takes" if found.value else "avoids", found.part, around(found.when)
+            case nodes.When(condition, then, orelse):
+                for decision in _decisions(condition):
+                    yield "takes" if decision.value else "avoids", decision.part, around(decision.when)
                 yield from _of_block(then, _then(around, condition), at)
                 yield from _of_block(orelse, _then(around, _not(condition)), at)
-            case Choice(body=body):
+            case nodes.Choice(body=body):
                 yield from _of_block(body, _chosen(around, stmt), at)
-            case Either(branches):
+            case nodes.Either(branches):
                 for branch in branches:
                     yield from _of_block(branch, around, at)
-            case Bind() | Assign():
+            case nodes.Bind() | nodes.Assign():
                 pass
         around = _behind(around, stmt, at)
 
@@ -212,20 +192,20 @@ def _then(around: Around, condition: Expr) -> Around:
     return lambda body: around(_both(condition, body))
 
 
-def _chosen(around: Around, stmt: Choice) -> Around:
-    return lambda body: around(Quantifier(BOOL, stmt.domain.span, False, stmt.local, stmt.domain, body))
+def _chosen(around: Around, stmt: nodes.Choice) -> Around:
+    return lambda body: around(nodes.Quantifier(BOOL, stmt.domain.span, False, stmt.local, stmt.domain, body))
 
 
 def _behind(around: Around, stmt: Stmt, at: Span) -> Around:
     """The prefix of the statement after this one."""
     match stmt:
-        case Bind(local, value):
-            return lambda body: around(Let(BOOL, value.span, local, value, body))
-        case Unwrap(local, value):
+        case nodes.Bind(local, value):
+            return lambda body: around(nodes.Let(BOOL, value.span, local, value, body))
+        case nodes.Unwrap(local, value):
             return lambda body: around(
-                Case(BOOL, value.span, value, ((1, local, body),), _const(value, False))
+                nodes.Case(BOOL, value.span, value, ((1, local, body),), _const(value, False))
             )
-        case Guard() | When() | Choice() | Either():
+        case nodes.Guard() | nodes.When() | nodes.Choice() | nodes.Either():
             return _then(around, _enabled((stmt,), at, total=False))
     return around
 
@@ -236,27 +216,27 @@ def _enabled(block: Block, at: Span, *, total: bool) -> Expr:
         return Const(BOOL, at, True)
     stmt, rest = block[0], block[1:]
     match stmt:
-        case Assign():
+        case nodes.Assign():
             return _enabled(rest, at, total=total)
-        case Guard(condition):
+        case nodes.Guard(condition):
             first = condition
-        case Choice(local, domain, body):
-            first = Quantifier(BOOL, domain.span, False, local, domain, _enabled(body, at, total=total))
-        case Either(branches):
+        case nodes.Choice(local, domain, body):
+            first = nodes.Quantifier(BOOL, domain.span, False, local, domain, _enabled(body, at, total=total))
+        case nodes.Either(branches):
             first = _any([_enabled(branch, at, total=total) for branch in branches])
-        case When(condition, then, orelse):
-            first = If(
+        case nodes.When(condition, then, orelse):
+            first = nodes.If(
                 BOOL,
                 condition.span,
                 condition,
                 _enabled(then, at, total=total),
                 _enabled(orelse, at, total=total),
             )
-        case Bind(local, value) if not total or is_total(value):
-            return Let(BOOL, value.span, local, value, _enabled(rest, at, total=total))
-        case Unwrap(local, value) if not total or is_total(value):
+        case nodes.Bind(local, value) if not total or is_total(value):
+            return nodes.Let(BOOL, value.span, local, value, _enabled(rest, at, total=total))
+        case nodes.Unwrap(local, value) if not total or is_total(value):
             taken = _enabled(rest, at, total=total)
-            return Case(BOOL, value.span, value, ((1, local, taken),), _const(value, False))
+            return nodes.Case(BOOL, value.span, value, ((1, local, taken),), _const(value, False))
         case _:
             return Const(BOOL, at, True)
     if total and not is_total(first):
@@ -271,56 +251,58 @@ def _decisions(expr: Expr) -> Iterator[_Decision]:
     not evaluated: one that may have no value there counts as not in the way.
     """
     match expr:
-        case Cover(body=body):
+        case nodes.Cover(body=body):
             yield from _decisions(body)
         case Const():  # the model's constants decide it
             pass
-        case And(parts=parts) | Or(parts=parts):
-            every = isinstance(expr, And)
+        case nodes.And(parts=parts) | nodes.Or(parts=parts):
+            every = isinstance(expr, nodes.And)
             for number, part in enumerate(parts):
                 others = [*parts[:number], *parts[number + 1 :]]
-                total = [*parts[:number], *[other for other in parts[number + 1 :] if is_total(other)]]
-                for found in _decisions(part):
+                certain = [*parts[:number], *[other for other in parts[number + 1 :] if is_total(other)]]
+                for decision in _decisions(part):
                     # With this value of the part all others are evaluated; with the other one, those before.
-                    agree = [_is(other, every) for other in (others if found.value is every else total)]
-                    yield replace(found, when=_all([*agree[:number], found.when, *agree[number:]]))
-        case Implies(left=left, right=right):
-            for found in _decisions(left):
-                wrong = [_not(right)] if is_total(right) or found.value else []
-                yield replace(found, value=not found.value, when=_all([found.when, *wrong]))
-            for found in _decisions(right):
-                yield replace(found, when=_all([left, found.when]))
-        case Apply(op=Op.NOT, args=(body,)):
-            for found in _decisions(body):
-                yield replace(found, value=not found.value)
-        case Let() | If() | Case():
+                    agree = [_is(other, every) for other in (others if decision.value is every else certain)]
+                    yield replace(decision, when=_all([*agree[:number], decision.when, *agree[number:]]))
+        case nodes.Implies(left=left, right=right):
+            for decision in _decisions(left):
+                wrong = [_not(right)] if is_total(right) or decision.value else []
+                yield replace(decision, value=not decision.value, when=_all([decision.when, *wrong]))
+            for decision in _decisions(right):
+                yield replace(decision, when=_all([left, decision.when]))
+        case nodes.Apply(op=Op.NOT, args=(body,)):
+            for decision in _decisions(body):
+                yield replace(decision, value=not decision.value)
+        case nodes.Let() | nodes.If() | nodes.Case():
             yield from _inside(expr)
-        case Quantifier(every=every, local=local, domain=domain, body=body) if is_total(body):
-            for found in _decisions(body):
-                some = Quantifier(BOOL, expr.span, False, local, domain, found.when)
+        case nodes.Quantifier(every=every, local=local, domain=domain, body=body) if is_total(body):
+            for decision in _decisions(body):
+                some = nodes.Quantifier(BOOL, expr.span, False, local, domain, decision.when)
                 # One item decides a `forall` that is false; for one that is true all have to agree.
-                agree = [] if found.value is not every else [_is(expr, every)]
-                yield replace(found, when=_all([*agree, some]))
+                agree = [] if decision.value is not every else [_is(expr, every)]
+                yield replace(decision, when=_all([*agree, some]))
         case _:
             yield _Decision(expr, True, expr)
             yield _Decision(expr, False, _not(expr))
 
 
-def _inside(expr: Let | If | Case) -> Iterator[_Decision]:
+def _inside(expr: nodes.Let | nodes.If | nodes.Case) -> Iterator[_Decision]:
     """The parts of a condition that is evaluated inside of another expression."""
     match expr:
-        case Let(local=local, value=value, body=body):
-            for found in _decisions(body):
-                yield replace(found, when=Let(BOOL, expr.span, local, value, found.when))
-        case If(condition=condition, then=then, orelse=orelse):
+        case nodes.Let(local=local, value=value, body=body):
+            for decision in _decisions(body):
+                yield replace(decision, when=nodes.Let(BOOL, expr.span, local, value, decision.when))
+        case nodes.If(condition=condition, then=then, orelse=orelse):
             for side, branch in ((condition, then), (_not(condition), orelse)):
-                for found in _decisions(branch):
-                    yield replace(found, when=_both(side, found.when))
-        case Case(scrutinee=scrutinee, arms=arms):
+                for decision in _decisions(branch):
+                    yield replace(decision, when=_both(side, decision.when))
+        case nodes.Case(scrutinee=scrutinee, arms=arms):
             for tag, bound, body in arms:
-                for found in _decisions(body):
-                    arm = ((tag, bound, found.when),)
-                    yield replace(found, when=Case(BOOL, expr.span, scrutinee, arm, _const(expr, False)))
+                for decision in _decisions(body):
+                    arm = ((tag, bound, decision.when),)
+                    yield replace(
+                        decision, when=nodes.Case(BOOL, expr.span, scrutinee, arm, _const(expr, False))
+                    )
 
 
 def _is(expr: Expr, value: bool) -> Expr:
@@ -328,9 +310,9 @@ def _is(expr: Expr, value: bool) -> Expr:
 
 
 def _not(expr: Expr) -> Expr:
-    if isinstance(expr, Apply) and expr.op is Op.NOT:
+    if isinstance(expr, nodes.Apply) and expr.op is Op.NOT:
         return expr.args[0]
-    return Apply(BOOL, expr.span, Op.NOT, (expr,))
+    return nodes.Apply(BOOL, expr.span, Op.NOT, (expr,))
 
 
 def _both(a: Expr, b: Expr) -> Expr:
@@ -339,12 +321,12 @@ def _both(a: Expr, b: Expr) -> Expr:
 
 def _all(parts: Sequence[Expr]) -> Expr:
     kept = [part for part in parts if part != _const(part, True)]
-    return kept[0] if len(kept) == 1 else And(BOOL, parts[0].span, tuple(kept)) if kept else parts[0]
+    return kept[0] if len(kept) == 1 else nodes.And(BOOL, parts[0].span, tuple(kept)) if kept else parts[0]
 
 
 def _any(parts: Sequence[Expr]) -> Expr:
     kept = list(dict.fromkeys(parts))
-    return kept[0] if len(kept) == 1 else Or(BOOL, parts[0].span, tuple(kept))
+    return kept[0] if len(kept) == 1 else nodes.Or(BOOL, parts[0].span, tuple(kept))
 
 
 def _const(at: Expr, value: bool) -> Const:
@@ -352,4 +334,4 @@ def _const(at: Expr, value: bool) -> Const:
 
 
 def _is_none(value: Expr) -> Expr:
-    return Case(BOOL, value.span, value, ((0, None, _const(value, True)),), _const(value, False))
+    return nodes.Case(BOOL, value.span, value, ((0, None, _const(value, True)),), _const(value, False))

@@ -181,7 +181,7 @@ def _run(path: Path, choice: MutateChoice, cluster: ClusterChoice) -> Score:
 def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
     packages = {module.split(".")[0] for mutant in every for module in mutant.modules}
     folder = choice.folder(bench.folder / bench.main)
-    campaign = MutationCampaign(bench, folder, packages, choice.settings, by)
+    campaign = MutationCampaign(bench, folder, tuple(packages), choice.settings, by)
     ground = None if choice.no_control else campaign.survey()
     if ground is not None and choice.kind == scores.GENERATED:
         # Before the sample is drawn: a change that no member runs would only be one more survivor.

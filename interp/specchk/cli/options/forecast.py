@@ -46,19 +46,18 @@ class Asking:
         if not (self.only or self.first):
             return None
         forecast = _made(choice, options)
-        if self.only and as_json and isinstance(forecast, Forecast):
+        if forecast is not None and self.only and as_json:
             print_json(asked_json(instance.program, forecast))
-        elif isinstance(forecast, Forecast):
+        elif forecast is not None:
+            # Ahead of a search on standard error: standard output has the report, which may be JSON.
             echo("\n".join(forecast_lines(forecast)), err=not self.only)
-        else:
-            echo(f"no forecast: {forecast}", err=True)
         if self.only:
-            sys.exit(Exit.OK if isinstance(forecast, Forecast) else Exit.INCONCLUSIVE)
-        return forecast if isinstance(forecast, Forecast) else None
+            sys.exit(Exit.INCONCLUSIVE if forecast is None else Exit.OK)
+        return forecast
 
 
-def _made(choice: ModelChoice, options: Options) -> Forecast | str:
-    """The forecast, or why there is none."""
+def _made(choice: ModelChoice, options: Options) -> Forecast | None:
+    """The forecast; None, after the reason was printed, where there is none."""
     scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
     question = scout.ChosenModel(load(choice.file), choice.model, choice.table, choice.properties)
     settings = native.NativeOptions(
@@ -67,7 +66,9 @@ def _made(choice: ModelChoice, options: Options) -> Forecast | str:
     try:
         forecast: Forecast = scout.forecast(question, settings)
     except TooSmall as reason:
-        return str(reason)
+        echo(f"no forecast: {reason}", err=True)
     except Unsupported as reason:
-        return f"the native engine cannot run this model ({reason})"
-    return forecast
+        echo(f"no forecast: the native engine cannot run this model ({reason})", err=True)
+    else:
+        return forecast
+    return None

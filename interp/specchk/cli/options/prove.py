@@ -99,10 +99,8 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int, *, 
             program = replace(program, invariants=(*program.invariants, *lemmas))
         proof: Proof = replace(engine.prove(program, options), suggestion=suggestion)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
-        _refused(instance, as_json=as_json)
-        none = ProofCosts(0, 0, 0, 0, 0.0, 0.0)
-        verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
-        return Proof(instance.program, options.k, verdict, (), (), (), none)
+        verdict = _unencodable(instance, reason, as_json=as_json)
+        return Proof(instance.program, options.k, verdict, (), (), (), ProofCosts(0, 0, 0, 0, 0.0, 0.0))
     return proof
 
 
@@ -117,10 +115,11 @@ def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
     return suggestion
 
 
-def _refused(instance: Instance, *, as_json: bool) -> None:
-    """End with S701, as the search does, where an unbounded offset has no encoding."""
+def _unencodable(instance: Instance, reason: Exception, *, as_json: bool) -> Inconclusive:
+    """The verdict without an encoding; for an unbounded offset an exit with S701, as from a search."""
     with rejections(as_json=as_json):
         loaded("specchk.symbolic.legality").check(instance.program)
+    return Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
 
 
 def _bounded(instance: Instance, asked: Proving, limits: Budget, *, as_json: bool) -> Outcome:
@@ -129,8 +128,7 @@ def _bounded(instance: Instance, asked: Proving, limits: Budget, *, as_json: boo
     try:
         outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
-        _refused(instance, as_json=as_json)
-        verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
+        verdict = _unencodable(instance, reason, as_json=as_json)
         nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)
         return Outcome(program, "symbolic", verdict, nothing, (0,) * len(program.points))
     return outcome

@@ -22,8 +22,8 @@ from __future__ import annotations
 import fnmatch
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -116,27 +116,25 @@ def _here(
     return run_all([campaign.task(subject) for subject in todo], workers, seconds, done)
 
 
+@dataclass(slots=True)
 class MutationCampaign:
     """The common data of all mutants of one implementation; `packages` are the top names of changed modules.
 
     `by` is who holds the mutants, each within some seconds: processes of this machine, if not a crew.
     """
 
-    def __init__(
-        self,
-        bench: Bench,
-        mutants: Path,
-        packages: Iterable[str],
-        settings: Settings,
-        by: By | None = None,
-    ) -> None:
-        self.bench = bench
-        self.folder = mutants
-        self.packages = tuple(sorted(set(packages)))
-        self.settings = settings
-        self.by = by or _here
+    bench: Bench
+    folder: Path
+    packages: tuple[str, ...]
+    settings: Settings
+    by: By | None = None
+    ground: Baseline | None = None
+    members: list[Member] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Sorted, since they are a part of cache keys.
+        self.packages = tuple(sorted(set(self.packages)))
         self.members = self._listed()
-        self.ground: Baseline | None = None
 
     def _listed(self) -> list[Member]:
         """The selected members; `MutantError` for a pattern that selects none."""
@@ -193,7 +191,7 @@ class MutationCampaign:
         for member in self.members:
             if member.name in needed:
                 member.prepare(self.bench)
-        self.by(self, [subjects[number] for number in todo], seconds, ended)
+        (self.by or _here)(self, [subjects[number] for number in todo], seconds, ended)
         return [results[number] for number in range(len(subjects))]
 
     def task(self, asked: Subject) -> Task:

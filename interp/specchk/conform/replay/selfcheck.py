@@ -162,20 +162,20 @@ def _lies(cls: type[Binding[Any]], scene: _Scene) -> Iterator[tuple[str, str, di
     """Each sabotage with the expected kind of divergence, and the methods that commit it."""
     yield "the start is another state", "initial", _seen(cls, scene.first, scene.last)
     yield AT_THE_END[0], "state", _seen(cls, scene.last, scene.first)
-    yield (
-        AT_THE_END[1],
-        "state",
-        _answers(cls, scene.action, scene.before, lambda ask: Accepted(), scene.args),
-    )
-    yield (
-        AT_THE_END[2],
-        "refused",
-        _answers(cls, scene.action, scene.before, lambda ask: Refused("a lie"), scene.args),
-    )
+    yield AT_THE_END[1], "state", _answers(cls, scene.action, scene.before, _accept, scene.args)
+    yield AT_THE_END[2], "refused", _answers(cls, scene.action, scene.before, _refuse, scene.args)
     yield "a forbidden step is taken", "accepted", _answers(cls, scene.refused, scene.where, _agree)
     yield "a refused step changes the state", "changed", _tainting(cls, scene)
     back = cls.marked("restore") or ""
     yield "what was kept is forgotten", "restored", {back: restore(lambda self, kept: self.start())}
+
+
+def _accept(_: Callable[[], Answer]) -> Answer:
+    return Accepted()
+
+
+def _refuse(_: Callable[[], Answer]) -> Answer:
+    return Refused("a lie")
 
 
 def _agree(ask: Callable[[], Answer]) -> Answer:
