@@ -60,6 +60,7 @@ def write(path: Path | None, data: bytes) -> None:
     """Keep it, where that can be done."""
     if path is not None:
         with suppress(OSError):
+            # For this user alone: what is kept is compiled code, too, and is run without another check.
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace(path, sealed(path.name, data))
 

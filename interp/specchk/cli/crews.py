@@ -86,6 +86,7 @@ def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> I
         yield None
         return
     jobs = loaded("specchk.spark.jobs", NO_PYSPARK)
+    # Before a session is started: a file that cannot be read should not cost a cluster.
     packed = kit()
     try:
         with jobs.team(cluster.master, cluster.settings, packed.files) as team:

@@ -37,6 +37,7 @@ class Files:
     def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
         divergence = result.divergence
+        # With a divergence or without: a build server keeps the page of every run.
         if self.html is not None:
             svg = None if divergence is None else svg_of(drawn(part.instance, divergence))
             write_text(Path(self.html), page(part, result, svg, sections))

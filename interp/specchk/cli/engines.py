@@ -68,6 +68,7 @@ class EngineChoice:
             raise click.UsageError("--compact is for the native engine")
         if self.workers is not None and self.engine not in ("native", "symbolic"):
             raise click.UsageError("--workers is for the native and the symbolic engine")
+        # Set only where given: not every engine has these options, and those that do know the machine.
         chosen = EngineSettings(self.engine)
         if self.workers is not None:
             chosen = chosen.set(workers=self.workers)

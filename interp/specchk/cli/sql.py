@@ -43,6 +43,7 @@ def command(directories: tuple[str, ...], query: str, *, as_json: bool, as_csv: 
             form(answer.columns, answer.rows)
     except (manifest.NoExport, room.BadQuery) as reason:
         raise click.UsageError(str(reason)) from None
+    # Behind the answer, where it is still seen below a long table.
     for export in exports:
         if export.warning is not None:
             echo(f"note: {export.warning}", err=True)
@@ -58,6 +59,7 @@ def _csv(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
+    # In pieces, so that a result may be larger than memory.
     while some := list(islice(rows, AT_ONCE)):
         writer.writerows([[_cell(value, _compact) for value in row] for row in some])
         echo(text.getvalue(), nl=False)

@@ -218,6 +218,7 @@ class _Paths:
 
     def best(self) -> Trace | None:
         """The path with fewest switches, and among those with fewest values; None where none was found."""
+        # Known before any path is built, so that each path is cut at its first switch too many.
         least = min((self.togo[0][state, None] for state in self.starts), default=None)
         if least is None:
             return None

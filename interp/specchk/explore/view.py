@@ -151,6 +151,7 @@ class Viewer:
     def _run(self, compiled: tuple[Callable[[list[Any]], Any], Type, int], state: State) -> tuple[Any, Type]:
         """As `_shown`, of a compiled expression."""
         function, kind, locals_ = compiled
+        # A view describes most states, and a picture is still of use where one part has no value.
         value = None
         with suppress(Undefined):
             value = function([*state, *state, *([0] * (locals_ + 1))])

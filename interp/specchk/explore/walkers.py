@@ -134,6 +134,7 @@ def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block
     if workers == 1 or len(todo) == 1:
         yield from (walked(program, block) for block in todo)
         return
+    # Not forked: a caller may have threads, and a fork would keep their locks forever.
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
     try:
         ahead: list[Future[Block]] = []

@@ -75,6 +75,7 @@ class PackedWriter:
         self._successors = Region(8 * (most + 1) * (layout.words + 1))
         self._worker.block[Thread.PENDING] = self._successors.address
         self._listing = Words(int(Listing.SIZE))
+        # With room behind the end for the steps of one state: the kernel checks only between states.
         self._arrays = [Region(8 * (STEPS + most + 1)) for _ in range(3)]
         for word, array in zip((Listing.SOURCES, Listing.LABELS, Listing.TARGETS), self._arrays, strict=True):
             self._listing[word] = array.address

@@ -64,6 +64,7 @@ def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> 
             )
     folders = ", ".join(_literal(str(export.folder.absolute())) for export in exports)
     connection.execute(f"set allowed_directories = [{folders}]")
+    # In this order: a directory can be allowed only before access is closed, and behind the lock nothing is.
     for setting in (
         "enable_external_access = false", f"schema = {_literal(schemas[0])}", "lock_configuration = true",
     ):  # fmt: skip

@@ -49,6 +49,7 @@ class NativeSource:
         # Pieces in turn: all writers have some of each level, and the same ones in each run of the program.
         pieces = [list(islice(runs, start, None, many)) for start in range(many)]
         written = Written()
+        # Threads are enough: the kernel and Arrow release the interpreter lock.
         with ThreadPoolExecutor(many) as pool:
             for part in pool.map(lambda writer: self._write(draft, writer, pieces[writer]), range(many)):
                 written.add(part)

@@ -93,6 +93,7 @@ def _similar_file(path: Path) -> str | None:
 
 def _decode(data: bytes, shown: str, report: Report) -> Source | None:
     try:
+        # Some editors begin a file with a byte order mark; offsets are those of the text without it.
         return Source(shown, data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1

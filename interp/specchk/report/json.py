@@ -155,6 +155,7 @@ def _abstract_json(step: AbstractStep) -> dict[str, Any]:
 
 def _coverage(outcome: Outcome) -> list[dict[str, Any]]:
     """Every point with its count; `decided` ones the constants have decided, so they are not counted."""
+    # A reader must not mistake the 0 of a point that is never counted for one that is never reached.
     live = live_points(outcome.program)
     points = zip(outcome.program.points, outcome.coverage, strict=True)
     return [

@@ -230,6 +230,7 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         lines += trace_lines(
             program, violation.trace, width, irrelevant(program, violation.trace, violation.name)
         )
+    # Not the guards that forbid each action: at an intended end all of them are as they should be.
     if violation.kind == "deadlock":
         why = "no action is enabled here" if program.actions else "the spec has no action"
         lines.append(f"  {why}; if this end is intended, declare it: `deadlock ok when ...`")

@@ -103,6 +103,7 @@ def application(instance: Instance, token: str) -> bottle.Bottle:
 
     app.route(f"/{token}/", callback=asset)
     app.route(f"/{token}/<name>", callback=asset)
+    # One request at a time, although each has a thread: a stepper counts and caches while it steps.
     lock = Lock()
     for name, answer in _answers(walker).items():
         app.route(f"/{token}/api/{name}", method="POST", callback=_json(answer, lock))

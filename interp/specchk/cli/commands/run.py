@@ -73,6 +73,7 @@ def command(
     if proving.asked:
         certified = partial(certifying.of_proof, choice, instance)
         run_symbolic(instance, proving, limits.budget, outputs, engine.workers, certified)
+    # A certificate lists states as they are, and its checker knows nothing of renamings.
     symmetry = not way.no_symmetry and certifying.certificate is None
     options = Options(limits.budget, symmetry, way.keep_going, way.strict)
     expected = asking.ahead(choice, instance, options, as_json=outputs.as_json)

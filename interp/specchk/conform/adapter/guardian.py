@@ -29,6 +29,8 @@ class Guardian:
         theirs, self._ours = os.pipe()
         self._owner = os.getpid()
         try:
+            # In a session of its own, or Ctrl-C would end it with the checker; in no folder that may be
+            # removed.
             self._shell = subprocess.Popen(  # noqa: S603 - a fixed script
                 [SHELL, "-c", script, SHELL, *args], stdin=theirs, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",

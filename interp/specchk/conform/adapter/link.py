@@ -72,6 +72,7 @@ class Link:
         self._selector = selectors.PollSelector()
         for descriptor in (self._from, self._errors):
             self._selector.register(descriptor, selectors.EVENT_READ)
+        # All three: a write to a full pipe would wait for a process that waits for its output to be read.
         for descriptor in (self._to, self._from, self._errors):
             os.set_blocking(descriptor, False)
         self.has_ended = False
@@ -113,6 +114,8 @@ class Link:
         if self._unsent:
             self._write()
         writing = bool(self._unsent)
+        # Only while there is something to write: a pipe with room is always ready, so
+        # that waiting would be a busy loop.
         if writing:
             self._selector.register(self._to, selectors.EVENT_WRITE)
         try:

@@ -220,6 +220,7 @@ class RemoteSystem:
             name = terms.launch.command[0]
             hint = f"install it, or correct `command`; it is started in {terms.launch.folder.name}/"
             raise BindingError((Mistake(f"`{name}` cannot be started: {error}", hint),)) from None
+        # Before the first request, so that a process that never answers is ended with the system as well.
         self._end = weakref.finalize(self, link.end)
         hello = self._greeted(link)
         if hello.protocol != VERSION:

@@ -119,6 +119,7 @@ def _build(
     """Build the implementation; raises `BindingError` with the last words of the build."""
     planted = "" if mistake is None else f" with the control `{mistake.name}`"
     try:
+        # Without standard input: a build that prompts would otherwise hang until its time is over.
         done = subprocess.run(  # noqa: S603 - the binding's own command
             command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s, check=False,

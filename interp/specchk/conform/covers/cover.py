@@ -30,6 +30,7 @@ from specchk.ir.program import Program
 from specchk.meaning.values import show
 
 EDGES_PER_CLASS = 2
+# More than one place: what an implementation refuses may depend on more than the state of the spec.
 PROBES_PER_CLASS = 3
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from specchk.conform.covers.tours import Path
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
 
+# Suffixes are added to every gate, so they are a share of it: a fifth of the time, however large the graph.
 LONGEST_SUFFIX = 5
 FEWEST_STEPS = 200
 SHARE = 5  # one step in so many

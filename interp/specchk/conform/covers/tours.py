@@ -24,6 +24,8 @@ from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
 
 LONGEST_TOUR = 200  # so that a failure has a path that can be read
 MOST_SEQUENCES = 1500  # taken beside the classes: the gate is to stay fast
+# Each edge more multiplies the sequences by the edges of a state, so a greater order fits no graph that has
+# choices.
 LONGEST_SEQUENCE = 4
 Path = tuple[int, tuple[ClassifiedEdge, ...]]  # the initial state's number, and the steps
 _Node = tuple[int, tuple[ClassifiedEdge, ...]]

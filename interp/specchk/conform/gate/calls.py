@@ -130,6 +130,7 @@ class CallTracer:
 
         Functions of files without a name are under that of the file's path.
         """
+        # Of copies: threads that the implementation left behind may still add calls.
         by_action: dict[str, frozenset[Function]] = {
             action: frozenset(function for code in list(codes) for function in _function(code, names))
             for action, codes in list(self.ran.items())

@@ -97,6 +97,7 @@ def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
         # Two classes may have one id, where their words are the same; then a way has both.
         numbers.setdefault(one.id, []).append(number)
     classifier = Classifier(Tracer(program))
+    # Before the ids are compared, so that a way that is no path is refused even if its case is known.
     cases = [_case(suite, classifier, way, numbers) for way in listed.ways]
     never = tuple(sorted(number for one in listed.never for number in numbers.get(one, ())))
     new = tuple(case for case in cases if case.id not in known)

@@ -89,6 +89,7 @@ def hold(
     mutants: Mapping[str, Kills] | None = None, crew: Crew | None = None,
 ) -> Held:  # fmt: skip
     """Run the controls; the figures that a lock would record of the run."""
+    # After the suites, whose cases are computed by then: controls take the same ones from the cache.
     tried = try_controls(bound.cls, bound.checked, budget.max_states, crew)
     current = found_lock(bound, parts, results, tried, budget)
     return Held(tried, why_vacuous(bound.cls, tried), replace(current, mutants=dict(mutants or {})))

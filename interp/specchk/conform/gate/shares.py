@@ -82,6 +82,7 @@ def _done(lot: Lot, share: Share, cls: Any, budget: SuiteBudget) -> ShareResult:
     if lot.suite is None or share.positions is None:
         result = run_whole(replayer, lot.kind, budget)
         return ShareResult(share.lot, None, result, result.seconds)
+    # A new runner for each slice, as in `run_suite`: results must not depend on who did the one before.
     done = run_slice(Runner(replayer, lot.suite), lot.cases, share.positions)
     return ShareResult(share.lot, done, None, perf_counter() - begun)
 

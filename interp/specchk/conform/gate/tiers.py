@@ -33,6 +33,7 @@ TIERS = ("smoke", "gate", "exhaustive")
 SUITES = ("classes", "edges", "product", "walks", "faults")
 MADE_OF_CASES = ("classes", "edges")
 MAX_STATES = 200_000  # of a graph that a suite of cases is computed from
+# A smoke run is for the time between two edits: some seconds in all.
 SMOKE_STATES = 2_000
 SMOKE_STEPS = 300
 SMOKE_WALKS = SuiteWalks(0, 10, 30)

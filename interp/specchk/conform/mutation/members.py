@@ -39,6 +39,7 @@ from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, 
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
 from specchk.lang.frontend import CheckedSpec
 
+# Walks that are one test: few, so that a kill is soon repeated, and more than one, since a test has its cost.
 PER_TEST = 5
 WALKS = SuiteWalks(5, 100, 50)
 BROKEN = (*FAILURES, BindingError, ImportError, SyntaxError)  # what a mutant may make of a test

@@ -103,6 +103,7 @@ class ByCrew:
         )  # fmt: skip
         results: list[Ended] = []
         size = WAVE * self.crew.hands
+        # In waves, since a crew returns its results together: an interrupted campaign loses one wave.
         for first in range(0, len(todo), size):
             wave = todo[first : first + size]
             about = f"{bench.main}: mutants {first + 1} to {first + len(wave)} of {len(todo)}"

@@ -36,6 +36,7 @@ from specchk.lang.frontend import CheckedSpec, check
 # Not 1: some spoiled copies are behaviours of the spec as well (`corrupt`).
 POWER = 0.95
 PER_HAND = 4  # shares of the recordings for each hand of a crew
+# Beyond these the spec could be nearly anywhere, and agrees with whatever is recorded.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
 
 

@@ -32,6 +32,7 @@ from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, show
 
+# Each step more multiplies the candidates by all instances of the silent actions.
 MOST_SILENT = 3
 # Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
 # campaign called vacuous, beyond it is given up.

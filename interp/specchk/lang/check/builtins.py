@@ -139,6 +139,7 @@ FOLDS = frozenset({"min", "max", "sum"})
 
 def check_fold(checker: Checker, node: tree.Fold, context: Context, _: Type | None) -> Type:
     """`min(e for x in S if c)`: an int over every choice of the binders."""
+    # Not summed over a sequence or bag: whether equal items count once or twice would depend on the reader.
     inner = checker.bind(node.binders, context)
     for binder in node.binders:
         if isinstance(checker.facts.types.get(id(binder.domain)), Seq | Bag):

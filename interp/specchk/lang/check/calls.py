@@ -106,6 +106,7 @@ def _construct(checker: Checker, node: tree.CallExpr, home: Spec, context: Conte
     checker.facts.refs[id(node)] = Ref("constructor", tag, home)
     fields = (kind.get(tag) if isinstance(kind, Union) else None) or Record(())
     given: set[str] = set()
+    # With an unknown label the missing field is most likely its correct name: one error, not two.
     strangers = False
     for arg in node.args:
         label = arg.label or ""

@@ -58,5 +58,6 @@ def _read(path: Path | None) -> dict[str, object] | None:
 
 def _write(path: Path | None, parser: Lark) -> None:
     data, memo = parser.memo_serialize([TerminalDef, Rule])
+    # Without the layout, which has the state of a parse and is no data.
     data["options"] = {name: value for name, value in data["options"].items() if name != "postlex"}
     kept.write(path, marshal.dumps({"data": data, "memo": memo}))

@@ -71,6 +71,7 @@ def _name(row: int, column: int, placed: PlacedPicture) -> str:
 def _head(placed: PlacedPicture) -> Iterator[str]:
     picture = placed.picture
     yield "digraph trace {"
+    # Edges first, so that boxes cover their ends: an arrow is aimed at the centre of a box.
     yield '  graph [bgcolor="white", outputorder="edgesfirst", pad=0.15, splines=line];'
     yield f'  node [shape=plain, fontname="monospace", fontsize=10, fontcolor="{INK}"];'
     yield f'  edge [color="{FAINT}", arrowsize=0.8];'

@@ -52,6 +52,7 @@ def svg_element(dot: str, *, placed: bool) -> str | None:
 def _rendered(dot: str, kind: str, *, placed: bool) -> bytes:
     source = graphviz.Source(dot, engine="neato" if placed else "dot")
     try:
+        # Quietly: Graphviz warns about fonts that it lacks, and all sizes are ours.
         data: bytes = source.pipe(format=kind, neato_no_op=2 if placed else None, quiet=True)
     except graphviz.ExecutableNotFound:
         raise NoGraphviz from None
