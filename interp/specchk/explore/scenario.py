@@ -82,16 +82,14 @@ class _Runner:
             for trace in self.traces:
                 # In each outcome: with a choice left open, an assertion that holds in one of them only says
                 # nothing.
-                self._assert(line.condition, trace, line.span)
+                if not self._true(line.condition, trace, line.span):
+                    prop, env = self._predicate(line.condition, trace.last)
+                    why = blame(prop, self.evaluator, env)
+                    raise self._failed(line.span, "the assertion is false", trace, why)
         elif line.refused:
             self._refused(line)
         else:
             self._take(line)
-
-    def _assert(self, condition: tree.Expr, trace: Trace, span: Span) -> None:
-        if not self._true(condition, trace, span):
-            prop, env = self._predicate(condition, trace.last)
-            raise self._failed(span, "the assertion is false", trace, blame(prop, self.evaluator, env))
 
     def _predicate(self, node: tree.Expr, state: State) -> tuple[Property, list[Any]]:
         body, locals_ = self.instance.lowering.expression(node)

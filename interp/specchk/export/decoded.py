@@ -19,7 +19,6 @@ from specchk.ir.types import Map, Option, Record, Type
 from specchk.meaning.values import positions
 from specchk.native.machine.layout import (
     WORD,
-    StateLayout,
     decode,
     field_offset,
     key_count,
@@ -159,11 +158,6 @@ def place_of(kind: Type, offset: int) -> ColumnPlace:
     if width(kind) > SHORT and isinstance(kind, Map) and not isinstance(kind.key, Option):
         return Keyed(kind, offset)
     return CodePlace(kind, offset)
-
-
-def places_of(layout: StateLayout) -> list[ColumnPlace]:
-    """The places of a state's variables."""
-    return [place_of(place.type, place.offset) for place in layout.places]
 
 
 def values_of(states: Sequence[Any], kinds: Sequence[Type]) -> list[pa.Array]:

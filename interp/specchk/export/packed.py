@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specchk.export.decoded import DecodedCodes, PackedBlock, places_of
+from specchk.export.decoded import DecodedCodes, PackedBlock, place_of
 from specchk.export.parts import Draft, TablePart, TableWriter, Unwritten
 from specchk.export.schemas import EDGES, states_schema
 from specchk.ir.program import Program
@@ -61,7 +61,8 @@ class PackedWriter:
     ) -> None:
         self.state_bytes, self.words = 8 * layout.words, layout.words
         self.written = Written()
-        self._kernel, self._places = kernel, places_of(layout)
+        self._kernel = kernel
+        self._places = [place_of(place.type, place.offset) for place in layout.places]
         self._schema = states_schema(program)
         self._states = TableWriter(draft, "states", self._schema, writer, ("id",))
         self._edges = TableWriter(draft, "edges", EDGES, writer, ("source", "target"))

@@ -136,8 +136,8 @@ class TableWriter:
 
     def _open(self) -> None:
         self._sink = pa.BufferOutputStream()
-        # The fastest level, since threads write while they list steps.  Statistics only of the columns by which
-        # readers skip row groups.
+        # The fastest level, since threads write while they list steps.  Statistics of the columns by which
+        # readers skip row groups alone.
         self._file = pq.ParquetWriter(
             self._sink, self.schema, compression="zstd", compression_level=1, use_dictionary=self._worth,
             write_statistics=[*self.random, "level"],

@@ -1,14 +1,16 @@
-"""The changes of a step, place by place."""
+"""The changes of a step, place by place, and the variables that a report may omit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from specchk.ir.footprint import of_property
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Map, Option, Record, Type
 from specchk.meaning.values import State, show, universe
+from specchk.search.verdict import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +59,24 @@ def parts(program: Program, state: State) -> list[tuple[str, str]]:
     """A whole state, one line a variable."""
     pairs = zip(program.variables, state, strict=True)
     return [(variable.name, show(value, variable.type)) for variable, value in pairs]
+
+
+def irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
+    """The variables that stay the same on the whole trace, and that the property `name` does not read.
+
+    None where no property fails: at a deadlock every variable may be the reason.
+    """
+    failing = [prop for prop in (*program.invariants, *program.step_invariants) if prop.name == name]
+    if not failing:
+        return frozenset()
+    read = {program.variables[slot].name for prop in failing for slot in of_property(prop).reads}
+    return unchanging(program, trace, read)
+
+
+def unchanging(program: Program, trace: Trace, kept: Collection[str]) -> frozenset[str]:
+    """The variables that stay the same on the whole trace, except for those `kept`."""
+    return frozenset(
+        variable.name
+        for slot, variable in enumerate(program.variables)
+        if variable.name not in kept and all(state[slot] == trace.initial[slot] for state in trace.states)
+    )

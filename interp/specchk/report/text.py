@@ -17,8 +17,7 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.values import show
 from specchk.report.abstract import abstract_lines
 from specchk.report.behaviour import ending, fair_line, length
-from specchk.report.diff import changes, parts
-from specchk.report.fold import irrelevant
+from specchk.report.diff import changes, irrelevant, parts
 from specchk.report.forecast import compared
 from specchk.search.verdict import (
     Holds,

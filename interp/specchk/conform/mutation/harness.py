@@ -22,7 +22,7 @@ from specchk.conform.mutation.mutate import UNCHANGED
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome, words_of
 from specchk.conform.mutation.patches import as_json
 from specchk.conform.work.forks import cores
-from specchk.conform.work.pool import DONE, LATE, Ended, Say, Task, run_all
+from specchk.conform.work.pool import DONE, LATE, Ended, Task, run_all
 
 LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
 # The codes with which specchk reports something. Any other (2, 70, a signal) is a crash of the patched
@@ -43,42 +43,27 @@ def run_harness(
     """Run the self-check unchanged, where it must pass, and under each mutant; `done` receives each."""
 
     def task(mutant: Mutant) -> Task:
-        def check(say: Say) -> None:
-            say(_run(mutant, binding, options))
-
-        return check
+        return lambda say: say(_run(mutant, binding, options))
 
     def ended(number: int, result: Ended) -> None:
         if number:
             done(_outcome(mutants[number - 1], result))
 
     # The self-check without a mutant has to pass, or its failures with one would say nothing.
-    unchanged, *every = run_all([task(one) for one in (UNCHANGED, *mutants)], cores(), LIMIT_SECONDS, ended)
-    outcomes = [_outcome(one, result) for one, result in zip(mutants, every, strict=True)]
-    return _ground(_outcome(UNCHANGED, unchanged)), outcomes
-
-
-def _ground(control: MutantOutcome) -> Baseline:
+    tasks = [task(mutant) for mutant in (UNCHANGED, *mutants)]
+    unchanged, *every = run_all(tasks, cores(), LIMIT_SECONDS, ended)
+    control = _outcome(UNCHANGED, unchanged)
     unfinished = () if control.how == DONE else (f"self-check ({control.how})",)
-    return Baseline(control.kills, unfinished, control.tests, {}, is_late=control.is_late)
+    ground = Baseline(control.kills, unfinished, control.tests, {}, is_late=control.is_late)
+    return ground, [_outcome(mutant, result) for mutant, result in zip(mutants, every, strict=True)]
 
 
 def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:
     """The exit code of a self-check, and its first line."""
     patches = json.dumps(as_json(mutant.patches))
-    command = [
-        sys.executable,
-        # A warning would be the first line of the errors, and be shown as the reason.
-        "-W",
-        "ignore",
-        "-c",
-        _START,
-        patches,
-        "mutate",
-        str(binding),
-        "--self-check",
-        *options,
-    ]
+    # Without warnings: one would be the first line of the errors, and be shown as the reason.
+    python = [sys.executable, "-W", "ignore", "-c", _START, patches]
+    command = [*python, "mutate", str(binding), "--self-check", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
     lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
     return done.returncode, lines[0] if lines else ""

@@ -10,11 +10,6 @@ from specchk.conform.gate.lock import Lowered
 from specchk.conform.gate.since_run import Since
 
 
-def render_held(held: Held, path: Path) -> list[str]:
-    """The lines below the suites' report; `path` is the lock's file."""
-    return [*_controls(held), *_lock(held, path)]
-
-
 def render_since(revision: str, ran: Since, audited: bool, wrongly: Sequence[str]) -> list[str]:
     """The cases that were run, the reason, and the errors that an audit reports."""
     plan = ran.plan
@@ -44,7 +39,8 @@ def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, o
     }
 
 
-def _controls(held: Held) -> Iterator[str]:
+def render_held(held: Held, path: Path) -> Iterator[str]:
+    """The lines below the suites' report; `path` is the lock's file."""
     if held.tried or held.vacuous:
         caught = sum(bool(trial.told) for trial in held.tried)
         yield f"controls: {caught} of {len(held.tried)} planted errors detected"
@@ -53,9 +49,6 @@ def _controls(held: Held) -> Iterator[str]:
         yield f"  {what} `{trial.name}`: {trial.told or 'NOT DETECTED'}"
     if held.vacuous:
         yield f"vacuous: {held.vacuous}"
-
-
-def _lock(held: Held, path: Path) -> Iterator[str]:
     if held.written:
         yield f"lock: {path} written; review it with the change that it belongs to"
         return

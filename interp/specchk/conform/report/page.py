@@ -16,8 +16,7 @@ from specchk.conform.replay.replay import Divergence, ReplayTally
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import basis, headline, verdict
 from specchk.ir.program import Program
-from specchk.report.diff import parts
-from specchk.report.fold import unchanging
+from specchk.report.diff import parts, unchanging
 from specchk.report.page import frame
 
 COLORS = MappingProxyType({

@@ -191,7 +191,8 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
     bare = _BARE.search(source.text, start, span.start)
     if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these
         place = Span(source, bare.start(1), bare.end(1))
-        report.add("S101", place, f"`{bare[1]}` is not expected here", unexpected.bare_hint(bare[1]))
+        hint = f"put parentheses around `{bare[1]} ...`: as an operand its end would be unclear"
+        report.add("S101", place, f"`{bare[1]}` is not expected here", hint)
         return
     hint = habit or unexpected.token_hint(token, expected, names)
     report.add("S101", span, f"{unexpected.shown(token)} is not expected here", hint)

@@ -85,11 +85,6 @@ def first_word_hint(word: str, line: str) -> str:
     )
 
 
-def bare_hint(word: str) -> str:
-    """The remedy for a quantifier, `if` or `let` as an operand."""
-    return f"put parentheses around `{word} ...`: as an operand its end would be unclear"
-
-
 def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> str | None:
     """The remedy for an unexpected token.
 

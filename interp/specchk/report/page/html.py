@@ -12,7 +12,7 @@ from html import escape
 from specchk.ir.footprint import live_points
 from specchk.lang.text.source import Source
 from specchk.report.behaviour import ending, fair_line
-from specchk.report.fold import irrelevant
+from specchk.report.diff import irrelevant
 from specchk.report.page.frame import controls, document, folded, picture, steps, verdict
 from specchk.report.text import checked, constants, headline, statistics, what
 from specchk.search.verdict import Outcome, Violated, Violation, name_of
