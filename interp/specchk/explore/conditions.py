@@ -259,10 +259,10 @@ def _decisions(expr: Expr) -> Iterator[_Decision]:
             every = isinstance(expr, nodes.And)
             for number, part in enumerate(parts):
                 others = [*parts[:number], *parts[number + 1 :]]
-                certain = [*parts[:number], *[other for other in parts[number + 1 :] if is_total(other)]]
+                certain = [*parts[:number], *[rest for rest in parts[number + 1 :] if is_total(rest)]]
                 for decision in _decisions(part):
                     # With this value of the part all others are evaluated; with the other one, those before.
-                    agree = [_is(other, every) for other in (others if decision.value is every else certain)]
+                    agree = [_is(rest, every) for rest in (others if decision.value is every else certain)]
                     yield replace(decision, when=_all([*agree[:number], decision.when, *agree[number:]]))
         case nodes.Implies(left=left, right=right):
             for decision in _decisions(left):

@@ -180,10 +180,10 @@ class _Paths:
                     (step, lane) for step, lane in self.edges[state]
                     if (step.state, lane) in after and self._is_last(number, state, step)
                 ]  # fmt: skip
-                for came in lanes if self.edges[state] else ():
+                for previous in lanes if self.edges[state] else ():
                     # The first step of a trace switches from nothing, so it costs none.
-                    here[state, came] = min(
-                        (came != lane and number > 0) + after[step.state, lane]
+                    here[state, previous] = min(
+                        (previous != lane and number > 0) + after[step.state, lane]
                         for step, lane in self.edges[state]
                     )
             self.togo.insert(0, here)
@@ -229,23 +229,25 @@ class _Paths:
         return paths[-1][1] if paths else None
 
     def _fewest(
-        self, trace: Trace, came: Lane, left: int, met: frozenset[str], found: list[tuple[int, Trace]]
+        self, trace: Trace, previous: Lane, left: int, values: frozenset[str], paths: list[tuple[int, Trace]]
     ) -> None:
         number, state = len(trace.steps), trace.last
         # Two cuts: more switches than the best has, or as many values as one that was found already.
-        if self.togo[number].get((state, came), left + 1) > left or (found and len(met) >= found[-1][0]):
+        if self.togo[number].get((state, previous), left + 1) > left or (
+            paths and len(values) >= paths[-1][0]
+        ):
             return
         if number == self.depth:
-            found.append((len(met), trace))
+            paths.append((len(values), trace))
             self.tries -= 1
             return
-        if found and self.tries <= 0:
+        if paths and self.tries <= 0:
             return
         self.tries -= 1
         for step, lane in self.edges[state]:
-            cost = int(came != lane and number > 0)
+            cost = int(previous != lane and number > 0)
             longer = Trace(trace.initial, (*trace.steps, step))
-            self._fewest(longer, lane, left - cost, met | values_of(self.program, state, step), found)
+            self._fewest(longer, lane, left - cost, values | values_of(self.program, state, step), paths)
 
     def by_switches(self) -> Iterator[Trace]:
         """All shortest traces, those with fewer switches first."""
@@ -255,14 +257,14 @@ class _Paths:
             for start in self.starts:
                 yield from self._exactly(Trace(start, ()), None, budget)
 
-    def _exactly(self, trace: Trace, came: Lane, left: int) -> Iterator[Trace]:
+    def _exactly(self, trace: Trace, previous: Lane, left: int) -> Iterator[Trace]:
         number = len(trace.steps)
-        if self.togo[number].get((trace.last, came), left + 1) > left:
+        if self.togo[number].get((trace.last, previous), left + 1) > left:
             return
         if number == self.depth:
             if left == 0:
                 yield trace
             return
         for step, lane in self.edges[trace.last]:
-            cost = int(came != lane and number > 0)
+            cost = int(previous != lane and number > 0)
             yield from self._exactly(Trace(trace.initial, (*trace.steps, step)), lane, left - cost)

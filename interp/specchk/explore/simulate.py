@@ -116,9 +116,9 @@ def outcome_of_walks(
     names = ", ".join(map(claim, program.temporal))
     warnings += (f"not checked by walks: {names}",) if names else ()
     if isinstance(verdict, Violation):
-        found = Violated((with_abstract_step(program, verdict),))
+        violated = Violated((with_abstract_step(program, verdict),))
     return Outcome(
-        program, engine, found if isinstance(verdict, Violation) else verdict, statistics,
+        program, engine, violated if isinstance(verdict, Violation) else verdict, statistics,
         tuple(coverage), warnings, tuple(reached.items()), seed,
     )  # fmt: skip
 

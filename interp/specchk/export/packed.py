@@ -44,13 +44,13 @@ class Written:
     edges: Counter[int] = field(default_factory=Counter)
     names: list[Any] = field(default_factory=list)
 
-    def add(self, other: Written) -> None:
+    def add(self, written: Written) -> None:
         """What another writer wrote, too."""
-        self.parts += other.parts
-        self.names += other.names
-        self.states.update(other.states)
-        self.expanded.update(other.expanded)
-        self.edges.update(other.edges)
+        self.parts += written.parts
+        self.names += written.names
+        self.states.update(written.states)
+        self.expanded.update(written.expanded)
+        self.edges.update(written.edges)
 
 
 class PackedWriter:

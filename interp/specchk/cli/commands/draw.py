@@ -122,9 +122,9 @@ def _chosen(
             known = ", ".join(reached) or "none"
             raise click.ClickException(f"witness {witness!r} was not reached; reached: {known}")
         return clearest(instance, witness, reached[witness], MAX_COMPARED), None
-    found = counterexample(outcome)
-    if found is not None:
-        return found
+    shown = counterexample(outcome)
+    if shown is not None:
+        return shown
     raise click.ClickException("there is no counterexample to draw; --witness draws a path to a witness")
 
 

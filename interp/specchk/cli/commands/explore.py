@@ -134,16 +134,16 @@ def _error(error: bottle.HTTPError) -> str:
 
 
 def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
-    def at(asked: dict[str, Any]) -> Position:
-        return walker.at([int(choice) for choice in asked.get("path", [0])])
+    def at(request: dict[str, Any]) -> Position:
+        return walker.at([int(choice) for choice in request.get("path", [0])])
 
     return {
         "about": lambda _: api.about(walker),
-        "position": lambda asked: api.position(walker, at(asked)),
-        "picture": lambda asked: api.drawing(walker, at(asked)),
-        "scenario": lambda asked: {"text": api.scenario(walker, at(asked).trace)},
-        "itf": lambda asked: trace_itf(walker.program, at(asked).trace, None),
-        "jump": lambda asked: _jump(walker, str(asked.get("name"))),
+        "position": lambda request: api.position(walker, at(request)),
+        "picture": lambda request: api.drawing(walker, at(request)),
+        "scenario": lambda request: {"text": api.scenario(walker, at(request).trace)},
+        "itf": lambda request: trace_itf(walker.program, at(request).trace, None),
+        "jump": lambda request: _jump(walker, str(request.get("name"))),
     }
 
 
@@ -160,9 +160,9 @@ def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], s
         if not 0 <= bottle.request.content_length <= MAX_REQUEST_BYTES:
             return refused(413, "the request is too long")
         try:
-            asked = json.loads(bottle.request.body.read(MAX_REQUEST_BYTES) or b"{}")
+            request = json.loads(bottle.request.body.read(MAX_REQUEST_BYTES) or b"{}")
             with lock:
-                return json.dumps(answer(asked if isinstance(asked, dict) else {}))
+                return json.dumps(answer(request if isinstance(request, dict) else {}))
         except NoSuchPath:
             return refused(404, "this path is not a behaviour of the spec")
         except (ValueError, TypeError, OverflowError) as error:

@@ -154,8 +154,8 @@ def _model(file: str, checked: CheckedSpec, model: decls.Model, way: TestChoice)
     outcome = explore(instance.program, options, engine=way.engine, quiet=way.as_json)
     problems = tuple(unmet(outcome, expects))
     details = tuple(_details(outcome)) if problems else ()
-    found = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
-    return TestedModel(file, f"{model.name}{_set(way)}", problems, _summary(outcome), details, found)
+    report = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
+    return TestedModel(file, f"{model.name}{_set(way)}", problems, _summary(outcome), details, report)
 
 
 def _set(way: TestChoice) -> str:
@@ -187,5 +187,5 @@ def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario, way: Te
     problems = (result.failure.message,) if result.failure else ()
     details = tuple(scenario_lines(instance.program, result, width()))
     name = f"scenario {scenario.name}{_set(way)}"
-    found = {"file": file, **scenario_json(instance.program, result)}
-    return TestedModel(file, name, problems, f"{result.lines} lines", details, found)
+    report = {"file": file, **scenario_json(instance.program, result)}
+    return TestedModel(file, name, problems, f"{result.lines} lines", details, report)

@@ -68,17 +68,17 @@ class Proving:
 
 
 def run_symbolic(
-    instance: Instance, asked: Proving, limits: Budget, outputs: Outputs, workers: int | None,
+    instance: Instance, proving: Proving, limits: Budget, outputs: Outputs, workers: int | None,
     certified: Callable[[Proof], Proof],
 ) -> None:  # fmt: skip
     """Prove or unroll, report, and exit with the verdict's code."""
-    where = "--depth" if asked.depth is not None else "--prove"
+    where = "--depth" if proving.depth is not None else "--prove"
     refuse_temporal(instance.program, where, as_json=outputs.as_json)
-    if asked.depth is not None:
-        finish(instance, _bounded(instance, asked, limits, as_json=outputs.as_json), outputs, "")
+    if proving.depth is not None:
+        finish(instance, _bounded(instance, proving, limits, as_json=outputs.as_json), outputs, "")
         return
     many = workers or os.cpu_count() or 1
-    proof = certified(_proof(instance, asked, limits, many, as_json=outputs.as_json))
+    proof = certified(_proof(instance, proving, limits, many, as_json=outputs.as_json))
     code = of_verdict(proof.verdict)
     leave(
         code, as_json=outputs.as_json, json=lambda: proof_json(proof, int(code)),
@@ -86,14 +86,14 @@ def run_symbolic(
     )  # fmt: skip
 
 
-def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int, *, as_json: bool) -> Proof:
+def _proof(instance: Instance, proving: Proving, limits: Budget, workers: int, *, as_json: bool) -> Proof:
     engine = loaded("specchk.symbolic.induction.prove")
-    options = engine.ProofOptions(asked.k or 1, workers, asked.query_seconds, limits)
+    options = engine.ProofOptions(proving.k or 1, workers, proving.query_seconds, limits)
     try:
         program, suggestion = instance.program, None
         # Before the proof: with the lemmas among the invariants it is a proof of these as well, so that a
         # wrong one fails and proves nothing.
-        if asked.suggest:
+        if proving.suggest:
             suggestion = _suggestion(instance, limits)
             lemmas = tuple([prop for prop, _ in suggestion.lemmas])
             program = replace(program, invariants=(*program.invariants, *lemmas))
@@ -122,11 +122,11 @@ def _unencodable(instance: Instance, reason: Exception, *, as_json: bool) -> Inc
     return Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
 
 
-def _bounded(instance: Instance, asked: Proving, limits: Budget, *, as_json: bool) -> Outcome:
+def _bounded(instance: Instance, proving: Proving, limits: Budget, *, as_json: bool) -> Outcome:
     engine = loaded("specchk.symbolic.induction.bmc")
     program = instance.program
     try:
-        outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
+        outcome: Outcome = engine.bounded(program, proving.depth, limits, proving.query_seconds)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         verdict = _unencodable(instance, reason, as_json=as_json)
         nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)

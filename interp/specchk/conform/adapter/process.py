@@ -71,7 +71,7 @@ class ProcessBinding(Binding[RemoteSystem]):
         self._workshop: Workshop | None = None
         self._remote: RemoteSystem | None = None
         self._types = {variable.name: variable.type for variable in program.variables}
-        self._params = {one.name: one.params for one in program.actions}
+        self._params = {declared.name: declared.params for declared in program.actions}
 
     @classmethod
     def own_mistakes(cls) -> Iterator[Mistake]:
@@ -151,7 +151,7 @@ class ProcessBinding(Binding[RemoteSystem]):
         """An action's arguments by the names of its parameters, in JSON; a way is `way`."""
         params = self._params[name]
         named_args = {
-            one.name: value_json(raw(arg, one.type), one.type)
-            for one, arg in zip(params, args[: len(params)], strict=True)
+            param.name: value_json(raw(arg, param.type), param.type)
+            for param, arg in zip(params, args[: len(params)], strict=True)
         }
         return named_args if len(args) == len(params) else {**named_args, "way": args[len(params)]}

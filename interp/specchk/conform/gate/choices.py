@@ -93,13 +93,13 @@ def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
     """The suite with the ways as cases and the classes never taken; `BadChoices` if a way is not a path."""
     known = {case.id for case in suite.cases}
     numbers: dict[str, list[int]] = {}
-    for number, one in enumerate(suite.classes):
+    for number, effect_class in enumerate(suite.classes):
         # Two classes may have one id, where their words are the same; then a way has both.
-        numbers.setdefault(one.id, []).append(number)
+        numbers.setdefault(effect_class.id, []).append(number)
     classifier = Classifier(Tracer(program))
     # Before the ids are compared, so that a way that is no path is refused even if its case is known.
     cases = [_case(suite, classifier, way, numbers) for way in listed.ways]
-    never = tuple(sorted(number for one in listed.never for number in numbers.get(one, ())))
+    never = tuple(sorted(number for effect_class in listed.never for number in numbers.get(effect_class, ())))
     new = tuple(case for case in cases if case.id not in known)
     return replace(suite, cases=suite.cases + new, never=never)
 
@@ -114,7 +114,7 @@ def _case(
             # The file's steps are taken anew by the spec, so that a way in it cannot claim classes that it
             # does not have.
             state, ids = followed(classifier, state, step)
-            classes.append(tuple(sorted(number for one in ids for number in numbers.get(one, ()))))
+            classes.append(tuple(sorted(number for id_ in ids for number in numbers.get(id_, ()))))
     except LookupError:
         raise BadChoices(f"{NAME}: a way of {suite.label} is not a path of the spec") from None
     return SuiteCase(case_id(suite.label, way.start, way.steps), way.steps, tuple(classes), way.start)

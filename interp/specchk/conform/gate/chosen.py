@@ -49,8 +49,8 @@ class Product:
         """A step that has these classes."""
         self.steps += 1
         self.taken |= ids
-        for one in ids & self.wanted:
-            kept = self.ways.setdefault(one, [])
+        for id_ in ids & self.wanted:
+            kept = self.ways.setdefault(id_, [])
             if len(kept) < EDGES_PER_CLASS:
                 kept.append(way())
 
@@ -135,7 +135,7 @@ def _task(part: Part, missed: frozenset[str], budget: SuiteBudget) -> Callable[[
         product = Explorer(Replayer(part.binding), missed).run(budget.max_states)
         words = {effect_class.id: str(effect_class) for effect_class in part.suite(budget).classes}
         never = {effect_class: words[effect_class] for effect_class in sorted(missed - product.taken)}
-        ways = dict.fromkeys(way for one in sorted(product.ways) for way in product.ways[one])
+        ways = dict.fromkeys(way for id_ in sorted(product.ways) for way in product.ways[id_])
         model = of_model(part.instance.program)
         return Listed(model, len(product.states), product.steps, never, tuple(ways))
 

@@ -187,11 +187,11 @@ def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
     spec = checked.spec
     # Only what steps depend on: another invariant or model changes none of the lock's numbers.
     tables = (spec.sorts, spec.consts, spec.types, spec.variables, spec.defs, spec.actions)
-    properties = {name: one for name, one in spec.properties.items() if one.kind == "constraint"}
-    imported = {alias: (one.consts, one.types, one.defs) for alias, one in spec.imports.items()}
+    properties = {name: decl for name, decl in spec.properties.items() if decl.kind == "constraint"}
+    imported = {alias: (decl.consts, decl.types, decl.defs) for alias, decl in spec.imports.items()}
     # By name, so that moving a declaration changes nothing.
-    whole = [sorted(table.items()) for table in (*tables, properties, imported)]
-    return _short([whole, spec.inits]), {name: _short(one) for name, one in sorted(spec.actions.items())}
+    tables_ = [sorted(table.items()) for table in (*tables, properties, imported)]
+    return _short([tables_, spec.inits]), {name: _short(decl) for name, decl in sorted(spec.actions.items())}
 
 
 def _short(what: object) -> str:
@@ -212,7 +212,7 @@ def _lines(lock: Lock) -> Iterator[str]:
     for name, listed in (("unobserved", lock.unobserved), ("controls", lock.controls)):
         yield f"{name} = [{', '.join(seal.quoted(entry) for entry in listed)}]"
     yield from ("", "[spec]", f"fingerprint = {seal.quoted(lock.spec)}", "", "[spec.actions]")
-    yield from (f"{seal.quoted(name)} = {seal.quoted(one)}" for name, one in sorted(lock.actions.items()))
+    yield from (f"{seal.quoted(name)} = {seal.quoted(name_)}" for name, name_ in sorted(lock.actions.items()))
     for name, numbers in sorted(lock.suites.items()):
         yield from ("", f"[suites.{seal.quoted(name)}]", f"suite = {seal.quoted(numbers.suite)}")
         yield from (f"{key} = {getattr(numbers, key)}" for key in _KEYS)

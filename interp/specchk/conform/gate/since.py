@@ -92,8 +92,8 @@ def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
     return SincePlan(actions, f"changed: {names}", changed)
 
 
-def _differing(one: Texts, other: Texts) -> frozenset[Function]:
-    return frozenset(name for name in {*one, *other} if one.get(name) != other.get(name))
+def _differing(before: Texts, after: Texts) -> frozenset[Function]:
+    return frozenset(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
 def _files(known: Texts) -> frozenset[str]:

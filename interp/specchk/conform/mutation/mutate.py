@@ -194,16 +194,16 @@ class MutationCampaign:
         (self.by or _here)(self, [subjects[number] for number in todo], seconds, ended)
         return [results[number] for number in range(len(subjects))]
 
-    def task(self, asked: Subject) -> Task:
+    def task(self, subject: Subject) -> Task:
         """The task of a process; `UNCHANGED` is surveyed."""
-        return self._survey(asked) if asked.mutant == UNCHANGED else self._task(asked)
+        return self._survey(subject) if subject.mutant == UNCHANGED else self._task(subject)
 
-    def _survey(self, asked: Subject) -> Task:
+    def _survey(self, subject: Subject) -> Task:
         def hold(say: Say) -> None:
             _silence()
-            (name,) = asked.members
+            (name,) = subject.members
             # All failures, not the first: the survey says what is wrong with the implementation as it is.
-            reporter = Reporter(0, dict(asked.work), lambda kill: say(("kill", kill)), member=name)
+            reporter = Reporter(0, dict(subject.work), lambda kill: say(("kill", kill)), member=name)
             # From before the implementation is loaded: loading may call its functions, and start threads.
             with recording(self.packages) as tracer:
                 (member,) = [one for one in self.freshly((), reporter) if one.name == name]
@@ -212,15 +212,15 @@ class MutationCampaign:
 
         return hold
 
-    def _task(self, asked: Subject) -> Task:
-        mutant = asked.mutant
+    def _task(self, subject: Subject) -> Task:
+        mutant = subject.mutant
 
         def hold(say: Say) -> None:
             _silence()
-            work = dict(asked.work)
+            work = dict(subject.work)
             reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
             for member in shown_first(self.freshly(mutant.patches, reporter), mutant.shown):
-                if member.name in asked.members and reporter.goes_on:
+                if member.name in subject.members and reporter.goes_on:
                     reporter.member = member.name
                     member.hold(self.bench, mutant.modules, reporter)
                     say(("asked", member.name, reporter.tests))
@@ -270,10 +270,12 @@ class MutationCampaign:
                 reporter.tell("loading", f"{type(error).__name__}: {error}")
             return []
 
-    def _key(self, world: str, asked: Subject) -> str:
+    def _key(self, world: str, subject: Subject) -> str:
         # The survey runs every test, however many failures are enough for a kill; its results serve both.
-        enough = self.settings.enough if asked.mutant.patches else 0
-        return kept.name_of(world, as_json(asked.mutant.patches), enough, sorted(asked.members), asked.work)
+        enough = self.settings.enough if subject.mutant.patches else 0
+        return kept.name_of(
+            world, as_json(subject.mutant.patches), enough, sorted(subject.members), subject.work
+        )
 
     def _world(self) -> str:
         """A digest of all sources that play a part, the patches aside."""

@@ -175,7 +175,7 @@ def run_campaign(
     else:
         about = f"{cls.__name__}: {len(paths)} recordings"
         work = Explaining(wanted, checked.spec.source.path)
-        parts = crew.each(work, [tuple(map(_sheet, mine)) for mine in shares], about)
+        parts = crew.each(work, [tuple(map(_sheet, share)) for share in shares], about)
     # Put back as they were dealt, so that results have the order of the files.
     results = tuple(parts[number % count][number // count] for number in range(len(paths)))
     campaign = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
@@ -185,9 +185,9 @@ def run_campaign(
 def _here(
     cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: CampaignOptions
 ) -> list[list[RecordingResult]]:
-    def share(mine: Sequence[Path]) -> list[RecordingResult]:
+    def share(share_: Sequence[Path]) -> list[RecordingResult]:
         explainer = _RecordingExplainer(cls, checked, wanted)
-        return [explainer.result(path.name, partial(read_bytes, path)) for path in mine]
+        return [explainer.result(path.name, partial(read_bytes, path)) for path in share_]
 
     return each([lambda mine=mine: share(mine) for mine in shares], len(shares))  # type: ignore[misc]
 

@@ -69,13 +69,13 @@ class Classifier:
         match kind:
             case Map():
                 keys = self._order(kind.key)
-                for key, one, other in zip(keys, old, new, strict=True):
-                    if one != other:
+                for key, was, now in zip(keys, old, new, strict=True):
+                    if was != now:
                         inside = f"{place}[{_called(key, kind.key, at)}]"
-                        yield from self._changes(inside, kind.value, one, other, at)
+                        yield from self._changes(inside, kind.value, was, now, at)
             case Record():
-                for (name, part), one, other in zip(kind.fields, old, new, strict=True):
-                    yield from self._changes(f"{place}.{name}", part, one, other, at)
+                for (name, part), was, now in zip(kind.fields, old, new, strict=True):
+                    yield from self._changes(f"{place}.{name}", part, was, now, at)
             # Within one variant its fields change; from one to another the variant is the news.
             case Union() if old[0] == new[0]:
                 yield from self._changes(place, kind.variants[old[0]][1], old[1], new[1], at)

@@ -62,18 +62,18 @@ class Done:
     tally: ReplayTally = field(default_factory=ReplayTally)
     blind_to: tuple[str, ...] = ()
 
-    def add(self, other: Done) -> None:
+    def add(self, done: Done) -> None:
         """Add the results of another worker."""
-        self.cases += other.cases
-        self.disabled += other.disabled
-        self.states |= other.states
-        self.covered |= other.covered
-        self.refused |= other.refused
-        self.impossible |= other.impossible
-        self.failure = self.failure or other.failure
-        self.passed += other.passed
-        self.tally.add(other.tally)
-        self.blind_to = self.blind_to or other.blind_to
+        self.cases += done.cases
+        self.disabled += done.disabled
+        self.states |= done.states
+        self.covered |= done.covered
+        self.refused |= done.refused
+        self.impossible |= done.impossible
+        self.failure = self.failure or done.failure
+        self.passed += done.passed
+        self.tally.add(done.tally)
+        self.blind_to = self.blind_to or done.blind_to
 
 
 class Runner(Generic[S]):
@@ -98,7 +98,7 @@ class Runner(Generic[S]):
         same, in however many slices it is taken.
         """
         steps = zip(before.steps, case.steps, strict=False)
-        shared = next((n for n, (one, other) in enumerate(steps) if one != other),
+        shared = next((n for n, (step, next_) in enumerate(steps) if step != next_),
                       min(len(before.steps), len(case.steps)))  # fmt: skip
         done, self.done = self.done, self._new_page()
         with suppress(Diverged):  # is the other runner's to tell
@@ -150,7 +150,7 @@ class Runner(Generic[S]):
             return 0
         # A step that diverged on its arrival is among `_steps`, but has no place to continue from.
         pairs = zip(case.steps, self._steps[: len(self._places) - 1], strict=False)
-        return next((n for n, (one, other) in enumerate(pairs) if one != other),
+        return next((n for n, (step, known) in enumerate(pairs) if step != known),
                     min(len(case.steps), len(self._places) - 1))  # fmt: skip
 
     def _arrive(self, place: Place[S], case: SuiteCase, number: int) -> None:

@@ -176,24 +176,24 @@ class _Shrinker(Generic[S]):
         """Instances and states of a shortest path in the spec, None where it is longer than `longest`."""
         program = self.replayer.program
         stepper = Stepper(program)
-        came: Came = dict.fromkeys(initial_states(program))
-        queue = deque((state, 0) for state in came)
-        while queue and target not in came and len(came) < MAX_STATES:
+        reached_by: Came = dict.fromkeys(initial_states(program))
+        queue = deque((state, 0) for state in reached_by)
+        while queue and target not in reached_by and len(reached_by) < MAX_STATES:
             state, depth = queue.popleft()
             # Not deeper than the path that is known: a longer one would be of no use.
             if depth == longest or not self.replayer.spec.inside(state):
                 continue
             for index, args, after in stepper.successors(state):
-                if after not in came:
-                    came[after] = (state, self._by_args[index, args])
+                if after not in reached_by:
+                    reached_by[after] = (state, self._by_args[index, args])
                     queue.append((after, depth + 1))
-        return _path(came, target) if target in came else None
+        return _path(reached_by, target) if target in reached_by else None
 
 
-def _path(came: Came, target: State) -> list[tuple[ActionCall, State]]:
+def _path(reached_by: Came, target: State) -> list[tuple[ActionCall, State]]:
     path = []
     state = target
-    while (before := came[state]) is not None:
+    while (before := reached_by[state]) is not None:
         path.append((before[1], state))
         state = before[0]
     return path[::-1]

@@ -26,7 +26,7 @@ def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]
     worst = overall(results)
     program = parts[0].instance.program
     cases = sum(result.coverage.cases for result in results if result.coverage is not None)
-    steps, probes = sum(one.steps for one in results), sum(one.probes for one in results)
+    steps, probes = sum(each.steps for each in results), sum(each.probes for each in results)
     lines = [
         f"{verdict(worst)}: {program.spec} on {type(parts[0].binding).__name__}, {tier}",
         f"  {len(parts)} suites, {cases} cases, {steps} steps taken, {probes} probes refused",

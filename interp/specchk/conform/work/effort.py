@@ -108,11 +108,11 @@ def _count_calls(node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 def _call(beside: ast.expr | ast.stmt) -> ast.Call:
     """A count, on the line of the statement beside it."""
     name = ast.copy_location(ast.Name(TICK, ast.Load()), beside)
-    found = ast.copy_location(ast.Call(name, [], []), beside)
+    call = ast.copy_location(ast.Call(name, [], []), beside)
     # Coverage by lines must be what it is without the count.
-    for node in (name, found):  # one line, however many its neighbour has
+    for node in (name, call):  # one line, however many its neighbour has
         node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
-    return found
+    return call
 
 
 def _statement(beside: ast.stmt) -> ast.stmt:

@@ -62,7 +62,7 @@ def run_all(
     """
     context = multiprocessing.get_context("fork")
     # Forked, as in `forks`: a task is a closure over what the parent has loaded.
-    found: dict[int, Ended] = {}
+    results: dict[int, Ended] = {}
     running: dict[Connection, _Running] = {}
     todo = list(enumerate(tasks))
     try:
@@ -83,14 +83,14 @@ def run_all(
             for connection in [one for one, task in running.items() if _is_over(task, seconds, clock())]:
                 task_run = running.pop(connection)
                 _finish(connection, task_run)
-                found[task_run.number] = task_run.ended
+                results[task_run.number] = task_run.ended
                 done(task_run.number, task_run.ended)
     finally:
         # An interrupt, too, leaves no process behind.
         for connection, left in running.items():
             left.process.kill()
             _finish(connection, left)
-    return [found[number] for number in sorted(found)]
+    return [results[number] for number in sorted(results)]
 
 
 def _next(connection: Connection, task: _Running) -> Connection | int:

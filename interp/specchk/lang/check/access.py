@@ -43,11 +43,11 @@ def check_field(checker: Checker, node: tree.Field, context: Context, expected: 
 def field_of(checker: Checker, base: Type, name: str, node: tree.Field | tree.Accessor | tree.Change) -> Type:
     """The type of a record's field."""
     if isinstance(base, Record):
-        found = base.get(name)
-        if found is None:
+        kind = base.get(name)
+        if kind is None:
             checker.report.add("S305", node.span, f"{show(base)} has no field `{name}`",
                                nearest(name, (f for f, _ in base.fields)))  # fmt: skip
-        return found or UNKNOWN
+        return kind or UNKNOWN
     apart = "take it apart with `match`" if isinstance(base, Union) else None
     prefix = (
         f"functions are written in prefix form: `{name}(...)`" if name in BUILTINS else foreign_hint(name)

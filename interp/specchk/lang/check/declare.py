@@ -143,9 +143,9 @@ class TypeResolver:
     def _bounded(self, decl: tree_decls.TypeDecl, full: str, where: Spec) -> Type:
         """The type behind a name, refused where it is too large to work with."""
         if len(self._open) <= MAX_CHAIN:
-            found = self._declared(decl.type, full, where)
-            if self._size(found) <= MAX_PARTS:
-                return found
+            kind = self._declared(decl.type, full, where)
+            if self._size(kind) <= MAX_PARTS:
+                return kind
             message = f"type `{decl.name}` has more than {MAX_PARTS} parts once the names in it are expanded"
         else:
             message = f"type `{decl.name}` ends a chain of more than {MAX_CHAIN} types"
@@ -168,9 +168,9 @@ class TypeResolver:
         return self.resolve(node, where)
 
     def _record(self, fields: tuple[tree.FieldType, ...], home: Spec) -> Record:
-        found: dict[str, Type] = {}
+        types: dict[str, Type] = {}
         for item in fields:
-            if item.name in found:
+            if item.name in types:
                 self.report.add("S202", item.span, f"field `{item.name}` is declared twice")
-            found[item.name] = self.resolve(item.type, home)
-        return Record(tuple(found.items()))
+            types[item.name] = self.resolve(item.type, home)
+        return Record(tuple(types.items()))

@@ -56,9 +56,9 @@ class LevelChecker:
 
     def demand(self, node: tree.Node, most: Level, place: str) -> None:
         """Report the first part of `node` above the level that `place` takes."""
-        found = self._above(node, most)
-        if found is not None:
-            part, level = found
+        above = self._above(node, most)
+        if above is not None:
+            part, level = above
             code, effect, hint = _ABOVE[level]
             self.report.add(code, part.span, f"this {effect}, but {place}", hint)
 

@@ -20,12 +20,12 @@ def check_as_name(
     checker: Checker, node: tree.Expr, name: tree.Name, context: Context, expected: Type | None
 ) -> Type:
     """The type of `node`, which means what `name` does; the fact is of `node`, since `name` may not last."""
-    found = _lookup(checker, name, context, expected)
-    if found is None:
+    meaning = _lookup(checker, name, context, expected)
+    if meaning is None:
         _report_unknown(checker, name, context)
         return UNKNOWN
-    checker.facts.refs[id(node)] = found[0]
-    return found[1]
+    checker.facts.refs[id(node)] = meaning[0]
+    return meaning[1]
 
 
 def _lookup(
@@ -45,10 +45,10 @@ def _lookup(
     home = context.spec.lookup(node.qualifier)
     if home is None:
         return None
-    found = _global(checker, text, home, context)
-    if found is None and context.properties and home.has_state_for(context.spec):
-        found = _property(checker, text, home)
-    return found
+    meaning = _global(checker, text, home, context)
+    if meaning is None and context.properties and home.has_state_for(context.spec):
+        meaning = _property(checker, text, home)
+    return meaning
 
 
 def _global(checker: Checker, text: str, home: Spec, context: Context) -> tuple[Ref, Type] | None:

@@ -50,15 +50,15 @@ class Spacing:
 
     def breaks(self, first: int, last: int) -> list[tuple[int, int]]:
         """Where the text of `joined` may continue on a new line: offsets, with the depths of brackets."""
-        found = []
+        places = []
         at = 0
         for index in range(first, last):
             if index > first and self.space_before(index):
                 at += 1
                 if self.tokens[index].type in _LEADS_ON or str(self.tokens[index - 1]) == ",":
-                    found.append((at, self._depths[index]))
+                    places.append((at, self._depths[index]))
             at += len(self.tokens[index])
-        return found
+        return places
 
     def space_before(self, index: int) -> bool:
         """Whether there is a space between a token and the previous one."""

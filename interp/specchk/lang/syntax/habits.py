@@ -233,7 +233,7 @@ def habit_hint(declaration: str, before: str, after: str) -> str | None:
     for habit in _HABITS:
         if habit.declaration and not re.fullmatch(habit.declaration, declaration):
             continue
-        found = re.search(habit.before, before)
-        if found and re.match(habit.after, after):
-            return habit.hint.format(**found.groupdict())
+        match = re.search(habit.before, before)
+        if match and re.match(habit.after, after):
+            return habit.hint.format(**match.groupdict())
     return None

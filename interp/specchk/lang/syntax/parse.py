@@ -80,10 +80,10 @@ def parse(source: Source, report: Report) -> decls.Module:
 def parse_once(source: Source, report: Report) -> decls.Module:
     """As `parse`, but the same tree for an equal source; its spans are of the first such source."""
     try:
-        module, found, lost = _parsed(source)
+        module, diagnostics, lost = _parsed(source)
     except SpecError:  # more errors than are told: as many as `report` has room for
         return parse(source, report)
-    for item in found:
+    for item in diagnostics:
         report.add(item.code, item.span, item.message, item.hint, item.notes)
     report.lost |= lost
     return module
@@ -133,9 +133,9 @@ def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
 
 
 def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report) -> object:
-    found = len(report.found)
+    before = len(report.found)
     parsed = _parsed_chunk(source, start, end, rule, report)
-    if parsed is None and rule == "decl" and len(report.found) > found:
+    if parsed is None and rule == "decl" and len(report.found) > before:
         report.lost.update(_WORD.findall(source.text, start, end))
     return parsed
 

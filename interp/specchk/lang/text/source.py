@@ -60,8 +60,8 @@ class Span:
 
     def word(self, word: str) -> Span:
         """The first place in this span where `word` is a whole word; else this span."""
-        found = re.search(rf"\b{re.escape(word)}\b", self.text)
-        return Span(self.source, self.start + found.start(), self.start + found.end()) if found else self
+        place = re.search(rf"\b{re.escape(word)}\b", self.text)
+        return Span(self.source, self.start + place.start(), self.start + place.end()) if place else self
 
     @property
     def text(self) -> str:

@@ -53,12 +53,12 @@ def _wanted(
     viewer: Viewer, box: Box | None, wanted: State, actual: State, lane: int, different: list[VariableChange]
 ) -> Box:  # fmt: skip
     """The box of the spec's row, made for the purpose if the step left the lane alone."""
-    mine, others = viewer.log(wanted, lane), viewer.log(actual, lane)
+    own, theirs = viewer.log(wanted, lane), viewer.log(actual, lane)
     if box is None:
-        box = Box(None if mine is None else tuple(map(LogCell, mine)), _marks(viewer, wanted, lane), ())
+        box = Box(None if own is None else tuple(map(LogCell, own)), _marks(viewer, wanted, lane), ())
     elsewhere = viewer.marks(actual, lane)
     marks = tuple(replace(mark, differs=elsewhere.get(mark.name) != mark.offset) for mark in box.marks)
-    log = None if box.log is None else _differing(box.log, others or ())
+    log = None if box.log is None else _differing(box.log, theirs or ())
     return _with_lines(Box(log, marks, box.lines), different, f"[{viewer.lanes[lane]}]")
 
 
@@ -71,16 +71,16 @@ def _with_lines(box: Box, different: list[VariableChange], own: str) -> Box:
 
 def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: tuple[Line, ...]) -> Box:
     """The box of the implementation's row: its log beside the spec's, its marks, the differences."""
-    mine, others = viewer.log(found, lane), viewer.log(wanted, lane) or ()
+    own, theirs = viewer.log(found, lane), viewer.log(wanted, lane) or ()
     log = None
-    if mine is not None:
+    if own is not None:
         # Records that only the spec has are crossed out behind the implementation's: a missing end is a
         # difference.
-        lacking = tuple(LogCell(cell, lost=True, differs=True) for cell in others[len(mine) :])
-        log = (*_differing(tuple(map(LogCell, mine)), others), *lacking)
-    elsewhere = viewer.marks(wanted, lane)
+        lacking = tuple(LogCell(cell, lost=True, differs=True) for cell in theirs[len(own) :])
+        log = (*_differing(tuple(map(LogCell, own)), theirs), *lacking)
+    offsets = viewer.marks(wanted, lane)
     marks = tuple(
-        replace(one, differs=elsewhere.get(one.name) != one.offset) for one in _marks(viewer, found, lane)
+        replace(mark, differs=offsets.get(mark.name) != mark.offset) for mark in _marks(viewer, found, lane)
     )
     was, now = viewer.labels(wanted, lane), viewer.labels(found, lane)
     labels = tuple(
@@ -96,9 +96,9 @@ def _marks(viewer: Viewer, state: State, lane: int) -> tuple[LogMark, ...]:
     return tuple(LogMark(name, offset) for name, offset in at)
 
 
-def _differing(log: tuple[LogCell, ...], others: tuple[Cell, ...]) -> tuple[LogCell, ...]:
+def _differing(log: tuple[LogCell, ...], theirs: tuple[Cell, ...]) -> tuple[LogCell, ...]:
     """The cells, those marked that the other log has not in the same place; lost ones are none's."""
     kept = [cell for cell in log if not cell.lost]
     lost = [cell for cell in log if cell.lost]
-    pairs = zip_longest(kept, others[: len(kept)])
-    return (*(replace(cell, differs=cell.cell != other) for cell, other in pairs), *lost)
+    pairs = zip_longest(kept, theirs[: len(kept)])
+    return (*(replace(cell, differs=cell.cell != cell_) for cell, cell_ in pairs), *lost)

@@ -164,7 +164,7 @@ _BREAKS = (re.compile(r" "), re.compile(r"(?=\()|(?<=[_,.])"))
 
 
 def _last(kind: re.Pattern[str], text: str, room: int) -> int:
-    return max((found.end() for found in kind.finditer(text, 0, room + 1) if found.end() <= room), default=0)
+    return max((match.end() for match in kind.finditer(text, 0, room + 1) if match.end() <= room), default=0)
 
 
 def _cell_width(picture: Picture) -> int:

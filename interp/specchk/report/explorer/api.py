@@ -83,7 +83,7 @@ def scenario(walker: Walker, trace: Trace) -> str:
     before = trace.initial
     for step in trace.steps:
         # Several outcomes of one step: a scenario needs a `where` that picks this one.
-        twins = {other.state for other in walker.enabled(before) if str(other) == str(step)} - {step.state}
+        twins = {twin.state for twin in walker.enabled(before) if str(twin) == str(step)} - {step.state}
         lines.append(f"    {step}" + (f" where {_pin(walker, step.state, twins)}" if twins else ""))
         before = step.state
     return "\n".join(lines) + "\n"
