@@ -57,7 +57,7 @@ def takes(**groups: type[Any]) -> Callable[[F], F]:
         @wraps(function)
         def command(**values: Any) -> Any:
             made = {
-                name: group(**{field_.name: values.pop(field_.name) for field_ in fields(group)})
+                name: group(**{member.name: values.pop(member.name) for member in fields(group)})
                 for name, group in groups.items()
             }
             return function(**made, **values)

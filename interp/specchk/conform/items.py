@@ -73,8 +73,8 @@ class BindingFile(pytest.File):
             yield PartCollector.from_parent(self, name=part.name, run=Run(part, budget))
         bound = BoundSpec(self.path, cls, checked)
         for number, control in enumerate(cls.controls):
-            check_ = partial(_check_control, bound, number)
-            yield CheckItem.from_parent(self, name=f"control: {control.name}", check=check_)
+            runs = partial(_check_control, bound, number)
+            yield CheckItem.from_parent(self, name=f"control: {control.name}", check=runs)
 
 
 @dataclass

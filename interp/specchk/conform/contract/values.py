@@ -238,7 +238,7 @@ def _items(item: Type, wanted: tuple[Any, ...]) -> Callable[[Any], tuple[Value, 
     def items(given: Any) -> tuple[Value, ...]:
         if not isinstance(given, wanted) or isinstance(given, str):
             raise NotAValue(f"{given!r} is not a collection of {show_type(item)}")
-        return tuple([read(item_) for item_ in given])
+        return tuple([read(value) for value in given])
 
     return items
 

@@ -70,7 +70,7 @@ def suffixed(graph: ClassGraph, paths: Sequence[Path]) -> list[Path]:
     tree = {(start, path[: end + 1]) for start, path in paths for end in range(len(path))}
     left = max(FEWEST_STEPS, len(tree) // SHARE)
     longer: dict[Path, None] = {}
-    ends = sorted(paths, key=lambda path_: seen.digest(path_[1]))
+    ends = sorted(paths, key=lambda end: seen.digest(end[1]))
     while left > 0:
         at_first = left
         for start, path in ends:
@@ -93,7 +93,7 @@ def _suffix(seen: _Trodden, path: tuple[ClassifiedEdge, ...], longest: int) -> I
         edges = seen.graph.edges_of(before.target)
         if not edges:
             break
-        edge = max(edges, key=lambda edge_: (seen.novelty(before, edge_), seen.digest((*steps, edge_))))
+        edge = max(edges, key=lambda new: (seen.novelty(before, new), seen.digest((*steps, new))))
         steps.append(edge)
         waiting += 1
         if seen.novelty(before, edge):

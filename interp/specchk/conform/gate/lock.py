@@ -179,7 +179,7 @@ def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None
         )
 
 
-_KEYS = tuple(field_.name for field_ in fields(Numbers) if field_.name != "suite")
+_KEYS = tuple(key.name for key in fields(Numbers) if key.name != "suite")
 
 
 def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
@@ -190,8 +190,8 @@ def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
     properties = {name: decl for name, decl in spec.properties.items() if decl.kind == "constraint"}
     imported = {alias: (decl.consts, decl.types, decl.defs) for alias, decl in spec.imports.items()}
     # By name, so that moving a declaration changes nothing.
-    tables_ = [sorted(table.items()) for table in (*tables, properties, imported)]
-    return _short([tables_, spec.inits]), {name: _short(decl) for name, decl in sorted(spec.actions.items())}
+    declared = [sorted(table.items()) for table in (*tables, properties, imported)]
+    return _short([declared, spec.inits]), {name: _short(decl) for name, decl in sorted(spec.actions.items())}
 
 
 def _short(what: object) -> str:
@@ -212,7 +212,9 @@ def _lines(lock: Lock) -> Iterator[str]:
     for name, listed in (("unobserved", lock.unobserved), ("controls", lock.controls)):
         yield f"{name} = [{', '.join(seal.quoted(entry) for entry in listed)}]"
     yield from ("", "[spec]", f"fingerprint = {seal.quoted(lock.spec)}", "", "[spec.actions]")
-    yield from (f"{seal.quoted(name)} = {seal.quoted(name_)}" for name, name_ in sorted(lock.actions.items()))
+    yield from (
+        f"{seal.quoted(name)} = {seal.quoted(digest)}" for name, digest in sorted(lock.actions.items())
+    )
     for name, numbers in sorted(lock.suites.items()):
         yield from ("", f"[suites.{seal.quoted(name)}]", f"suite = {seal.quoted(numbers.suite)}")
         yield from (f"{key} = {getattr(numbers, key)}" for key in _KEYS)

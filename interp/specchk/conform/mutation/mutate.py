@@ -169,7 +169,7 @@ class MutationCampaign:
     def _held(self, subjects: Sequence[Subject], seconds: float, records: Records[T]) -> list[T]:
         """The results of all subjects, in their order, those that are kept and those that are found now."""
         world = self._world()
-        keys = [self._key(world, subject_) for subject_ in subjects]
+        keys = [self._key(world, each) for each in subjects]
         results: dict[int, T] = {}
         for number, (key, subject) in enumerate(zip(keys, subjects, strict=True)):
             known = records.read(key, subject) if self.settings.is_cached else None

@@ -185,11 +185,11 @@ def run_campaign(
 def _here(
     cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: CampaignOptions
 ) -> list[list[RecordingResult]]:
-    def share(share_: Sequence[Path]) -> list[RecordingResult]:
+    def explained(share: Sequence[Path]) -> list[RecordingResult]:
         explainer = _RecordingExplainer(cls, checked, wanted)
-        return [explainer.result(path.name, partial(read_bytes, path)) for path in share_]
+        return [explainer.result(path.name, partial(read_bytes, path)) for path in share]
 
-    return each([lambda mine=mine: share(mine) for mine in shares], len(shares))  # type: ignore[misc]
+    return each([partial(explained, share) for share in shares], len(shares))
 
 
 def _sheet(path: Path) -> Sheet:

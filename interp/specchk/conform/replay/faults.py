@@ -92,7 +92,7 @@ class _Faults(BreadthFirst[S]):
             for slot in aside:
                 # What only the environment remembers may lag; it must still be one of the two, and nothing
                 # else.
-                if any(left[slot] == state_[slot] for state_ in around):
+                if any(left[slot] == near[slot] for near in around):
                     expected[slot] = left[slot]
             if self.replayer.same(expected, left):
                 return True

@@ -98,7 +98,7 @@ class Runner(Generic[S]):
         same, in however many slices it is taken.
         """
         steps = zip(before.steps, case.steps, strict=False)
-        shared = next((n for n, (step, next_) in enumerate(steps) if step != next_),
+        shared = next((n for n, (old, new) in enumerate(steps) if old != new),
                       min(len(before.steps), len(case.steps)))  # fmt: skip
         done, self.done = self.done, self._new_page()
         with suppress(Diverged):  # is the other runner's to tell

@@ -82,21 +82,19 @@ def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Ite
     kind = kind or result.vacuous or (f"{len(missed)} classes missed" if missed else "")
     yield Detection("none", "", kind)
     if kind:
-        return  # what lies would be called says nothing then
+        return  # of a case that diverges anyway the kind would show nothing
     scene = _scene(cls(instance.program), suite)
     for lie, wanted, changes in _lies(cls, scene):
         # Derived under the same name: reports of a sabotaged run look like any other.
         saboteur = type(cls.__name__, (cls,), changes)
         replayer = Replayer(saboteur(instance.program))
         divergence = run_suite(replayer, suite, cases=[scene.case]).divergence
-        kind_ = "" if divergence is None else divergence.kind
-        if (
-            divergence is not None
-            and lie in AT_THE_END
-            and len(divergence.trace.steps) + 1 != len(scene.case.steps)
-        ):
-            kind_ = f"{kind_}, {len(scene.case.steps) - len(divergence.trace.steps) - 1} steps too early"
-        yield Detection(lie, wanted, kind_)
+        reported = "" if divergence is None else divergence.kind
+        early = 0 if divergence is None else len(scene.case.steps) - len(divergence.trace.steps) - 1
+        # The right kind at another step is of another cause than the lie.
+        if early and lie in AT_THE_END:
+            reported += f", {early} steps too early"
+        yield Detection(lie, wanted, reported)
 
 
 def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
@@ -112,12 +110,12 @@ def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
         looks = [_look(binding, place) for place in places]
         refused = _refused(replayer, places)
         if refused is not None:
-            where, action_ = refused
+            where, action_name = refused
             taken = places[-1].step
             assert taken is not None
             args = replayer.spec.instance(taken).plain
             return _Scene(
-                case, looks[0], looks[-2], looks[-1], case.steps[-1].action, args, looks[where], action_
+                case, looks[0], looks[-2], looks[-1], case.steps[-1].action, args, looks[where], action_name
             )
     raise NothingToSabotage("the suite has no case of two steps with a refusal on the way")
 

@@ -101,4 +101,4 @@ def _differing(log: tuple[LogCell, ...], theirs: tuple[Cell, ...]) -> tuple[LogC
     kept = [cell for cell in log if not cell.lost]
     lost = [cell for cell in log if cell.lost]
     pairs = zip_longest(kept, theirs[: len(kept)])
-    return (*(replace(cell, differs=cell.cell != cell_) for cell, cell_ in pairs), *lost)
+    return (*(replace(cell, differs=cell.cell != theirs_) for cell, theirs_ in pairs), *lost)
