@@ -73,15 +73,13 @@ class Walker:
 
     def _position(self, path: tuple[int, ...], trace: Trace) -> Position:
         state = trace.last
-        env = self._properties.environment(state)
-        failed = [
-            (p.name, kind, b) for p, kind, b in self._properties.failed(env, self._properties.invariants)
-        ]
+        checks = [(self._properties.environment(state), self._properties.invariants)]
         if trace.steps:
             pair = self._properties.environment(trace.states[-2], state)
-            failed += [
-                (p.name, kind, b) for p, kind, b in self._properties.failed(pair, self._properties.steps)
-            ]
+            checks.append((pair, self._properties.steps))
+        failed = [
+            (p.name, kind, blame) for check in checks for p, kind, blame in self._properties.failed(*check)
+        ]
         try:
             return Position(path, trace, tuple(self.enabled(state)), tuple(failed), None)
         except Faulty as fault:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from specchk.cli.common import print_json, refusals, rejections
+from specchk.cli.common import leave, print_json, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.divergences import Files
 from specchk.cli.exits import Exit
@@ -65,7 +65,6 @@ def command(
             parts = parts_of(cls, checked, wanted.suites(cls), choices_beside(Path(binding)))
         if wanted.list_cases:
             _list(parts, wanted, as_json=files.as_json)
-            return
         if wanted.case is not None:
             parts, results = _one_case(parts, wanted)
         else:
@@ -90,12 +89,9 @@ def _undefined(name: str, fault: Exception) -> click.ClickException:
     return click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`")
 
 
-def _list(parts: Sequence[Part], wanted: SuiteChoice, *, as_json: bool) -> None:
+def _list(parts: Sequence[Part], wanted: SuiteChoice, *, as_json: bool) -> NoReturn:
     suites = [part.suite(wanted.budget) for part in parts if part.at.suite in MADE_OF_CASES]
-    if as_json:
-        print_json(cases_json(suites))
-    else:
-        echo(render_cases(suites))
+    leave(Exit.OK, as_json=as_json, json=lambda: cases_json(suites), text=lambda: render_cases(suites))
 
 
 def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], list[SuiteResult]]:

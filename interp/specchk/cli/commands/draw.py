@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import EngineChoice, explore
-from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.options.clear import Clarity, clearer, clearest
 from specchk.cli.output import echo
@@ -29,9 +27,9 @@ from specchk.search.graph import StateGraph, TooManyStates, enabling, state_grap
 from specchk.search.verdict import Outcome, Trace, Violation
 
 KINDS = ("lanes", "trace", "states", "actions")
-MAX_DRAWN = 300
-MAX_EXPLORED = 200_000
-MAX_COMPARED = 20_000  # states looked at for a clearer counterexample, about two seconds
+MAX_DRAWN = 300  # states: beyond, Graphviz takes minutes, for a picture that nobody can read
+MAX_EXPLORED = 200_000  # states, of which only the actions are drawn
+MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about two seconds
 
 
 @click.command("draw")
@@ -62,7 +60,7 @@ def command(
     file, model, table = choice.file, choice.model, choice.table
     if is_trace_file(file) and (diverged := divergence_from_file(file, model, table)) is not None:
         _draw_lanes(drawn(*diverged), output)
-        sys.exit(Exit.OK)
+        return
     if is_trace_file(file):
         instance, trace, violation = from_file(file, model, table)
     elif scenario is not None:
@@ -72,7 +70,7 @@ def command(
         instance = choice.instance(as_json=False)
         if kind in ("states", "actions"):
             _draw_graph(instance, kind, output)
-            sys.exit(Exit.OK)
+            return
         options = Options(limits.budget)
         outcome = explore(instance.program, options, engine=engine.chosen(), quiet=False)
         if witness is None:
@@ -83,7 +81,6 @@ def command(
         write_dot(trace_dot(instance.program, trace), output)
     else:
         _draw_lanes(drawing(instance, trace, violation, title), output)
-    sys.exit(Exit.OK)
 
 
 def _draw_graph(instance: Instance, kind: str, output: str | None) -> None:

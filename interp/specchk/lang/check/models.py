@@ -133,16 +133,13 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
     for full, decl in sorts_of(spec).items():
         binding = model.bindings.get(full)
         if binding is None:
-            if model.decl is None:
-                hint = f"declare a model, `model small:` with `{full} = 2` below it, or pass --set {full}=2"
-                report.add("S502", decl.span, f"there is no model that sizes sort `{full}`", hint)
-                continue
-            report.add(
-                "S502",
-                model.decl.span.word(model.name),
-                f"model `{model.name}` does not size sort `{full}`",
-                f"add `{full} = 2`, or --set {full}=2",
-            )
+            place, message = decl.span, f"there is no model that sizes sort `{full}`"
+            hint = f"declare a model, `model small:` with `{full} = 2` below it, or pass --set {full}=2"
+            if model.decl is not None:
+                place = model.decl.span.word(model.name)
+                message = f"model `{model.name}` does not size sort `{full}`"
+                hint = f"add `{full} = 2`, or --set {full}=2"
+            report.add("S502", place, message, hint)
             continue
         names = _names(decl, binding, report)
         hint = f"name the elements: `{full} = {{{decl.name[0].lower()}a, ...}}`"
