@@ -35,6 +35,11 @@ class Blame:
     bindings: tuple[tuple[str, str], ...]
     values: tuple[tuple[str, str], ...] = ()
 
+    @classmethod
+    def of(cls, undefined: Undefined) -> Blame:
+        """Why an expression has no value."""
+        return cls(undefined.span, undefined.reason, ())
+
 
 class _Explainer:
     def __init__(self, evaluator: Evaluator, env: list[Any]) -> None:
@@ -142,7 +147,7 @@ def blame(prop: Property, evaluator: Evaluator, env: Sequence[Any]) -> Blame:
     try:
         return _Explainer(evaluator, [*env, *([0] * (prop.locals + 1))]).descend(prop.body, found=False)
     except Undefined as undefined:
-        return Blame(undefined.span, undefined.reason, ())
+        return Blame.of(undefined)
 
 
 def false_guards(evaluator: Evaluator, action: Action, state: State, args: Sequence[Any]) -> list[Blame]:
@@ -170,5 +175,5 @@ def false_guards(evaluator: Evaluator, action: Action, state: State, args: Seque
                     # beginning are decided.
                     break
     except Undefined as undefined:
-        found = found or [Blame(undefined.span, undefined.reason, ())]
+        found = found or [Blame.of(undefined)]
     return found or [Blame(action.span, _NO_BRANCH, ())]

@@ -24,7 +24,7 @@ class NoAnswer(Exception):
     def __init__(self, prop: Property, undefined: Undefined) -> None:
         self.name = prop.name
         self._made_of = prop, undefined
-        self.blame = Blame(undefined.span, undefined.reason, ())
+        self.blame = Blame.of(undefined)
         super().__init__(undefined.reason)
 
     def __reduce__(self) -> tuple[type[NoAnswer], tuple[object, ...]]:
@@ -136,7 +136,7 @@ class Properties:
             except Undefined as undefined:
                 # A fault of one property hides none of those after it: each has a violation of its own.
                 if ("undefined", prop.name) not in known:
-                    yield prop, "undefined", Blame(undefined.span, undefined.reason, ())
+                    yield prop, "undefined", Blame.of(undefined)
                 continue
             if (prop.kind, prop.name) not in known:
                 yield prop, prop.kind, self._blame(prop, env)

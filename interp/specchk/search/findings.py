@@ -62,8 +62,7 @@ class Findings:
 
     def note_bad_init(self, undefined: Undefined) -> None:
         """Keep that the initial states have no meaning."""
-        blame = Blame(undefined.span, undefined.reason, ())
-        self.note(Violation("undefined", "init", None, blame))
+        self.note(Violation("undefined", "init", None, Blame.of(undefined)))
 
     def note_end(self, end: End) -> None:
         """Keep that there is an end of which nobody knows whether it is a deadlock."""

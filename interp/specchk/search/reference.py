@@ -133,7 +133,7 @@ class ReferenceEngine(Engine[list[State]]):
         counts = list(self.stepper.counts)
         among = [(p, test) for p, test in self.properties.invariants if p is prop]
         again = self.properties.failed(self.properties.environment(state), among)
-        shown = next((found for _, _, found in again), blame)
+        shown = next((blamed for _, _, blamed in again), blame)
         self.stepper.counts[:] = counts
         return shown
 
@@ -188,9 +188,8 @@ class ReferenceEngine(Engine[list[State]]):
         return base, blame
 
     def _faulty(self, state: State, fault: Faulty) -> None:
-        blame = Blame(fault.undefined.span, fault.undefined.reason, ())
         name = self.program.actions[fault.action].name
-        self._found("undefined", name, self.parents[state], state, blame)
+        self._found("undefined", name, self.parents[state], state, Blame.of(fault.undefined))
 
     def _deadlock(self, state: State) -> None:
         if self.findings.has("deadlock", "deadlock"):

@@ -44,8 +44,7 @@ def wrong_beginnings(program: Program, states: Sequence[State]) -> Iterator[Viol
                 if refining.begins(state):
                     continue
             except Undefined as undefined:
-                blame = Blame(undefined.span, undefined.reason, ())
-                yield Violation("undefined", refinement.name, Trace(state, ()), blame)
+                yield Violation("undefined", refinement.name, Trace(state, ()), Blame.of(undefined))
                 break
             blame = _Contrast(refinement, len(program.variables)).beginning(state)
             yield Violation("refinement", refinement.name, Trace(state, ()), blame)
@@ -54,13 +53,13 @@ def wrong_beginnings(program: Program, states: Sequence[State]) -> Iterator[Viol
 
 def with_abstract_step(program: Program, violation: Violation) -> Violation:
     """A violated refinement with its last step, as the refined program sees it."""
-    found = next((one for one in program.refinements if one.name == violation.name), None)
+    refinement = next((one for one in program.refinements if one.name == violation.name), None)
     trace = violation.trace
-    if found is None or violation.kind != "refinement" or trace is None or trace.loop is not None:
+    if refinement is None or violation.kind != "refinement" or trace is None or trace.loop is not None:
         return violation
     states = trace.states
     before = states[-2] if len(states) > 1 else None
-    return replace(violation, abstract=_Contrast(found, len(program.variables)).step(before, states[-1]))
+    return replace(violation, abstract=_Contrast(refinement, len(program.variables)).step(before, states[-1]))
 
 
 class _Contrast:
@@ -100,7 +99,7 @@ class _Contrast:
         except Undefined:
             return None
         nearest = [self._nearest(index, image, to) for index in range(len(self.program.actions))]
-        obstacles = sorted(nearest, key=lambda found: (bool(found.guards), len(found.differs)))
+        obstacles = sorted(nearest, key=lambda obstacle: (bool(obstacle.guards), len(obstacle.differs)))
         return AbstractStep(self.program, image, to, tuple(obstacles))
 
     def _nearest(self, index: int, before: State, after: State) -> Obstacle:
@@ -121,13 +120,13 @@ class _Contrast:
         self, index: int, args: Sequence[Any], before: State, after: State
     ) -> Iterator[tuple[tuple[Blame, ...], tuple[tuple[str, str, str], ...]]]:
         try:
-            found = self.refining.stepper.of_action(before, index, args)
+            successors = self.refining.stepper.of_action(before, index, args)
         except Faulty as fault:
-            yield (Blame(fault.undefined.span, fault.undefined.reason, ()),), ()
+            yield (Blame.of(fault.undefined),), ()
             return
-        for _, _, reached in found:
+        for _, _, reached in successors:
             yield (), self._differs(reached, after)
-        if not found:
+        if not successors:
             yield tuple(false_guards(self._quiet, self.program.actions[index], before, args)), ()
 
     def _differs(self, reached: State, after: State) -> tuple[tuple[str, str, str], ...]:
@@ -147,11 +146,11 @@ class RefinedFairness:
 
     def image(self, state: State) -> State:
         """The image of a state; raises `Undefined`, also where a step from it has no value."""
-        found = self._refining.image(state)
-        fault = self._refining.fault(found)
+        image = self._refining.image(state)
+        fault = self._refining.fault(image)
         if fault is not None:
             raise fault
-        return found
+        return image
 
     def violation(self, bit: int, trace: Trace) -> Violation:
         """That a behaviour does not keep a condition, and why it is a fair one of ours."""
