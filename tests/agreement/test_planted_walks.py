@@ -11,8 +11,9 @@ from spec_texts import instance_of
 
 from agreement.walked import CALM, surprise, wrong_walks
 from specchk.ir.program import Program
-from specchk.native.walking import kernel
-from specchk.native.walking.kernel import WalkKernel
+from specchk.native import compiler
+from specchk.native.kernel.predicates import Predicates
+from specchk.native.walking.kernel import Walk
 
 
 @pytest.fixture(autouse=True)
@@ -21,22 +22,23 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def without_last(self: WalkKernel, asm: Any, thread: Any, count: Any, number: Any) -> Any:
+def without_last(self: Walk, count: Any, number: Any) -> Any:
     """Never the last of several."""
-    return REAL_CHOICE(self, asm, thread, asm.max(1, asm.sub(count, 1)), number)
+    return REAL_CHOICE(self, self.asm.max(1, self.asm.sub(count, 1)), number)
 
 
-def one_stream(self: WalkKernel, asm: Any, thread: Any, count: Any, number: Any) -> Any:
+def one_stream(self: Walk, count: Any, number: Any) -> Any:
     """The same number for all steps of a walk."""
-    return REAL_CHOICE(self, asm, thread, count, 0)
+    return REAL_CHOICE(self, count, 0)
 
 
-def half_copied(self: WalkKernel, asm: Any, source: Any, target: Any) -> None:
+def half_copied(self: Walk, source: Any, target: Any) -> None:
     """Only the first variable of a state."""
+    asm = self.asm
     asm.store(asm.band(asm.load(source, 0), 3), target, 0)
 
 
-REAL_CHOICE = WalkKernel._choice
+REAL_CHOICE = Walk._choice
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ REAL_CHOICE = WalkKernel._choice
 )
 def test_a_wrong_walk_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: choices that are not uniform, and states that are not the chosen ones."""
-    monkeypatch.setattr(WalkKernel, name, wrong)
+    monkeypatch.setattr(Walk, name, wrong)
     program = instance_of(CALM).program
     assert wrong_walks(program, 1, 5, 10) or surprise(2) > 100
 
@@ -57,21 +59,21 @@ def no_end(module: Any, program: Program, *rest: Any) -> Any:
     return REAL_MAY_END(module, replace(program, deadlock_ok=None), *rest)
 
 
-REAL_MAY_END = kernel.emit_may_end
+REAL_MAY_END = compiler.emit_may_end
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "line"),
+    ("owner", "name", "wrong", "line"),
     [
-        ("ask_each", lambda *_, **__: None, "invariant low: x != 2"),
-        ("emit_check_step", lambda *_: None, "step invariant up: x' > x"),
-        ("emit_may_end", no_end, "deadlock ok when x == 3"),
+        (Predicates, "check_each", lambda *_, **__: None, "invariant low: x != 2"),
+        (compiler, "emit_check_step", lambda *_: None, "step invariant up: x' > x"),
+        (compiler, "emit_may_end", no_end, "deadlock ok when x == 3"),
     ],
 )
 def test_a_property_that_is_not_checked_is_noticed(
-    name: str, wrong: object, line: str, monkeypatch: pytest.MonkeyPatch
+    owner: object, name: str, wrong: object, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: walks that check no invariant, no step invariant, or allow no end."""
     program = instance_of(f"{STEPS}{line}\nmodel m:\n    expect holds\n").program
-    monkeypatch.setattr(kernel, name, wrong)
+    monkeypatch.setattr(owner, name, wrong)
     assert wrong_walks(program, 1, 20, 20)

@@ -210,7 +210,7 @@ def test_code_of_another_machine_is_compiled_again(kernel: Loaded, monkeypatch: 
     foreign = ObjectCode(b"not for here", "another machine")
     assert load_exchange(CHECKED, LAYOUT, [], foreign).call.keys() == kernel.call.keys()
     own = exchange_code(CHECKED, LAYOUT, [])
-    monkeypatch.setattr(compiler, "_exchange_compiled", None)
+    monkeypatch.setattr(compiler, "optimised", None)
     assert load_exchange(CHECKED, LAYOUT, [], own).call.keys() == kernel.call.keys()
 
 

@@ -10,7 +10,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
@@ -35,14 +35,6 @@ from specchk.native.optimise import initialize, machine, optimised, quick
 from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
-# What Python calls, with the number of arguments: of a search here, and of one that exchanges states.
-SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6),
-          ("resting", 4))  # fmt: skip
-EDGES = (("edges", 4), ("identify", 3), ("represent", 1))
-EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
-            ("resting", 4))  # fmt: skip
-REGIONS = (("begins", 3), ("gather", 3), ("spread", 4), ("components", 5), ("judge", 3), ("survive", 3),
-           ("leading", 5), ("follow", 2), ("survey", 3), ("rehash", 3))  # fmt: skip
 ROOMS = (*kept.SPEC_ROOMS, "native")  # whose sources decide what a kernel is
 
 
@@ -80,46 +72,52 @@ def emit_successors(
     return successors
 
 
-def build_module(
-    program: Program,
-    layout: StateLayout,
-    renamings: list[Renaming],
-    *,
-    compact: bool,
-    kernel: Callable[..., TableKernel] = Kernel,
-    steps: type[Steps] = Steps,
-) -> ir.Module:
-    """The kernel's LLVM module."""
-    module = ir.Module(name=program.spec)
-    facts = ExpressionFacts()
-    emit_note(module, layout.words)
-    parts = Parts(
-        emit_successors(module, program, layout, facts, steps),
-        emit_check(module, program, layout, facts),
-        emit_check_step(module, program, layout, facts) if program.step_invariants else None,
-        emit_may_end(module, program, layout, facts),
-        # With the identity alone there is nothing to compare.
-        emit_canonical(module, layout, renamings) if len(renamings) > 1 else None,
-        constrained=bool(program.constraints),
-    )
-    kernel(module, layout.words, parts, compact=compact).emit()
-    return module
+Entries = tuple[tuple[str, int], ...]  # the functions that Python calls, with the number of arguments
 
 
 @dataclass(frozen=True)
 class KernelSource:
-    """All that a search's kernel is made of."""
+    """All that a search's kernel is made of; its subclasses are of other kernels of the same program."""
 
     program: Program
     layout: StateLayout
     renamings: list[Renaming] = field(default_factory=list)
     compact: bool = False
-    entries: ClassVar[tuple[tuple[str, int], ...]] = SEARCH
     kind: ClassVar[str] = ""  # in the name of its object code
+    steps: ClassVar[type[Steps]] = Steps
+    kernel: ClassVar[type[TableKernel]] = Kernel
+    entries: ClassVar[Entries] = (
+        ("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6), ("resting", 4),
+    )  # fmt: skip
+
+    def module(self) -> ir.Module:
+        """Its LLVM module."""
+        program, layout, facts = self.program, self.layout, ExpressionFacts()
+        module = ir.Module(name=program.spec)
+        self.emit_note(module)
+        parts = Parts(
+            emit_successors(module, program, layout, facts, self.steps),
+            self.emit_check(module, facts),
+            emit_check_step(module, program, layout, facts) if program.step_invariants else None,
+            emit_may_end(module, program, layout, facts),
+            # With the identity alone there is nothing to compare.
+            emit_canonical(module, layout, self.renamings) if len(self.renamings) > 1 else None,
+            constrained=bool(program.constraints),
+        )
+        self.kernel(module, program, layout, parts, compact=self.compact).emit()
+        return module
+
+    def emit_note(self, module: ir.Module) -> None:
+        """The function that is called where a property fails."""
+        emit_note(module, self.layout.words)
+
+    def emit_check(self, module: ir.Module, facts: ExpressionFacts) -> ir.Function:
+        """The function that checks a new state."""
+        return emit_check(module, self.program, self.layout, facts)
 
     def text(self) -> str:
         """Its LLVM IR."""
-        return str(build_module(self.program, self.layout, self.renamings, compact=self.compact))
+        return str(self.module())
 
     def path(self, kind: str = "") -> Path | None:
         """Where its object code is kept: object code and not IR, whose making takes as long as a search."""
@@ -129,55 +127,69 @@ class KernelSource:
     def _key(self) -> str:
         return kernel_key(self.program, self.renamings, compact=self.compact)
 
+    def code(self) -> bytes:
+        """Its optimised object code, from the cache or newly compiled."""
+        return _cached(self.path(), lambda: optimised(self.text()))
+
     def linked(self, code: bytes) -> Loaded:
         """The kernel of newly optimised object code, which is kept."""
         kept.write(self.path(), code)
         return _linked(code, self.entries)
 
 
+@dataclass(frozen=True)
+class RegionSource(KernelSource):
+    """The kernel of regions of the step graph."""
+
+    kind: ClassVar = "-regions"
+    steps: ClassVar = LabelledSteps
+    kernel: ClassVar = RegionKernel
+    entries: ClassVar = (
+        ("begins", 3), ("gather", 3), ("spread", 4), ("components", 5), ("judge", 3), ("survive", 3),
+        ("leading", 5), ("follow", 2), ("survey", 3), ("rehash", 3),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class EdgeSource(KernelSource):
+    """The kernel that lists steps and names states."""
+
+    kind: ClassVar = "-edges"
+    steps: ClassVar = RankedSteps
+    kernel: ClassVar = EdgeKernel
+    entries: ClassVar = (("edges", 4), ("identify", 3), ("represent", 1))
+
+
+@dataclass(frozen=True)
+class ExchangeSource(KernelSource):
+    """The kernel of an engine that exchanges states."""
+
+    kind: ClassVar = "-exchange"
+    kernel: ClassVar = ExchangeKernel
+    entries: ClassVar = (
+        ("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6), ("resting", 4),
+    )  # fmt: skip
+
+
 def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
-    """The kernel of a search, from the cache or newly compiled: optimised if the search `is_long`."""
+    """A kernel, from the cache or newly compiled: optimised if its use `is_long`."""
     initialize()
-    code = kept.read(source.path())
-    if code is not None:
-        return _linked(code, source.entries)
-    if is_long:
-        return source.linked(optimised(source.text()))
+    # Optimised code that is there costs no more than quick code, however short its use will be.
+    if is_long or kept.read(source.path()) is not None:
+        return _linked(source.code(), source.entries)
     code = _cached(source.path("-quick"), lambda: quick(source.text()))
     return _linked(code, source.entries, is_optimised=False)
 
 
-def load_regions(program: Program, layout: StateLayout, *, is_long: bool) -> Loaded:
-    """The kernel of regions of the step graph, from the cache or newly compiled; as `load_kernel`."""
-    initialize()
-    kernel = partial(RegionKernel, program=program, layout=layout)
-
-    def text() -> str:
-        return str(build_module(program, layout, [], compact=False, kernel=kernel, steps=LabelledSteps))
-
-    path = _place(program, [], "regions")
-    if is_long or kept.read(path) is not None:
-        return _linked(_cached(path, lambda: optimised(text())), REGIONS)
-    return _linked(_cached(_place(program, [], "regions-quick"), lambda: quick(text())), REGIONS)
-
-
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming]) -> Loaded:
-    """The kernel that lists steps and names states, from the cache or newly compiled."""
-    initialize()
-
-    def compiled() -> bytes:
-        return optimised(str(build_module(
-            program, layout, renamings, compact=False, kernel=EdgeKernel, steps=RankedSteps,
-        )))  # fmt: skip
-
-    return _linked(_cached(_place(program, renamings, "edges"), compiled), EDGES)
+    """The kernel that lists steps and names states."""
+    return load_kernel(EdgeSource(program, layout, renamings), is_long=True)
 
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
     initialize()
-    path = _place(program, renamings, "exchange")
-    return ObjectCode(_cached(path, lambda: _exchange_compiled(program, layout, renamings)), machine_name())
+    return ObjectCode(ExchangeSource(program, layout, renamings).code(), machine_name())
 
 
 def load_exchange(
@@ -185,13 +197,10 @@ def load_exchange(
 ) -> Loaded:
     """The kernel of shipped object code or, on a machine of another kind, compiled here."""
     initialize()
+    source = ExchangeSource(program, layout, renamings)
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     fits = shipped.machine == machine_name()
-    return _linked(shipped.code if fits else _exchange_compiled(program, layout, renamings), EXCHANGE)
-
-
-def _place(program: Program, renamings: list[Renaming], kind: str) -> Path | None:
-    return kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-{kind}.o")
+    return _linked(shipped.code if fits else optimised(source.text()), source.entries)
 
 
 def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
@@ -203,18 +212,13 @@ def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
     return code
 
 
-def _exchange_compiled(program: Program, layout: StateLayout, renamings: list[Renaming]) -> bytes:
-    module = build_module(program, layout, renamings, compact=False, kernel=ExchangeKernel)
-    return optimised(str(module))
-
-
 def machine_name() -> str:
     """The dependencies of object code beside the program: LLVM, the CPU and its features."""
     features = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode()).hexdigest()[:12]
     return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
 
 
-def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, is_optimised: bool = True) -> Loaded:
+def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Loaded:
     jit = llvm.create_lljit_compiler(machine())
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name, _ in entries:

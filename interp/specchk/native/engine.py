@@ -130,7 +130,7 @@ class NativeEngine(Engine[list[Run]]):
     levels: list[list[Run]] = field(init=False, default_factory=list)  # those that were begun
     following: list[Run] = field(init=False, default_factory=list)  # of the level after these, so far
     initial_count: int = field(init=False, default=0)
-    noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # with the number of levels then
+    noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # and the levels then
     is_handed_over: bool = field(init=False, default=False)
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
@@ -278,29 +278,29 @@ class NativeEngine(Engine[list[Run]]):
         """Turn what the workers noted of the last level into violations and witnesses."""
         best: dict[int, Found] = {}
         for worker in self.store.workers:
-            for found in worker.found():
-                known = best.get(found.record)
-                if known is None or (found.state, found.after) < (known.state, known.after):
-                    best[found.record] = found
+            for noted in worker.found():
+                known = best.get(noted.record)
+                if known is None or (noted.state, noted.after) < (known.state, known.after):
+                    best[noted.record] = noted
             worker.forget()
         if DEADLOCK in best and self.explain.ends.lists_horizon:
             best.pop(DEADLOCK)
             state = self._deadlock()
             if state is not None:
                 best[DEADLOCK] = Found(DEADLOCK, state, state)
-        for _, found in sorted(best.items()):
-            self._explain(found, len(self.levels))
+        for _, noted in sorted(best.items()):
+            self._explain(noted, len(self.levels))
 
     def _deadlock(self) -> tuple[int, ...] | None:
         """The smallest deadlock of the last level, among the states in which no step was listed."""
-        found = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
-        return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, found)
+        resting = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
+        return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, resting)
 
-    def _explain(self, found: Found, depth: int) -> None:
-        record = records_of(self.program)[found.record]
+    def _explain(self, noted: Found, depth: int) -> None:
+        record = records_of(self.program)[noted.record]
         if not self.findings.has(record.kind, record.name):
-            self.noted.append((found, depth))
-            self.explain.note(self.findings, found, self.levels[:depth])
+            self.noted.append((noted, depth))
+            self.explain.note(self.findings, noted, self.levels[:depth])
 
     @property
     def _is_save_due(self) -> bool:
@@ -313,7 +313,7 @@ class NativeEngine(Engine[list[Run]]):
         assert self.checkpoints is not None
         store = self.store
         # Findings of the open level have no trace yet, and are kept as packed states.
-        open_ = [(found, len(self.levels)) for worker in store.workers for found in worker.found()]
+        open_ = [(noted, len(self.levels)) for worker in store.workers for noted in worker.found()]
         saved = Saved(
             store.used, store.taken(), self.levels, self.search.levels, store.unexpanded(), following,
             self.initial_count, [store.total(word) for word in TOTALS], list(self.coverage),
@@ -335,13 +335,13 @@ class NativeEngine(Engine[list[Run]]):
         self.search.levels[:] = saved.sizes
         self.initial_count, self.last_save = saved.initial, time.monotonic()
         self.search.meter.started -= saved.seconds
-        for found, depth in saved.found:
+        for noted, depth in saved.found:
             # Findings of earlier levels get their traces again.  Those of the open level go back to a worker,
             # since the rest of the level may have smaller ones.
             if depth < len(self.levels):
-                self._explain(found, depth)
+                self._explain(noted, depth)
             else:
-                self.store.workers[0].note(found)
+                self.store.workers[0].note(noted)
         return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
 
     def step_source(self, fair: FairSteps, look: Look) -> StepSource:

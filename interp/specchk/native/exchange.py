@@ -38,7 +38,7 @@ class Buckets:
         share = (CAPACITY + most_successors(program) + BATCH) * self.state_bytes
         self._room = Region(partitions * share)
         self._cache = Region(CACHE_SLOTS * (self.state_bytes + 8))
-        self._block = Words(int(Exchange.BUCKETS) + 2 * partitions)
+        self._block = Words(Exchange.BUCKETS + 2 * partitions)
         for word, value in (
             (Exchange.PARTITIONS, partitions), (Exchange.CAPACITY, CAPACITY),
             (Exchange.CACHE, self._cache.address), (Exchange.CACHE_MASK, CACHE_SLOTS - 1),
@@ -88,7 +88,7 @@ def smallest_predecessor(
 ) -> tuple[int, ...] | None:
     """Of states at an address the smallest that has the target as a successor."""
     words = len(target)
-    wanted, best, control = Words(words), Words(words + 1), Words(int(SharedWord.SIZE))
+    wanted, best, control = Words(words), Words(words + 1), Words(SharedWord.SIZE)
     wanted.fill(list(target))
     # `precede` reads the states through the control block alone; no table is needed.
     control[SharedWord.STATES] = address

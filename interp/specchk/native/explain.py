@@ -61,13 +61,13 @@ class Explainer:
             path.append(before)
         return rebuild(self.program, self.stepper, [self._known(s) for s in reversed(path)], self.symmetry)
 
-    def note(self, findings: Findings, found: Found, levels: Levels) -> None:
+    def note(self, findings: Findings, noted: Found, levels: Levels) -> None:
         """Add what was found to the findings, as a witness or violation with its trace."""
-        record = records_of(self.program)[found.record]
+        record = records_of(self.program)[noted.record]
         if record.kind == "reached":
-            findings.reached[record.name] = self._witness(record.name, found.state, levels)
+            findings.reached[record.name] = self._witness(record.name, noted.state, levels)
         else:
-            findings.found[record.kind, record.name] = self._violation(record, found, levels)
+            findings.found[record.kind, record.name] = self._violation(record, noted, levels)
 
     def _witness(self, name: str, state: Sequence[int], levels: Levels) -> Trace:
         """A shortest trace to a state that satisfies the witness of this name."""
@@ -84,13 +84,13 @@ class Explainer:
         # representatives.
         return state if self.symmetry is None else self.symmetry.canonical(state)
 
-    def _violation(self, record: RecordKind, found: Found, levels: Levels) -> Violation:
-        of_level = found.record < old_records(self.program)  # of a state that was expanded
+    def _violation(self, record: RecordKind, noted: Found, levels: Levels) -> Violation:
+        of_level = noted.record < old_records(self.program)  # of a state that was expanded
         # A step ends outside of the levels, so its trace is that of its state and one step more.
         if record.kind in ("step invariant", "refinement") or self._is_step(record):
-            return self._step(record, found, levels)
+            return self._step(record, noted, levels)
         # What was expanded is in the last level, what is new is behind it.
-        trace = self.trace(found.state, levels[:-1] if of_level else levels)
+        trace = self.trace(noted.state, levels[:-1] if of_level else levels)
         if record.kind == "deadlock":
             if not self.ends.is_deadlock(trace.last):
                 raise ReplayFailed("the state that the search found to be a deadlock is none")
@@ -109,7 +109,7 @@ class Explainer:
             self.stepper.successors(state)
         except Faulty as fault:
             if self.program.actions[fault.action].name == record.name:
-                return Blame(fault.undefined.span, fault.undefined.reason, ())
+                return Blame.of(fault.undefined)
         raise ReplayFailed(f"`{record.name}` is not undefined where the search found it so")
 
     def _blame(self, record: RecordKind, state: State) -> Blame:
@@ -137,9 +137,9 @@ class Explainer:
                 return unclear.blame
         return None
 
-    def _step(self, record: RecordKind, found: Found, levels: Levels) -> Violation:
-        base = self.trace(found.state, levels[:-1])
-        last, after = base.states[-1], self.layout.unpack(found.after)
+    def _step(self, record: RecordKind, noted: Found, levels: Levels) -> Violation:
+        base = self.trace(noted.state, levels[:-1])
+        last, after = base.states[-1], self.layout.unpack(noted.after)
         # With symmetry the packed successor is one of several renamings, so several real steps may lead to
         # its class.
         for step in step_to(self.program, self.stepper, last, after, self.symmetry):

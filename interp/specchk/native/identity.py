@@ -52,14 +52,14 @@ def identity_of(
     }
 
 
-def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+def differences(known: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
     """The parts in which two identities differ."""
-    return [part for part in {**wanted, **found} if found.get(part) != wanted.get(part)]
+    return [part for part in {**wanted, **known} if known.get(part) != wanted.get(part)]
 
 
-def refuse_others(what: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def refuse_others(what: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     """`Unusable` where the data belong to another search than this one."""
-    other = differences(found, wanted)
+    other = differences(known, wanted)
     if other:
         raise Unusable(
             f"{what} belongs to another search, which differs in: {', '.join(other)}; "

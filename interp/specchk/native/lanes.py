@@ -10,7 +10,7 @@ from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
 from specchk.native.machine.layout import NoRoom
 from specchk.native.machine.memory import Region, Words
-from specchk.native.store import Run, Store, Worker
+from specchk.native.store import Run, Store, Worker, ends_of, pieces
 
 PIECE = 2048  # states in a call
 FEW = 2 * PIECE  # states that one thread takes faster than two are called
@@ -23,7 +23,7 @@ class Lanes:
     def __init__(self, store: Store, kernel: Loaded, program: Program, looking: Callable[[], object]) -> None:
         self.store = store
         self.kernel = kernel
-        self.region = Words(int(Owing.SIZE))
+        self.region = Words(Owing.SIZE)
         self.blocks: list[Words] = []
         self._workers: list[Worker] = []
         self._buffers: list[Region] = []
@@ -32,7 +32,7 @@ class Lanes:
             self._add(program)
 
     def _add(self, program: Program) -> None:
-        store, block = self.store, Words(int(Lane.SIZE))
+        store, block = self.store, Words(Lane.SIZE)
         worker = Worker(program, store.layout, store.room)
         self._workers.append(worker)
         self.blocks.append(block)
@@ -55,49 +55,50 @@ class Lanes:
         """Forget what was noted of another region."""
         for block in self.blocks:
             for word in range(Lane.QUEUED, Lane.SIZE):
-                if word not in (Lane.EVER, Lane.LOST):  # of the whole graph
+                # What is ever enabled or was not found is of the whole graph: all regions add to the answer.
+                if word not in (Lane.EVER, Lane.LOST):
                     block[word] = 0
 
     def of_runs(self, kernel: str, runs: Sequence[Run]) -> None:
         """Call a kernel for ranges of state numbers."""
-        whole = [(first, first + count) for first, count in runs]
-        self._each(
-            kernel, [(a, min(a + PIECE, end)) for first, end in whole for a in range(first, end, PIECE)]
-        )
+        self._each(kernel, pieces(ends_of(runs), PIECE))
 
     def of_segments(self, kernel: str, segments: Sequence[Segment], *more: int) -> None:
         """Call a kernel for states that were let wait."""
-        pieces: list[tuple[int, ...]] = []
+        work: list[tuple[int, ...]] = []
         for lane, first, end in segments:
             queue = self.blocks[lane][Lane.QUEUE]
-            pieces += [(queue, a, min(a + PIECE, end), *more) for a in range(first, end, PIECE)]
-        self._each(kernel, pieces)
+            work += [(queue, *piece, *more) for piece in pieces([(first, end)], PIECE)]
+        self._each(kernel, work)
 
     def of_components(self, kernel: str) -> None:
         """Call a kernel for all components."""
-        count, size = self.region[Owing.COMPONENTS], max(1, PIECE // 8)
-        pieces = [(a, min(a + size, count)) for a in range(0, count, size)]
         # One component may have all states.
-        self._each(kernel, pieces, are_small=self.region[Owing.MEMBER_COUNT] <= FEW)
+        are_small = self.region[Owing.MEMBER_COUNT] <= FEW
+        work = pieces([(0, self.region[Owing.COMPONENTS])], max(1, PIECE // 8))
+        self._each(kernel, work, are_small=are_small)
 
-    def _each(self, kernel: str, pieces: Sequence[tuple[int, ...]], *, are_small: bool = True) -> None:
-        call, waiting, control = self.kernel.call[kernel], iter(pieces), self.store.control
+    def _each(self, kernel: str, work: Sequence[tuple[int, ...]], *, are_small: bool = True) -> None:
+        call, waiting, control = self.kernel.call[kernel], iter(work), self.store.control
         control[SharedWord.STOP] = 0
 
-        def work(block: Words) -> None:
-            for piece in waiting:  # shared: each takes the next
+        def run(block: Words) -> None:
+            # One iterator for all threads: the interpreter's lock lets no two of them take one piece.
+            for piece in waiting:
                 if control[SharedWord.STOP]:
                     return
                 call(block.address, *piece)
 
-        if len(pieces) <= 2 and are_small:
-            work(self.blocks[0])
+        # So few are done before a second thread has begun.
+        if len(work) <= 2 and are_small:
+            run(self.blocks[0])
         else:
-            self.store.run_all([lambda b=block: work(b) for block in self.blocks], self._look)  # type: ignore[misc]
+            self.store.run_all([lambda b=block: run(b) for block in self.blocks], self._look)  # type: ignore[misc]
         self._check()
 
     def decompose(self, segments: Sequence[Segment]) -> None:
         """Find the components of states that were let wait, in one thread."""
+        # A depth-first walk cannot be divided: a component depends on all that was visited before it.
         self.store.control[SharedWord.STOP] = 0
         call, shared = self.kernel.call["components"], (self.store.control.address, self.region.address)
         lists = [(self.blocks[lane][Lane.QUEUE], first, end) for lane, first, end in segments]
@@ -117,6 +118,7 @@ class Lanes:
         return False
 
     def _check(self) -> None:
+        # Before anything is read: where a set or an edge had no room, nothing that was noted counts.
         if any(worker[Thread.OVERFLOW] for worker in self._workers):
             raise NoRoom("a set of the step graph")
         if self.region[Owing.NEXT_EDGE] > self.region[Owing.MOST_EDGES]:
@@ -141,6 +143,7 @@ class Lanes:
 
     def smallest(self, word: Lane) -> int | None:
         """The smallest state that was noted, which is forgotten."""
+        # Each worker kept its smallest; the smallest of these does not depend on how they shared the states.
         noted = [block[word] - 1 for block in self.blocks if block[word]]
         for block in self.blocks:
             block[word] = 0

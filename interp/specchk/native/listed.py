@@ -51,8 +51,8 @@ class StepsInStore:
         for number, of_search in enumerate(self.order):  # grows while it is walked
             if number % EVERY == 0:
                 look(number, len(graph.target), len(self.order) - number)
-            found, enabled = self.lanes.follow(of_search)
-            steps = [(self._position(after, number), mask) for after, mask in dict.fromkeys(found)]
+            ends, enabled = self.lanes.follow(of_search)
+            steps = [(self._position(after, number), mask) for after, mask in dict.fromkeys(ends)]
             graph.expand(steps, enabled, enabled & ~self.lanes.blocks[0][Lane.TAKEN])
 
     def _position(self, of_search: int, parent: int) -> int:

@@ -17,7 +17,7 @@ from specchk.ir.program import Clause, Form, Program
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.values import State
-from specchk.native.compiler import load_regions
+from specchk.native.compiler import RegionSource, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.kernel.component_kernel import ALONE
 from specchk.native.kernel.fair_components import AGAIN, FAIR
@@ -45,6 +45,7 @@ class StepsOfSearch:
         self, fair: FairSteps, roomy: Program, store: Store, explain: Explainer, levels: list[list[Run]],
         look: Look, *, compact: bool, is_long: bool,
     ) -> None:  # fmt: skip
+        # An edge has 31 bits for its target, beside the mark of a state's last one.
         if store.used >= MOST_STATES:
             raise MemoryError("more states than their numbers have room for")
         self.fair = fair
@@ -57,7 +58,7 @@ class StepsOfSearch:
         self.marks = 0  # a byte of each state: whether something is owed there at the horizon
         self._look = look
         self._states = store.total(Thread.NEW)
-        kernel = load_regions(roomy, store.layout, is_long=is_long)
+        kernel = load_kernel(RegionSource(roomy, store.layout), is_long=is_long)
         if compact:
             store.make_exact(kernel)
         self.lanes = Lanes(store, kernel, roomy, self.pause)
@@ -183,6 +184,8 @@ class RegionOfStates:
     def find(self) -> None:
         """Find its states, edges and nearest rest; `NoTruth` where a predicate has no value."""
         lanes, levels = self.source.lanes, self.source.levels
+        # All levels before the first expansion: an undefined predicate is reported wherever it is, and
+        # without a trigger there is nothing to expand.
         only_first = self.form in (None, Form.EVENTUALLY)
         for level, runs in enumerate(levels[:1] if only_first else levels):
             lanes.of_runs("begins", runs)
@@ -194,12 +197,14 @@ class RegionOfStates:
             if depth < len(levels):
                 lanes.of_runs("gather", levels[depth])
             waiting, since = lanes.waiting(since), lanes.queued()
+            # A depth without states is no end as long as a later level may have triggers.
             if not waiting and depth >= len(levels):
                 break
             self.depths.append(waiting)
             lanes.of_segments("spread", waiting)
             self._check_answers(depth + 1)
             rest = lanes.smallest(Lane.REST)
+            # Depths come in their order, so the first rest is a nearest one.
             if self._rest is None and rest is not None:
                 self._rest = rest, depth
         self.is_cut = lanes.any(Lane.EVER_CUT) > 0
@@ -273,6 +278,7 @@ class RegionOfStates:
                 for number in self.source.lanes.numbers(segments):
                     if component[number] in fair:
                         marks[number] = 1
+        # As one number: `|` of as many bytes as there are states is one operation.
         self.source.marks |= int.from_bytes(marks, "little")
 
     def components(self) -> memoryview:
@@ -305,6 +311,7 @@ class RegionOfStates:
                 raise MemoryError("more components than their numbers have room for")
             lanes.of_components("judge")
             again = self._add_fair(fair)
+            # What survived the round before is done with; the queues' first part is the region itself.
             for lane, count in enumerate(kept):
                 lanes.blocks[lane][Lane.QUEUED] = count
             if not again:

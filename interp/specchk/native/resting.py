@@ -19,11 +19,11 @@ AT_ONCE = 4096  # states in one call
 
 
 def smallest_deadlock(
-    ends: Ends, findings: Findings, layout: StateLayout, found: Iterable[tuple[int, ...]]
+    ends: Ends, findings: Findings, layout: StateLayout, resting_states: Iterable[tuple[int, ...]]
 ) -> tuple[int, ...] | None:
     """The smallest deadlock among packed states without steps; `findings` is given what is not decided."""
     best: tuple[int, ...] | None = None
-    for state in found:
+    for state in resting_states:
         # Trying open numbers takes long, and only the smallest is reported: a larger one need not be tried.
         if best is None or state < best:
             end = ends.without_steps(layout.unpack(state))

@@ -47,16 +47,16 @@ class ChosenModel:
     def dials(self) -> dict[str, int]:
         """Constants that are plain positive numbers, else sorts that are."""
         bindings = choose_model(self.checked, self.model, self.overrides).bindings
-        found = {}
+        numbers = {}
         for name, (const, _) in consts_of(self.checked.spec).items():
             value = bindings[name].value if name in bindings else const.default
             if isinstance(value, tree.IntLiteral) and value.value > 0:
-                found[name] = value.value
-        if not found:
+                numbers[name] = value.value
+        if not numbers:
             # A sort of one element has no smaller model.
             sizes = {name: binding.value for name, binding in bindings.items()}
-            found = {n: v.value for n, v in sizes.items() if isinstance(v, tree.IntLiteral) and v.value > 1}
-        return dict(list(found.items())[:MOST_DIALS])
+            numbers = {n: v.value for n, v in sizes.items() if isinstance(v, tree.IntLiteral) and v.value > 1}
+        return dict(list(numbers.items())[:MOST_DIALS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ def forecast(
         try:
             # A smaller model may have no sense (an empty sort, a constant out of its range): then it is
             # left out.
-            found = _sampled(question.program(dials), below)
+            smaller_sample = _sampled(question.program(dials), below)
         except (SpecError, Unsupported):
             return None
-        return found.levels if found.is_whole else None
+        return smaller_sample.levels if smaller_sample.is_whole else None
 
     def exists(dials: Mapping[str, int]) -> bool:
         try:

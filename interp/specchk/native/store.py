@@ -7,7 +7,7 @@ not used of its chunk is free until it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -76,6 +76,16 @@ def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
     return left
 
 
+def ends_of(runs: Iterable[Run]) -> list[Run]:
+    """Runs (first, count) as ranges (first, end)."""
+    return [(first, first + count) for first, count in runs]
+
+
+def pieces(ranges: Iterable[Run], size: int) -> list[Run]:
+    """Ranges (first, end) in pieces of at most so many."""
+    return [(low, min(low + size, end)) for first, end in ranges for low in range(first, end, size)]
+
+
 class Worker:
     """One worker's block, with the buffers it points to."""
 
@@ -83,7 +93,7 @@ class Worker:
         self.words = layout.words
         self.records = records_of(program)
         self.points = len(program.points)
-        self.block = Words(int(Thread.COUNTS) + self.points)
+        self.block = Words(Thread.COUNTS + self.points)
         # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states;
         # where every other one is outside of a constraint, each of the rest is a run of its own.
         self._runs = Words(2 * (MAX_RUNS + room))
@@ -116,10 +126,10 @@ class Worker:
         self.block[Thread.RUN] = free
         return [*runs, (first, free - first)] if free > first else runs
 
-    def note(self, found: Found) -> None:
+    def note(self, noted: Found) -> None:
         """Fill a record."""
-        for index, word in enumerate((1, *found.state, *found.after)):
-            self._records[found.record * record_words(self.words) + index] = word
+        for index, word in enumerate((1, *noted.state, *noted.after)):
+            self._records[noted.record * record_words(self.words) + index] = word
 
     def forget(self) -> None:
         """Empty the records."""
@@ -148,7 +158,7 @@ class Store:
         self.layout = layout
         self.kernel = kernel
         self.optimiser: Optimiser | None = None
-        self.control = Words(int(SharedWord.SIZE))
+        self.control = Words(SharedWord.SIZE)
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
         # Scouts expand levels again for traces: with blocks of their own, coverage and totals stay those of
@@ -211,7 +221,7 @@ class Store:
         ranges = self.taken()
         # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
-        tasks = [(low, min(low + share, end)) for first, end in ranges for low in range(first, end, share)]
+        tasks = pieces(ranges, share)
         self._each_task([lambda a=a, b=b: self._rehash(a, b) for a, b in tasks])  # type: ignore[misc]
 
     def _rehash(self, first: int, end: int) -> None:
@@ -254,16 +264,12 @@ class Store:
 
     def set_work(self, runs: Sequence[Run]) -> None:
         """The states that `work` is to expand."""
-        pieces = [
-            (low, min(PIECE, first + count - low))
-            for first, count in runs
-            for low in range(first, first + count, PIECE)
-        ]
+        work = pieces(ends_of(runs), PIECE)
         # Kept in the object, because the kernel has only its address.
-        self._work = Words(2 * len(pieces) + 1)
-        self._work.fill([word for piece in pieces for word in piece])
+        self._work = Words(2 * len(work) + 1)
+        self._work.fill([word for first, end in work for word in (first, end - first)])
         self.control[SharedWord.WORK] = self._work.address
-        self.control[SharedWord.WORK_END] = len(pieces)
+        self.control[SharedWord.WORK_END] = len(work)
         self.control[SharedWord.CURSOR] = 0
 
     @property
@@ -312,22 +318,12 @@ class Store:
         # shares.
         best = [Words(words + 1) for _ in self.scouts]
         share = max(1 << 12, sum(count for _, count in runs) // len(self.scouts) + 1)
-        parts = [
-            (low, min(low + share, first + count))
-            for first, count in runs
-            for low in range(first, first + count, share)
-        ]
+        parts, precede, control = pieces(ends_of(runs), share), self.kernel.call["precede"], self.control
 
         def scan(scout: int) -> None:
+            thread, smallest = self.scouts[scout].block.address, best[scout].address
             for first, end in parts[scout :: len(self.scouts)]:
-                self.kernel.call["precede"](
-                    self.control.address,
-                    self.scouts[scout].block.address,
-                    first,
-                    end,
-                    wanted.address,
-                    best[scout].address,
-                )
+                precede(control.address, thread, first, end, wanted.address, smallest)
 
         self._each_task([lambda i=i: scan(i) for i in range(len(self.scouts))])  # type: ignore[misc]
         return min((b.read(0, words) for b in best if b[words]), default=None)

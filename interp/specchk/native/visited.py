@@ -61,7 +61,7 @@ class VisitedSet(ABC):
         self.state_bytes = 8 * words
         self.levels = self.used = self.slots = 0
         self._call = kernel.call
-        self._control = Words(int(SharedWord.SIZE))
+        self._control = Words(SharedWord.SIZE)
 
     def begin(self) -> None:
         """Mark the set as in use by one worker, until `commit`."""

@@ -95,8 +95,8 @@ class Renamed:
         if isinstance(kind, Sort):
             return [self._nibble(self.numbers[kind.name], rank) for rank in range(len(kind.members))]
         if self.renaming is None:
-            held = [constant(kind, value) for value in sorted(universe(kind))]
-            return [self.codes.rank(kind, self.value(kind, value)) for value in held]
+            values = [constant(kind, value) for value in sorted(universe(kind))]
+            return [self.codes.rank(kind, self.value(kind, value)) for value in values]
         rename, table = renamer(kind, self.renaming), positions(kind)
         return [table[rename(value)] for value in sorted(universe(kind))]
 
@@ -232,16 +232,13 @@ def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Valu
         # Most renamings lose in the first word; then the other words are never computed.
         asm.leave_if(asm.below(asm.b.load(best[0]), out[0]), done)
     out = _rename_all(asm, layout, words, out, rest, renamed)
-    keep = asm.block("less")
-    for cell, word in zip(best, out, strict=True):
-        asm.leave_if(asm.below(word, asm.b.load(cell)), keep)
-        asm.leave_if(asm.below(asm.b.load(cell), word), done)
-    asm.goto(done)
-    asm.enter(keep)
-    for cell, word in zip(best, out, strict=True):
-        asm.b.store(asm.val(word), cell)
-    asm.goto(done)
-    asm.enter(done)
+
+    def keep() -> None:
+        for cell, word in zip(best, out, strict=True):
+            asm.b.store(asm.val(word), cell)
+
+    asm.when_less(((word, asm.b.load(cell)) for cell, word in zip(best, out, strict=True)), keep)
+    asm.fall_into(done)
 
 
 def _rename_all(
@@ -255,7 +252,7 @@ def _rename_all(
     for slot in slots:
         place = layout.places[slot]
         if renamed.touches(place.type):
-            held = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
-            code = renamed.codes.code(place.type, renamed.value(place.type, held))
+            value = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
+            code = renamed.codes.code(place.type, renamed.value(place.type, value))
             out = write_bits(asm, out, place.offset, place.width, code)
     return out

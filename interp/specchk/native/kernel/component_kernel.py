@@ -39,8 +39,8 @@ def store32(asm: Asm, value: Val, base: ir.Value, index: Val) -> None:
 
 def queue(asm: Asm, lane: ir.Value, number: ir.Value) -> None:
     """Append a state to those that a worker lets wait."""
-    store32(asm, number, words32(asm, lane, Lane.QUEUE), asm.load(lane, int(Lane.QUEUED)))
-    asm.bump(lane, int(Lane.QUEUED))
+    store32(asm, number, words32(asm, lane, Lane.QUEUE), asm.load(lane, Lane.QUEUED))
+    asm.bump(lane, Lane.QUEUED)
 
 
 class ComponentWalk:
@@ -55,31 +55,27 @@ class ComponentWalk:
             words32(asm, self.region, word)
             for word in (Owing.PLACES, Owing.EDGES, Owing.INDEX, Owing.MEMBERS, Owing.BOUNDS, Owing.STACK)
         )
-        self.frames = asm.b.inttoptr(asm.load(self.region, int(Owing.FRAMES)), PTR)
+        self.frames = asm.pointer(self.region, Owing.FRAMES)
         self.next, self.state, self.at, self.root = (asm.cell(I64) for _ in range(4))
-        self.visited, self.depth, self.held = (asm.cell(I64) for _ in range(3))
+        self.visited, self.depth, self.stacked = (asm.cell(I64) for _ in range(3))
         asm.b.store(self.first, self.next)
 
     def emit(self) -> None:
         """Everything."""
         asm = self.asm
-        stop = asm.b.gep(self.control, [asm.val(int(SharedWord.STOP))])
         roots, begin, step, finish, out = (
             asm.block(name) for name in ("roots", "begin", "step", "finish", "out")
         )
-        asm.goto(roots)
-        asm.enter(roots)
+        asm.fall_into(roots)
         asm.leave_if(asm.cmp("<=", self.end, asm.b.load(self.next)), out)
-        asm.leave_if(asm.cmp("!=", asm.b.load_atomic(stop, "monotonic", 8), 0), out)
+        self._leave_if_stopped(out)
         root = load32(asm, self.list, asm.b.load(self.next))
-        asm.b.store(asm.add(asm.b.load(self.next), 1), self.next)
-        asm.leave_if(asm.cmp("!=", load32(asm, self.index, root), 0), roots)
+        asm.advance(self.next)
+        asm.leave_if(asm.cmp("!=", self._order(root), 0), roots)
         asm.b.store(root, self.state)
-        asm.goto(begin)
-        asm.enter(begin)
+        asm.fall_into(begin)
         self._begin()
-        asm.goto(step)
-        asm.enter(step)
+        asm.fall_into(step)
         asm.leave_if(asm.cmp("==", asm.b.load(self.at), 0), finish)
         self._edge(begin)
         asm.goto(step)
@@ -87,20 +83,25 @@ class ComponentWalk:
         self._finish()
         asm.leave_if(asm.cmp("==", asm.b.load(self.depth), 0), roots)
         self._return()
-        asm.leave_if(asm.cmp("!=", asm.b.load_atomic(stop, "monotonic", 8), 0), out)
+        # At a return and not at each edge: every state has one, and an atomic load an edge is not free.
+        self._leave_if_stopped(out)
         asm.goto(step)
         asm.enter(out)
         asm.end()
 
-    def _of(self, state: Val) -> ir.Value:
+    def _leave_if_stopped(self, out: ir.Block) -> None:
+        stop = self.asm.b.load_atomic(self.asm.at(self.control, SharedWord.STOP), "monotonic", 8)
+        self.asm.leave_if(self.asm.cmp("!=", stop, 0), out)
+
+    def _order(self, state: Val) -> ir.Value:
+        """The order of visit of a state, or its component; 0 where it was not visited."""
         return load32(self.asm, self.index, state)
 
     def _begin(self) -> None:
         """Visit the present state for the first time."""
         asm, state = self.asm, self.asm.b.load(self.state)
-        visit = asm.add(asm.b.load(self.visited), 1)
-        asm.b.store(visit, self.visited)
-        store32(asm, visit, self.index, state)
+        asm.advance(self.visited)
+        store32(asm, asm.b.load(self.visited), self.index, state)
         place = load32(asm, self.places, state)
         asm.b.store(asm.select(asm.cmp("==", place, NO_EDGES), 0, place), self.at)
         asm.b.store(asm.val(1), self.root)
@@ -111,83 +112,83 @@ class ComponentWalk:
         edge = load32(asm, self.edges, at)
         target = asm.band(edge, mask(STATE_BITS))
         asm.b.store(asm.select(asm.cmp("==", asm.shr(edge, LAST_EDGE), 1), 0, asm.add(at, 1)), self.at)
-        found, new, done = self._of(target), asm.block("new"), asm.block("known")
-        asm.leave_if(asm.cmp("==", found, 0), new)
-        self._lower(state, found)
-        asm.goto(done)
-        asm.enter(new)
-        frame = asm.bor(state, asm.shl(asm.b.load(self.root), STATE_BITS))
-        frame = asm.bor(frame, asm.shl(asm.b.load(self.at), 32))
-        asm.store(frame, self.frames, asm.b.load(self.depth))
-        asm.b.store(asm.add(asm.b.load(self.depth), 1), self.depth)
-        asm.b.store(target, self.state)
-        asm.goto(begin)
-        asm.enter(done)
+        order, known = self._order(target), asm.block("known")
 
-    def _lower(self, state: ir.Value, found: ir.Value) -> None:
+        def descend() -> None:
+            frame = asm.bor(state, asm.shl(asm.b.load(self.root), STATE_BITS))
+            frame = asm.bor(frame, asm.shl(asm.b.load(self.at), 32))
+            asm.store(frame, self.frames, asm.b.load(self.depth))
+            asm.advance(self.depth)
+            asm.b.store(target, self.state)
+            asm.leave(begin)
+
+        asm.when(asm.cmp("==", order, 0), descend, lambda: self._lower(state, order))
+        asm.fall_into(known)
+
+    def _lower(self, state: ir.Value, order: ir.Value) -> None:
         """A state from which one that was visited before it is reached is no root."""
         asm = self.asm
 
         def lower() -> None:
-            store32(asm, found, self.index, state)
+            store32(asm, order, self.index, state)
             asm.b.store(asm.val(0), self.root)
 
-        asm.when(asm.cmp("<", found, self._of(state)), lower)
+        # Components that are done have numbers above all orders of visit, so they lower nothing.
+        asm.when(asm.cmp("<", order, self._order(state)), lower)
 
     def _return(self) -> None:
         """Continue with the state before."""
-        asm, found = self.asm, self._of(self.asm.b.load(self.state))
-        asm.b.store(asm.sub(asm.b.load(self.depth), 1), self.depth)
+        asm, order = self.asm, self._order(self.asm.b.load(self.state))
+        asm.advance(self.depth, -1)
         frame = asm.load(self.frames, asm.b.load(self.depth))
         state = asm.band(frame, mask(STATE_BITS))
         asm.b.store(state, self.state)
         asm.b.store(asm.band(asm.shr(frame, STATE_BITS), 1), self.root)
         asm.b.store(asm.shr(frame, 32), self.at)
-        self._lower(state, found)
+        self._lower(state, order)
 
     def _finish(self) -> None:
         """All edges of the present state are done: it waits for its root, or is one."""
         asm, state = self.asm, self.asm.b.load(self.state)
 
         def wait() -> None:
-            held = asm.b.load(self.held)
-            store32(asm, state, self.stack, held)
-            asm.b.store(asm.add(held, 1), self.held)
+            store32(asm, state, self.stack, asm.b.load(self.stacked))
+            asm.advance(self.stacked)
 
         asm.when(asm.cmp("==", asm.b.load(self.root), 1), lambda: self._component(state), wait)
 
     def _component(self, root: ir.Value) -> None:
-        asm, count = self.asm, self.asm.load(self.region, int(Owing.COMPONENTS))
-        own = self._of(root)
-        number = asm.load(self.region, int(Owing.NEXT_ID))
-        before = asm.load(self.region, int(Owing.MEMBER_COUNT))
+        """Take the states above the root from the stack: with the root they are its component."""
+        asm, count = self.asm, self.asm.load(self.region, Owing.COMPONENTS)
+        own, number = self._order(root), asm.load(self.region, Owing.NEXT_ID)
+        before = asm.load(self.region, Owing.MEMBER_COUNT)
         top, last = asm.block("top"), asm.block("last")
-        asm.goto(top)
-        asm.enter(top)
-        held = asm.b.load(self.held)
-        asm.leave_if(asm.cmp("==", held, 0), last)
-        member = load32(asm, self.stack, asm.sub(held, 1))
-        asm.leave_if(asm.cmp("<", self._of(member), own), last)
-        asm.b.store(asm.sub(held, 1), self.held)
+        asm.fall_into(top)
+        stacked = asm.b.load(self.stacked)
+        asm.leave_if(asm.cmp("==", stacked, 0), last)
+        member = load32(asm, self.stack, asm.sub(stacked, 1))
+        asm.leave_if(asm.cmp("<", self._order(member), own), last)
+        asm.advance(self.stacked, -1)
         self._enter(member, number)
         asm.goto(top)
         asm.enter(last)
 
         def several() -> None:
             self._enter(root, number)
-            asm.bump(self.region, int(Owing.COMPONENTS))
-            store32(asm, asm.load(self.region, int(Owing.MEMBER_COUNT)), self.bounds, asm.add(count, 1))
-            asm.store(asm.sub(number, 1), self.region, int(Owing.NEXT_ID))
+            asm.bump(self.region, Owing.COMPONENTS)
+            store32(asm, asm.load(self.region, Owing.MEMBER_COUNT), self.bounds, asm.add(count, 1))
+            asm.bump(self.region, Owing.NEXT_ID, -1)
 
         def alone() -> None:
             store32(asm, ALONE, self.index, root)
-            asm.b.store(asm.sub(asm.b.load(self.visited), 1), self.visited)
+            asm.advance(self.visited, -1)
 
-        asm.when(asm.cmp("<", before, asm.load(self.region, int(Owing.MEMBER_COUNT))), several, alone)
+        asm.when(asm.cmp("<", before, asm.load(self.region, Owing.MEMBER_COUNT)), several, alone)
 
     def _enter(self, state: ir.Value, number: ir.Value) -> None:
         asm = self.asm
         store32(asm, number, self.index, state)
-        store32(asm, state, self.members, asm.load(self.region, int(Owing.MEMBER_COUNT)))
-        asm.bump(self.region, int(Owing.MEMBER_COUNT))
-        asm.b.store(asm.sub(asm.b.load(self.visited), 1), self.visited)
+        store32(asm, state, self.members, asm.load(self.region, Owing.MEMBER_COUNT))
+        asm.bump(self.region, Owing.MEMBER_COUNT)
+        # Numbers of visits are given again, so that they stay below those of components (Pearce).
+        asm.advance(self.visited, -1)

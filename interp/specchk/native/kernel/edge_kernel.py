@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from specchk.ir.types import cardinality
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import TableKernel
 from specchk.native.machine.asm import I64, Asm, Val
@@ -29,10 +28,7 @@ class RankedSteps(Steps):
     label_words = 1
 
     def _label(self, at: ir.Value) -> None:
-        rank: Val = 0
-        for param in self.program.actions[self.index].params:
-            own = self.codes.rank(param.type, self.value(param))
-            rank = self.asm.add(self.asm.mul(rank, cardinality(param.type)), own)
+        rank = self.rank_of(self.program.actions[self.index].params)
         label = self.asm.bor(self.asm.shl(self.index, RANK_BITS), rank)
         self.asm.store(label, self.out, self.asm.add(at, self.layout.words))
 
@@ -55,52 +51,41 @@ class EdgeKernel(TableKernel):
         asm = self.function("edges", 4, ir.VoidType())
         listing, thread, states, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
-        waiting = self.pointer(asm, thread, Thread.PENDING)
-        counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
-        cuts = asm.b.gep(thread, [asm.val(int(Thread.CUTS))])
-        done, out = asm.cell(I64), asm.block("out")
+        waiting, done = asm.pointer(thread, Thread.PENDING), asm.cell(I64)
 
-        def goes_on() -> Val:
-            full = asm.cmp(
-                "<", asm.load(listing, int(Listing.FILLED)), asm.load(listing, int(Listing.CAPACITY))
-            )
-            return asm.both(asm.below(asm.b.load(done), count), full)
+        def has_room() -> Val:
+            room = asm.cmp("<", asm.load(listing, Listing.FILLED), asm.load(listing, Listing.CAPACITY))
+            return asm.both(asm.below(asm.b.load(done), count), room)
 
-        def one() -> None:
+        def expand() -> None:
             state = self.state_at(asm, states, asm.b.load(done))
             source = self.hash(asm, self.load_state(asm, state))
-            found = asm.b.call(self.parts.successors, [state, waiting, counts, cuts])
-            asm.loop(0, asm.sub(found, 1), lambda i: self._list(asm, listing, thread, waiting, source, i))
-            asm.b.store(asm.b.add(asm.b.load(done), asm.val(1)), done)
+            steps = self.successors(asm, thread, state, waiting)
 
-        asm.while_(goes_on, one)
-        asm.goto(out)
-        asm.enter(out)
-        asm.store(asm.b.load(done), listing, int(Listing.DONE))
+            def list_step(index: ir.Value) -> None:
+                self._list(asm, listing, thread, source, asm.at(waiting, asm.mul(index, self.words + 1)))
+
+            asm.loop(0, asm.sub(steps, 1), list_step)
+            asm.advance(done)
+
+        asm.while_(has_room, expand)
+        asm.store(asm.b.load(done), listing, Listing.DONE)
         asm.end()
 
     def _list(
-        self,
-        asm: Asm,
-        listing: ir.Value,
-        thread: ir.Value,
-        waiting: ir.Value,
-        source: ir.Value,
-        index: ir.Value,
-    ) -> None:
-        after = asm.b.gep(waiting, [asm.val(asm.mul(index, self.words + 1))])
+        self, asm: Asm, listing: ir.Value, thread: ir.Value, source: ir.Value, after: ir.Value
+    ) -> None:  # fmt: skip
         label: Val = asm.load(after, self.words)
         # Before `check`: constraints do not distinguish renamed states, and the search checks the kept one.
-        if self.parts.canonical is not None:
-            asm.b.call(self.parts.canonical, [after])
+        self.rename(asm, after)
         if self.parts.constrained:
             inside = asm.b.zext(asm.b.call(self.parts.check, [after, thread]), I64)
             label = asm.bor(label, asm.shl(asm.sub(1, inside), OUTSIDE_BIT))
-        place = asm.load(listing, int(Listing.FILLED))
+        place = asm.load(listing, Listing.FILLED)
         target = self.hash(asm, self.load_state(asm, after))
         for word, value in ((Listing.SOURCES, source), (Listing.LABELS, label), (Listing.TARGETS, target)):
-            asm.store(value, self.pointer(asm, listing, word), place)
-        asm.store(asm.add(place, 1), listing, int(Listing.FILLED))
+            asm.store(value, asm.pointer(listing, word), place)
+        asm.store(asm.add(place, 1), listing, Listing.FILLED)
 
     def emit_identify(self) -> None:
         """`identify(states, count, names)`: the names of states."""
@@ -116,6 +101,5 @@ class EdgeKernel(TableKernel):
     def emit_represent(self) -> None:
         """`represent(state)`: replace a state by the one that is kept of its class."""
         asm = self.function("represent", 1, ir.VoidType())
-        if self.parts.canonical is not None:
-            asm.b.call(self.parts.canonical, [asm.function.args[0]])
+        self.rename(asm, asm.function.args[0])
         asm.end()

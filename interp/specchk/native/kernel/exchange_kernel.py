@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.frames import BATCH, INDEX_BITS, Exchange, SharedWord, Thread
+from specchk.native.machine.frames import BATCH, Exchange, SharedWord, Thread
 from specchk.native.machine.layout import mask
 
 BUCKET_SHIFT, BUCKET_BITS = 20, 20
@@ -45,71 +45,46 @@ class ExchangeKernel(Kernel):
         asm = self.function(name, 4, ir.VoidType())
         exchange, thread, states, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
-        done, out = asm.cell(I64), asm.block("out")
-        asm.b.store(asm.val(0), asm.b.gep(exchange, [asm.val(int(Exchange.FULL))]))
+        waiting, done = asm.pointer(thread, Thread.PENDING), asm.cell(I64)
+        asm.store(0, exchange, Exchange.FULL)
 
         # FULL is checked between states, so a bucket may have the successors of one state more than its
         # capacity; `exchange.Buckets` leaves the room for them.
-        def goes_on() -> Val:
+        def has_room() -> Val:
             more = asm.below(asm.b.load(done), count)
-            return asm.both(more, asm.cmp("==", asm.load(exchange, int(Exchange.FULL)), 0))
+            return asm.both(more, asm.cmp("==", asm.load(exchange, Exchange.FULL), 0))
 
-        def one() -> None:
+        def send(_: ir.Value, state: ir.Value) -> None:
+            self._send(asm, exchange, state)
+
+        def take() -> None:
             state = self.state_at(asm, states, asm.b.load(done))
             if name == "deal":
                 self._send(asm, exchange, state)
             else:
-                self._expand(asm, exchange, thread, state)
-            asm.b.store(asm.b.add(asm.b.load(done), asm.val(1)), done)
+                self.each_successor(asm, thread, state, waiting, 0, send)
+            asm.advance(done)
 
-        asm.while_(goes_on, one)
-        asm.goto(out)
-        asm.enter(out)
-        asm.store(asm.b.load(done), exchange, int(Exchange.DONE))
+        asm.while_(has_room, take)
+        asm.store(asm.b.load(done), exchange, Exchange.DONE)
         asm.end()
-
-    def _expand(self, asm: Asm, exchange: ir.Value, thread: ir.Value, state: ir.Value) -> None:
-        waiting = self.pointer(asm, thread, Thread.PENDING)
-        counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
-        cuts = asm.b.gep(thread, [asm.val(int(Thread.CUTS))])
-        before = asm.b.load(cuts)
-        count = asm.b.call(self.parts.successors, [state, waiting, counts, cuts])
-
-        def send(index: ir.Value) -> None:
-            after = self.state_at(asm, waiting, index)
-            if self.parts.check_step is not None:
-                asm.b.call(self.parts.check_step, [state, after, thread])
-            if self.parts.canonical is not None:
-                asm.b.call(self.parts.canonical, [after])
-            self._send(asm, exchange, after)
-
-        def some() -> None:
-            asm.bump(thread, int(Thread.GENERATED), count)
-            asm.loop(0, asm.sub(count, 1), send)
-
-        def none() -> None:
-            self._no_successors(asm, thread, state, count, asm.cmp("==", asm.b.load(cuts), before))
-
-        asm.when(asm.cmp("<", 0, count), some, none)
 
     def _send(self, asm: Asm, exchange: ir.Value, state: ir.Value) -> None:
         """Put a state into its bucket, unless it was put there a moment ago."""
         words = self.load_state(asm, state)
         hashed = self.hash(asm, words)
-        cache = self.pointer(asm, exchange, Exchange.CACHE)
-        place = asm.band(hashed, asm.load(exchange, int(Exchange.CACHE_MASK)))
+        cache = asm.pointer(exchange, Exchange.CACHE)
+        place = asm.band(hashed, asm.load(exchange, Exchange.CACHE_MASK))
         # The last word of an entry distinguishes it from fresh memory, where the state of all zeroes would
         # be found.
-        entry = asm.b.gep(cache, [asm.val(asm.mul(place, self.words + 1))])
-        known: Val = asm.cmp("==", asm.load(entry, self.words), 1)
-        for index, word in enumerate(words):
-            known = asm.both(known, asm.cmp("==", asm.load(entry, index), word))
+        entry = asm.at(cache, asm.mul(place, self.words + 1))
+        is_used = asm.cmp("==", asm.load(entry, self.words), 1)
+        known = asm.both(is_used, asm.cmp("==", self.difference(asm, entry, words), 0))
 
         # The newest state stays.  The cache may forget, which costs a state sent twice; it cannot claim one
         # that was not sent, since whole states are compared.
         def put() -> None:
-            for index, word in enumerate(words):
-                asm.store(word, entry, index)
+            self.copy_state(asm, words, entry)
             asm.store(1, entry, self.words)
             self._put(asm, exchange, words, hashed)
 
@@ -119,41 +94,37 @@ class ExchangeKernel(Kernel):
         share = asm.band(asm.shr(hashed, BUCKET_SHIFT), mask(BUCKET_BITS))
         # Multiply and shift instead of a remainder: 20 bits, scaled to the partitions without a division
         # (Lemire, 2019).
-        product = asm.mul(share, asm.load(exchange, int(Exchange.PARTITIONS)))
+        product = asm.mul(share, asm.load(exchange, Exchange.PARTITIONS))
         at = asm.mul(asm.shr(product, BUCKET_BITS), 2)
-        bucket = asm.b.gep(exchange, [asm.val(asm.add(at, int(Exchange.BUCKETS)))])
+        bucket = asm.at(exchange, asm.add(at, Exchange.BUCKETS))
         count = asm.load(bucket, 1)
-        target = self.state_at(asm, self.pointer(asm, bucket, 0), count)
-        for index, word in enumerate(words):
-            asm.store(word, target, index)
-        after = asm.b.add(count, asm.val(1))
+        self.copy_state(asm, words, self.state_at(asm, asm.pointer(bucket, 0), count))
+        after = asm.add(count, 1)
         asm.store(after, bucket, 1)
-        full = asm.below(asm.load(exchange, int(Exchange.CAPACITY)), after)
-        asm.when(full, lambda: asm.store(1, exchange, int(Exchange.FULL)))
+        full = asm.below(asm.load(exchange, Exchange.CAPACITY), after)
+        asm.when(full, lambda: asm.store(1, exchange, Exchange.FULL))
 
     def emit_absorb(self, insert: ir.Function) -> None:
         """`absorb(control, thread, block, count)`: keep and check what is new in a block of states."""
         asm = self.function("absorb", 4, ir.VoidType())
         control, thread, block, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
-        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
+        table, bits = self.table(asm, control)
         # A partition has one worker at a time, so nothing here is atomic.
-        states = self.pointer(asm, control, SharedWord.STATES)
-        hashes = self.pointer(asm, thread, Thread.HASHES)
+        states = asm.pointer(control, SharedWord.STATES)
+        hashes = asm.pointer(thread, Thread.HASHES)
 
         def batch(number: ir.Value) -> None:
             start = asm.b.mul(number, asm.val(BATCH))
             last = asm.sub(asm.min(asm.add(start, BATCH), count), 1)
 
             def near(index: ir.Value) -> None:
-                hashed = self.hash(asm, self.load_state(asm, self.state_at(asm, block, index)))
+                hashed = self.near(asm, table, bits, self.state_at(asm, block, index))
                 asm.store(hashed, hashes, asm.sub(index, start))
-                self.prefetch(asm, asm.b.gep(table, [asm.band(hashed, bits)]))
 
             def fetch(index: ir.Value) -> None:
                 hashed = asm.load(hashes, asm.sub(index, start))
-                slot = asm.b.load(asm.b.gep(table, [asm.band(hashed, bits)]))
-                self.prefetch(asm, self.state_at(asm, states, asm.sub(asm.band(slot, mask(INDEX_BITS)), 1)))
+                self.prefetch(asm, self.named_by(asm, states, asm.load(table, asm.band(hashed, bits))))
 
             def look_up(index: ir.Value) -> None:
                 hashed = asm.load(hashes, asm.sub(index, start))

@@ -12,7 +12,7 @@ from math import prod
 
 from llvmlite import ir
 
-from specchk.ir.program import Action, Program, Property
+from specchk.ir.program import Program, Property
 from specchk.ir.types import cardinality
 from specchk.native.kernel.steps import Steps
 from specchk.native.machine.asm import I64, PTR, Asm, Val
@@ -45,18 +45,10 @@ class LabelledSteps(Steps):
         for fairness in self.program.fairness:
             action = self.program.actions[fairness.action]
             if fairness.action == self.index:
-                position = asm.add(first, self._position(action, fairness.kept))
+                position = asm.add(first, self.rank_of(action.params[at] for at in fairness.kept))
                 conditions = asm.bor(conditions, asm.shl(1, position))
             first += prod(cardinality(action.params[at].type) for at in fairness.kept)
         return conditions
-
-    def _position(self, action: Action, kept: tuple[int, ...]) -> Val:
-        position: Val = 0
-        for at in kept:
-            param = action.params[at]
-            rank = self.codes.rank(param.type, self.value(param))
-            position = self.asm.add(self.asm.mul(position, cardinality(param.type)), rank)
-        return position
 
 
 class Judging(ExpressionEmitter):
@@ -65,8 +57,8 @@ class Judging(ExpressionEmitter):
     def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
         state, thread, self.which = asm.function.args
         # A set that is made in a predicate may have no room, as in a step.
-        asm.overflow = asm.b.gep(thread, [asm.val(int(Thread.OVERFLOW))])
-        super().__init__(asm, layout, facts, asm.b.gep(thread, [asm.val(int(Thread.COUNTS))]))
+        asm.overflow = asm.at(thread, Thread.OVERFLOW)
+        super().__init__(asm, layout, facts, asm.at(thread, Thread.COUNTS))
         self.predicates = judged_predicates(program)
         self.before = self.after = [asm.load(state, index) for index in range(layout.words)]
 
@@ -95,8 +87,8 @@ def judged_predicates(program: Program) -> tuple[Property, ...]:
     """The predicates of the temporal properties, each once; none where they are too many for code."""
     clauses = [clause for prop in program.liveness for clause in prop.clauses]
     both = (part for clause in clauses for part in (clause.trigger, clause.goal) if part is not None)
-    found = tuple(dict.fromkeys(both))
-    return found if len(found) <= MAX_PREDICATES else ()
+    predicates = tuple(dict.fromkeys(both))
+    return predicates if len(predicates) <= MAX_PREDICATES else ()
 
 
 def has_judged_predicates(program: Program) -> bool:

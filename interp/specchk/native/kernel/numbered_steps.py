@@ -13,7 +13,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from specchk.ir.program import Program
-from specchk.native.kernel.component_kernel import load32
+from specchk.native.kernel.component_kernel import load32, words32
 from specchk.native.kernel.labels import CUT, FALSE, emit_truth
 from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I32, I64, PTR, Asm, Val
@@ -23,16 +23,42 @@ from specchk.native.machine.layout import StateLayout, mask
 NO_PREDICATE = mask(32)
 
 
+class LaneFunction(Asm):
+    """Builds a function of a lane and some numbers, with the blocks that the lane names."""
+
+    def __init__(self, function: ir.Function) -> None:
+        super().__init__(function)
+        self.lane, *rest = function.args
+        # Python gives all arguments as pointers.
+        self.numbers = [self.b.ptrtoint(arg, I64) if arg.type == PTR else arg for arg in rest]
+        # Read once, although few functions need all: the blocks never move, and LLVM drops what is not used.
+        self.control, self.thread, self.region, self.pairs = (
+            self.pointer(self.lane, word) for word in (Lane.CONTROL, Lane.THREAD, Lane.REGION, Lane.TARGETS)
+        )
+        self.hashes = self.pointer(self.thread, Thread.HASHES)
+
+    def words32(self, word: Owing) -> ir.Value:
+        """An array of 4-byte words of the region."""
+        return words32(self, self.region, word)
+
+    def listed(self, address: ir.Value) -> ir.Value:
+        """An array of 4-byte words by its address as a number."""
+        return self.b.inttoptr(address, I32.as_pointer())
+
+    def add_bits(self, cell: ir.Value, bits: Val) -> None:
+        """Add bits to those in a cell."""
+        self.b.store(self.bor(self.b.load(cell), bits), cell)
+
+
 class NumberedSteps(TableKernel):
     """Builds the functions of steps; `resolve` leaves those of a state in the lane."""
 
     def __init__(
-        self, module: ir.Module, words: int, parts: Parts, *, compact: bool, program: Program,
-        layout: StateLayout,
-    ) -> None:  # fmt: skip
-        super().__init__(module, words, parts, compact=compact)
+        self, module: ir.Module, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
+    ) -> None:
+        super().__init__(module, program, layout, parts, compact=compact)
         self.truth = emit_truth(module, program, layout)
-        self.note = self._emit_note()
+        self.smallest = self._emit_smallest()
         self.find = self._emit_find()
         self.expand = self._emit_expand()
         self.resolve = self._emit_resolve()
@@ -45,38 +71,36 @@ class NumberedSteps(TableKernel):
         self._emit_survey()
         self.emit_rehash()
 
-    def internal(self, name: str, numbers: int, result: ir.Type = I64) -> tuple[Asm, list[ir.Value]]:
+    def internal(self, name: str, numbers: int, result: ir.Type = I64) -> LaneFunction:
         """A function of a lane and some numbers."""
-        asm = Asm.of(self.module, name, [PTR, *[I64] * numbers], result)
-        return asm, list(asm.function.args)
+        return LaneFunction.of(self.module, name, [PTR, *[I64] * numbers], result)
 
-    def entry(self, name: str, numbers: int) -> tuple[Asm, list[ir.Value]]:
+    def entry(self, name: str, numbers: int) -> LaneFunction:
         """A function that Python calls, of a lane and some numbers."""
-        asm = self.function(name, 1 + numbers, ir.VoidType())
-        lane, *rest = asm.function.args
-        return asm, [lane, *(asm.b.ptrtoint(value, I64) for value in rest)]
+        return LaneFunction.of(self.module, name, [PTR] * (1 + numbers), ir.VoidType(), internal=False)
 
-    def state(self, asm: Asm, lane: ir.Value, number: Val) -> ir.Value:
+    def state(self, asm: LaneFunction, number: Val) -> ir.Value:
         """The address of a state."""
-        control = self.pointer(asm, lane, Lane.CONTROL)
-        return self.state_at(asm, self.pointer(asm, control, SharedWord.STATES), number)
+        return self.state_at(asm, asm.pointer(asm.control, SharedWord.STATES), number)
 
-    def _emit_note(self) -> ir.Function:
-        """`note(lane, word, number)`: keep the smallest state, by its number + 1."""
-        asm, (lane, word, number) = self.internal("note_smallest", 2, ir.VoidType())
-        held = asm.load(lane, word)
-        keep, done = asm.block("keep"), asm.block("done")
-        asm.leave_if(asm.cmp("==", held, 0), keep)
-        new, old = self.state(asm, lane, number), self.state(asm, lane, asm.sub(held, 1))
-        for index in range(self.words):
-            mine, other = asm.load(new, index), asm.load(old, index)
-            asm.leave_if(asm.below(mine, other), keep)
-            asm.leave_if(asm.below(other, mine), done)
-        asm.goto(done)
-        asm.enter(keep)
-        asm.store(asm.add(number, 1), lane, word)
-        asm.goto(done)
-        asm.enter(done)
+    def waiting(self, asm: LaneFunction, at: Val) -> ir.Value:
+        """The address of a successor that waits, behind so many others."""
+        return asm.at(asm.pointer(asm.thread, Thread.PENDING), asm.mul(at, self.words + 1))
+
+    def note(self, asm: LaneFunction, word: Lane, number: Val) -> None:
+        """Note a state, of several the smallest."""
+        asm.b.call(self.smallest, [asm.lane, asm.val(word), asm.val(number)])
+
+    def _emit_smallest(self) -> ir.Function:
+        """`smallest(lane, word, number)`: keep the smallest state, by its number + 1."""
+        asm = self.internal("smallest", 2, ir.VoidType())
+        word, number = asm.numbers
+        noted = asm.load(asm.lane, word)
+        new, known = self.state(asm, number), self.state(asm, asm.sub(noted, 1))
+        # By its words and not by its number: numbers depend on how workers shared the search.
+        pairs = ((asm.load(new, index), asm.load(known, index)) for index in range(self.words))
+        is_first = asm.cmp("==", noted, 0)
+        asm.when_less(pairs, lambda: asm.store(asm.add(number, 1), asm.lane, word), is_first)
         asm.end()
         return asm.function
 
@@ -84,23 +108,18 @@ class NumberedSteps(TableKernel):
         """`find(control, state, hash) -> number + 1`, 0 where the table does not have the state."""
         asm = Asm.of(self.module, "find", [PTR, PTR, I64], I64)
         control, state, hashed = asm.function.args
-        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
-        states, words = self.pointer(asm, control, SharedWord.STATES), self.load_state(asm, state)
-        at = asm.cell(I64, asm.band(hashed, bits))
-        probe, same, out = asm.block("probe"), asm.block("same"), asm.block("out")
-        slot = asm.cell(I64)
-        asm.goto(probe)
-        asm.enter(probe)
+        (table, bits), states = self.table(asm, control), asm.pointer(control, SharedWord.STATES)
+        words = self.load_state(asm, state)
+        at, slot = asm.cell(I64, asm.band(hashed, bits)), asm.cell(I64)
+        probe, out = asm.block("probe"), asm.block("out")
+        asm.fall_into(probe)
         asm.b.store(asm.load(table, asm.b.load(at)), slot)
         asm.leave_if(asm.cmp("==", asm.b.load(slot), 0), out)
-        asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
-        self._compare(asm, asm.b.load(slot), hashed, states, words, same)
+        self.next_slot(asm, at, bits)
+        self.leave_if_same(asm, asm.b.load(slot), hashed, states, words, out)
         asm.goto(probe)
-        asm.enter(same)
-        asm.b.store(asm.band(asm.b.load(slot), mask(INDEX_BITS)), slot)
-        asm.goto(out)
         asm.enter(out)
-        asm.b.ret(asm.b.load(slot))
+        asm.b.ret(asm.band(asm.b.load(slot), mask(INDEX_BITS)))
         asm.finish()
         return asm.function
 
@@ -109,146 +128,131 @@ class NumberedSteps(TableKernel):
 
         `TAKEN` and `CUT` of the lane are what `resolve` begins with.
         """
-        asm, (lane, number, at) = self.internal("expand", 2)
-        control, thread = self.pointer(asm, lane, Lane.CONTROL), self.pointer(asm, lane, Lane.THREAD)
-        cuts = asm.b.gep(thread, [asm.val(int(Thread.CUTS))])
-        counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
-        out, hashes = self.waiting(asm, thread, at), self.pointer(asm, thread, Thread.HASHES)
+        asm = self.internal("expand", 2)
+        number, at = asm.numbers
+        cuts = asm.at(asm.thread, Thread.CUTS)
         asm.store(0, cuts, CUT)
-        count = asm.b.call(self.parts.successors, [self.state(asm, lane, number), out, counts, cuts])
+        count = self.successors(asm, asm.thread, self.state(asm, number), self.waiting(asm, at))
         faulty = asm.cmp("<", count, 0)
         # A state with an undefined step has none, and owes everything, within a horizon and beyond
         # (`FairSteps.outgoing`): as if all had been taken, since what is cut off may be overlooked.
-        every = asm.load(self.pointer(asm, lane, Lane.REGION), int(Owing.ALL))
-        asm.store(asm.select(faulty, every, 0), lane, int(Lane.TAKEN))
-        asm.store(asm.select(faulty, 0, asm.load(cuts, CUT)), lane, int(Lane.CUT))
-        found = asm.select(faulty, 0, count)
-        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
+        every = asm.load(asm.region, Owing.ALL)
+        asm.store(asm.select(faulty, every, 0), asm.lane, Lane.TAKEN)
+        asm.store(asm.select(faulty, 0, asm.load(cuts, CUT)), asm.lane, Lane.CUT)
+        steps = asm.select(faulty, 0, count)
+        table, bits = self.table(asm, asm.control)
 
         def prepare(index: ir.Value) -> None:
             place = asm.add(at, index)
-            hashed = self.hash(asm, self.load_state(asm, self.waiting(asm, thread, place)))
-            asm.store(hashed, hashes, place)
-            self.prefetch(asm, asm.b.gep(table, [asm.band(hashed, bits)]))
+            asm.store(self.near(asm, table, bits, self.waiting(asm, place)), asm.hashes, place)
 
-        asm.loop(0, asm.sub(found, 1), prepare)
-        asm.b.ret(found)
+        asm.loop(0, asm.sub(steps, 1), prepare)
+        asm.b.ret(steps)
         asm.finish()
         return asm.function
 
-    def waiting(self, asm: Asm, thread: ir.Value, at: Val) -> ir.Value:
-        """The address of a successor that waits, behind so many others."""
-        waiting = self.pointer(asm, thread, Thread.PENDING)
-        return asm.b.gep(waiting, [asm.val(asm.mul(at, self.words + 1))])
-
     def _emit_resolve(self) -> ir.Function:
         """`resolve(lane, number, at, count, taken, cut)`: a state's steps, as pairs (number, conditions)."""
-        asm, (lane, number, at, count, taken_, cut_) = self.internal("resolve", 5, ir.VoidType())
-        control, thread = self.pointer(asm, lane, Lane.CONTROL), self.pointer(asm, lane, Lane.THREAD)
-        words = self.load_state(asm, self.state(asm, lane, number))
-        pairs, hashes = self.pointer(asm, lane, Lane.TARGETS), self.pointer(asm, thread, Thread.HASHES)
+        asm = self.internal("resolve", 5, ir.VoidType())
+        number, at, count, taken_, cut_ = asm.numbers
+        words = self.load_state(asm, self.state(asm, number))
         taken, cut = asm.cell(I64, taken_), asm.cell(I64, cut_)
 
         def step(index: ir.Value) -> None:
             place = asm.add(at, index)
-            after = self.waiting(asm, thread, place)
+            after = self.waiting(asm, place)
             conditions, pair = asm.load(after, self.words), asm.mul(index, 2)
-            asm.store(0, pairs, pair)
-            asm.store(conditions, pairs, asm.add(pair, 1))
-            difference: Val = 0
-            for index_, word in enumerate(words):
-                difference = asm.bor(difference, asm.xor(asm.load(after, index_), word))
+            asm.store(0, asm.pairs, pair)
+            asm.store(conditions, asm.pairs, asm.add(pair, 1))
 
             def moves() -> None:
                 inside: Val = True
                 # The table has states outside of constraints, too.
                 if self.parts.constrained:
-                    inside = asm.b.call(self.parts.check, [after, thread])
-                found = asm.pick(
-                    I64, inside, lambda: asm.b.call(self.find, [control, after, asm.load(hashes, place)]),
-                    lambda: 0,
-                )  # fmt: skip
-                asm.store(found, pairs, pair)
-                known = asm.cmp("!=", found, 0)
-                asm.when(asm.both(inside, asm.negate(known)), lambda: asm.bump(lane, int(Lane.LOST)))
+                    inside = asm.b.call(self.parts.check, [after, asm.thread])
+                wanted = [asm.control, after, asm.load(asm.hashes, place)]
+                target = asm.pick(I64, inside, lambda: asm.b.call(self.find, wanted), lambda: 0)
+                asm.store(target, asm.pairs, pair)
+                known = asm.cmp("!=", target, 0)
+                asm.when(asm.both(inside, asm.negate(known)), lambda: asm.bump(asm.lane, Lane.LOST))
+                # A step that leaves the states is none that was taken: it is cut off, and owed.
                 asm.when(
-                    known, lambda: self.add(asm, taken, conditions), lambda: self.add(asm, cut, conditions)
+                    asm.cmp("!=", target, 0),
+                    lambda: asm.add_bits(taken, conditions),
+                    lambda: asm.add_bits(cut, conditions),
                 )
 
-            asm.when(asm.cmp("!=", difference, 0), moves)
+            asm.when(asm.cmp("!=", self.difference(asm, after, words), 0), moves)
 
         asm.loop(0, asm.sub(count, 1), step)
         met, owed = asm.b.load(taken), asm.b.load(cut)
-        asm.store(met, lane, int(Lane.TAKEN))
-        asm.store(owed, lane, int(Lane.CUT))
-        asm.store(count, lane, int(Lane.COUNT))
-        asm.store(asm.bor(asm.load(lane, int(Lane.EVER)), asm.bor(met, owed)), lane, int(Lane.EVER))
-        only_cut = asm.band(owed, asm.xor(met, mask(64)))
-        asm.store(asm.bor(asm.load(lane, int(Lane.EVER_CUT)), only_cut), lane, int(Lane.EVER_CUT))
+        asm.store(met, asm.lane, Lane.TAKEN)
+        asm.store(owed, asm.lane, Lane.CUT)
+        asm.store(count, asm.lane, Lane.COUNT)
+        asm.add_bits(asm.at(asm.lane, Lane.EVER), asm.bor(met, owed))
+        asm.add_bits(asm.at(asm.lane, Lane.EVER_CUT), asm.band(owed, asm.xor(met, mask(64))))
         asm.end()
         return asm.function
 
-    def add(self, asm: Asm, cell: ir.Value, conditions: Val) -> None:
-        """Add conditions to those in a cell."""
-        asm.b.store(asm.bor(asm.b.load(cell), conditions), cell)
-
-    def steps(self, asm: Asm, lane: ir.Value, number: ir.Value) -> ir.Value:
+    def steps(self, asm: LaneFunction, number: ir.Value) -> ir.Value:
         """The steps of one state, as `resolve` gives them; how many."""
-        count = asm.b.call(self.expand, [lane, number, asm.val(0)])
-        before = [asm.load(lane, int(word)) for word in (Lane.TAKEN, Lane.CUT)]
-        asm.b.call(self.resolve, [lane, number, asm.val(0), count, *before])
+        count = asm.b.call(self.expand, [asm.lane, number, asm.val(0)])
+        before = [asm.load(asm.lane, word) for word in (Lane.TAKEN, Lane.CUT)]
+        asm.b.call(self.resolve, [asm.lane, number, asm.val(0), count, *before])
         return count
 
-    def enabled(self, asm: Asm, lane: ir.Value) -> Val:
+    def enabled(self, asm: LaneFunction) -> Val:
         """The conditions enabled in the state whose steps were resolved last."""
-        only = asm.load(self.pointer(asm, lane, Lane.REGION), int(Owing.TAKEN_ONLY))
-        cut = asm.select(asm.cmp("!=", only, 0), 0, asm.load(lane, int(Lane.CUT)))
-        return asm.bor(asm.load(lane, int(Lane.TAKEN)), cut)
+        only_taken = asm.cmp("!=", asm.load(asm.region, Owing.TAKEN_ONLY), 0)
+        cut = asm.select(only_taken, 0, asm.load(asm.lane, Lane.CUT))
+        return asm.bor(asm.load(asm.lane, Lane.TAKEN), cut)
 
-    def answer(self, asm: Asm, lane: ir.Value, which: ir.Value, number: Val) -> ir.Value:
-        """Whether a predicate is true in a state, as `truth` gives it."""
-        thread = self.pointer(asm, lane, Lane.THREAD)
-        return asm.b.call(self.truth, [self.state(asm, lane, number), thread, which])
+    def answer(self, asm: LaneFunction, which: ir.Value, number: Val, if_none: int) -> Val:
+        """Whether a predicate is true in a state, as `truth` gives it; `if_none` where there is none."""
+
+        def evaluated() -> Val:
+            return asm.b.call(self.truth, [self.state(asm, number), asm.thread, which])
+
+        return asm.pick(I64, asm.cmp("==", which, NO_PREDICATE), lambda: if_none, evaluated)
 
     def _emit_is_bad(self) -> ir.Function:
         """`is_bad(lane, number)`: whether a state makes a loop or a rest a counterexample, as 1 or 0."""
-        asm, (lane, number) = self.internal("is_bad", 1)
-        region = self.pointer(asm, lane, Lane.REGION)
-        goal = asm.load(region, int(Owing.GOAL))
-        always = asm.either(
-            asm.cmp("==", asm.load(region, int(Owing.ENDLESS)), 0), asm.cmp("==", goal, NO_PREDICATE)
-        )
-        found = asm.pick(
-            I64, always, lambda: 1,
-            lambda: asm.b.zext(asm.cmp("==", self.answer(asm, lane, goal, number), FALSE), I64),
-        )  # fmt: skip
-        asm.b.ret(asm.val(found))
+        asm = self.internal("is_bad", 1)
+
+        def lacks_goal() -> Val:
+            goal = self.answer(asm, asm.load(asm.region, Owing.GOAL), asm.numbers[0], FALSE)
+            return asm.b.zext(asm.cmp("==", goal, FALSE), I64)
+
+        # Where a goal ends the obligation, all states of the region are without it.
+        ends = asm.cmp("==", asm.load(asm.region, Owing.ENDLESS), 0)
+        asm.b.ret(asm.val(asm.pick(I64, ends, lambda: 1, lacks_goal)))
         asm.finish()
         return asm.function
 
     def _emit_leading(self) -> None:
-        asm, (lane, list_, first, end, target) = self.entry("leading", 4)
-        listed, pairs = asm.b.inttoptr(list_, I32.as_pointer()), self.pointer(asm, lane, Lane.TARGETS)
+        asm = self.entry("leading", 4)
+        list_, first, end, target = asm.numbers
+        listed = asm.listed(list_)
 
         def visit(index: ir.Value) -> None:
             number = load32(asm, listed, index)
-            count = self.steps(asm, lane, number)
 
-            def step(step_: ir.Value) -> None:
-                same = asm.cmp("==", asm.load(pairs, asm.mul(step_, 2)), asm.add(target, 1))
-                asm.when(same, lambda: asm.b.call(self.note, [lane, asm.val(int(Lane.BEST)), number]))
+            def step(index: ir.Value) -> None:
+                same = asm.cmp("==", asm.load(asm.pairs, asm.mul(index, 2)), asm.add(target, 1))
+                asm.when(same, lambda: self.note(asm, Lane.BEST, number))
 
-            asm.loop(0, asm.sub(count, 1), step)
+            asm.loop(0, asm.sub(self.steps(asm, number), 1), step)
 
         asm.loop(first, asm.sub(end, 1), visit)
         asm.end()
 
     def _emit_follow(self) -> None:
-        asm, (lane, number) = self.entry("follow", 1)
-        self.steps(asm, lane, number)
+        asm = self.entry("follow", 1)
+        self.steps(asm, asm.numbers[0])
         asm.end()
 
     def _emit_survey(self) -> None:
-        asm, (lane, first, end) = self.entry("survey", 2)
-        asm.loop(first, asm.sub(end, 1), lambda number: self.steps(asm, lane, number))
+        asm = self.entry("survey", 2)
+        first, end = asm.numbers
+        asm.loop(first, asm.sub(end, 1), lambda number: self.steps(asm, number))
         asm.end()

@@ -29,50 +29,48 @@ def emit_note(module: ir.Module, words: int) -> ir.Function:
     asm.function.attributes.add("noinline")
     asm.function.attributes.add("cold")
     thread, record, state, after = asm.function.args
-    records = asm.b.inttoptr(asm.load(thread, int(Thread.RECORDS)), PTR)
-    entry = asm.b.gep(records, [asm.b.mul(record, asm.val(record_words(words)))])
-    keep, done = asm.block("keep"), asm.block("done")
-    asm.leave_if(asm.cmp("==", asm.load(entry, 0), 0), keep)
-    for base, first in ((state, 1), (after, 1 + words)):
-        for index in range(words):
-            new, old = asm.load(base, index), asm.load(entry, first + index)
-            # Word by word from the first, without sign: the order of the tuples as which Python reads them.
-            asm.leave_if(asm.below(new, old), keep)
-            asm.leave_if(asm.below(old, new), done)
-    asm.goto(done)
-    asm.enter(keep)
-    asm.store(1, entry, 0)
-    for base, first in ((state, 1), (after, 1 + words)):
-        for index in range(words):
-            asm.store(asm.load(base, index), entry, first + index)
-    asm.goto(done)
-    asm.enter(done)
+    records = asm.pointer(thread, Thread.RECORDS)
+    entry = asm.at(records, asm.mul(record, record_words(words)))
+    places = [(base, index) for base in (state, after) for index in range(words)]
+
+    def keep() -> None:
+        asm.store(1, entry, 0)
+        for at, (base, index) in enumerate(places, 1):
+            asm.store(asm.load(base, index), entry, at)
+
+    pairs = ((asm.load(base, index), asm.load(entry, at)) for at, (base, index) in enumerate(places, 1))
+    asm.when_less(pairs, keep, asm.cmp("==", asm.load(entry, 0), 0))
     asm.end()
     return asm.function
 
 
 class Predicates(ExpressionEmitter):
-    """Emits the functions that check properties."""
+    """Builds a function of a state, or of a step, that checks properties and notes what fails."""
 
     def __init__(
-        self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts, thread: ir.Value
-    ) -> None:
-        counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
-        super().__init__(asm, layout, facts, counts)
-        asm.overflow = asm.b.gep(thread, [asm.val(int(Thread.OVERFLOW))])
+        self, module: ir.Module, name: str, program: Program, layout: StateLayout, facts: ExpressionFacts,
+        *, states: int = 1, result: ir.Type = I1,
+    ) -> None:  # fmt: skip
+        asm = Asm.of(module, name, [PTR] * (states + 1), result)
+        *checked, self.thread = asm.function.args
+        self.state, self.state_after = checked[0], checked[-1]
+        super().__init__(asm, layout, facts, asm.at(self.thread, Thread.COUNTS))
+        asm.overflow = asm.at(self.thread, Thread.OVERFLOW)
         self.program = program
-        self.thread = thread
         self.records = records_of(program)
         asm.goto(first := asm.block("properties"))
+        # The block of faults that `ExpressionEmitter` begins with; each property has its own.
         asm.enter(self.undefined)
         asm.b.unreachable()
         asm.enter(first)
+        self.before = self.after = self._load(self.state)
+        if states > 1:
+            self.after = self._load(self.state_after)
 
-    def load(self, state: ir.Value) -> list[Val]:
-        """The words of a state."""
+    def _load(self, state: ir.Value) -> list[Val]:
         return [self.asm.load(state, index) for index in range(self.layout.words)]
 
-    def truth(self, prop: Property, state: ir.Value, if_undefined: Val) -> Val:
+    def truth(self, prop: Property, if_undefined: Val) -> Val:
         """Whether a property holds; where it is undefined that is noted."""
         answer, done = self.asm.cell(I1, if_undefined), self.asm.block("known")
         self.undefined = self.beyond = self.asm.block("undefined")
@@ -80,33 +78,46 @@ class Predicates(ExpressionEmitter):
         self.asm.b.store(self.asm.val(self.value(prop.body), I1), answer)
         self.asm.goto(done)
         self.asm.enter(self.undefined)
-        self._note(RecordKind("undefined", prop.name), state, state)
-        self.asm.goto(done)
-        self.asm.enter(done)
+        self._note(RecordKind("undefined", prop.name))
+        self.asm.fall_into(done)
         return self.asm.b.load(answer)
 
-    def ask(self, prop: Property, state: ir.Value, after: ir.Value, *, note_if: bool) -> None:
-        """Note the state where the property is `note_if`, and where it is undefined."""
+    def inside(self, inside: Val) -> Val:
+        """Whether the state is `inside` and in all constraints."""
+        # In order and only up to the first false one, as the reference engine does: a later one may be
+        # undefined there.
+        for prop in self.program.constraints:
+            inside = self.asm.pick(I1, inside, lambda p=prop: self.truth(p, False), lambda: False)  # type: ignore[misc]
+        return inside
+
+    def check_each(self, props: Sequence[Property], *, note_if: bool = False) -> None:
+        """Note where properties are `note_if`, and where they are undefined."""
+        for prop in props:
+            self._check(prop, note_if=note_if)
+
+    def _check(self, prop: Property, *, note_if: bool) -> None:
         kind = "reached" if prop.kind == "reachable" else prop.kind
-        asm, done = self.asm, self.asm.block("asked")
+        asm, done = self.asm, self.asm.block("checked")
         self.undefined = self.beyond = asm.block("undefined")
         value = self.value(prop.body)
-        asm.when(
-            value if note_if else asm.negate(value),
-            lambda: self._note(RecordKind(kind, prop.name), state, after),
-        )
+        asm.when(value if note_if else asm.negate(value), lambda: self._note(RecordKind(kind, prop.name)))
         asm.goto(done)
         asm.enter(self.undefined)
-        self._note(RecordKind("undefined", prop.name), state, after)
-        asm.goto(done)
-        asm.enter(done)
+        self._note(RecordKind("undefined", prop.name))
+        asm.fall_into(done)
 
-    def _note(self, record: RecordKind, state: ir.Value, after: ir.Value) -> None:
-        note_fault(self.asm, self.thread, self._position(record), state, after)
+    def _note(self, record: RecordKind) -> None:
+        note_fault(self.asm, self.thread, self._position(record), self.state, self.state_after)
 
     def _position(self, record: RecordKind) -> int:
         first = FAULTS + len(self.program.actions)  # before these are the records of deadlocks and actions
         return first + self.records[first:].index(record)
+
+    def returning(self, answer: Val) -> ir.Function:
+        """The function, which returns an answer."""
+        self.asm.b.ret(self.asm.val(answer, I1))
+        self.asm.finish()
+        return self.asm.function
 
 
 def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: ir.Value) -> None:
@@ -118,55 +129,30 @@ def emit_check(
     module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`check(state, thread) -> i1`: all checks of a new state."""
-    asm = Asm.of(module, "check", [PTR, PTR], I1)
-    state, thread = asm.function.args
-    ask = Predicates(asm, program, layout, facts, thread)
-    ask.before = ask.after = ask.load(state)
-    inside: Val = True
-    # In order and only up to the first false one, as the reference engine does: a later one may be
-    # undefined there.
-    for constraint in program.constraints:
-        before = inside
-        inside = asm.pick(I1, before, lambda c=constraint: ask.truth(c, state, False), lambda: False)  # type: ignore[misc]
+    predicates = Predicates(module, "check", program, layout, facts)
+    inside = predicates.inside(True)
     # A state outside of the constraints can be a violation, but is not counted as reached.
-    asm.when(inside, lambda: ask_each(ask, program.witnesses, state, note_if=True))
-    ask_each(ask, program.invariants, state, note_if=False)
-    asm.b.ret(asm.val(inside, I1))
-    asm.finish()
-    return asm.function
-
-
-def ask_each(ask: Predicates, props: Sequence[Property], state: ir.Value, *, note_if: bool) -> None:
-    """Check some properties of a state."""
-    for prop in props:
-        ask.ask(prop, state, state, note_if=note_if)
+    predicates.asm.when(inside, lambda: predicates.check_each(program.witnesses, note_if=True))
+    predicates.check_each(program.invariants)
+    return predicates.returning(inside)
 
 
 def emit_check_step(
     module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`check_step(state, after, thread)`: check the step invariants of a step."""
-    asm = Asm.of(module, "check_step", [PTR, PTR, PTR], ir.VoidType())
-    state, after, thread = asm.function.args
-    ask = Predicates(asm, program, layout, facts, thread)
-    ask.before, ask.after = ask.load(state), ask.load(after)
-    for prop in program.step_invariants:
-        ask.ask(prop, state, after, note_if=False)
-    asm.end()
-    return asm.function
+    predicates = Predicates(module, "check_step", program, layout, facts, states=2, result=ir.VoidType())
+    predicates.check_each(program.step_invariants)
+    predicates.asm.end()
+    return predicates.asm.function
 
 
 def emit_may_end(
     module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`may_end(state, thread) -> i1`: whether a state without steps is fine."""
-    asm = Asm.of(module, "may_end", [PTR, PTR], I1)
-    state, thread = asm.function.args
-    ask = Predicates(asm, program, layout, facts, thread)
-    ask.before = ask.after = ask.load(state)
+    predicates = Predicates(module, "may_end", program, layout, facts)
     # Where `deadlock ok` is undefined that is noted; a deadlock beside it would be a second report of one
     # fault.
-    fine: Val = False if program.deadlock_ok is None else ask.truth(program.deadlock_ok, state, True)
-    asm.b.ret(asm.val(fine, I1))
-    asm.finish()
-    return asm.function
+    fine = program.deadlock_ok
+    return predicates.returning(False if fine is None else predicates.truth(fine, True))

@@ -23,14 +23,12 @@ from specchk.native.kernel.component_kernel import (
     load32,
     queue,
     store32,
-    words32,
 )
 from specchk.native.kernel.fair_components import FairComponents
 from specchk.native.kernel.labels import FALSE, TRUE, UNDEFINED
-from specchk.native.kernel.numbered_steps import NO_PREDICATE, NumberedSteps
-from specchk.native.machine.asm import I8, I32, I64, Asm, Val
-from specchk.native.machine.frames import BATCH, INDEX_BITS, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
-from specchk.native.machine.layout import mask
+from specchk.native.kernel.numbered_steps import LaneFunction, NumberedSteps
+from specchk.native.machine.asm import I8, I32, I64, Val
+from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord
 
 UNSEEN, TRIGGER, REACHED, WAITS = range(4)
 EDGE_CHUNK = 1 << 12  # edges that a worker takes at once
@@ -49,42 +47,39 @@ class RegionKernel(NumberedSteps):
         ComponentWalk(self.module).emit()
 
     def _emit_begins(self) -> None:
-        asm, (lane, first, end) = self.entry("begins", 2)
-        region = self.pointer(asm, lane, Lane.REGION)
-        places = words32(asm, region, Owing.PLACES)
-        trigger, goal = asm.load(region, int(Owing.TRIGGER)), asm.load(region, int(Owing.GOAL))
-        endless = asm.cmp("!=", asm.load(region, int(Owing.ENDLESS)), 0)
+        asm = self.entry("begins", 2)
+        first, end = asm.numbers
+        places = asm.words32(Owing.PLACES)
+        trigger, goal = asm.load(asm.region, Owing.TRIGGER), asm.load(asm.region, Owing.GOAL)
+        endless = asm.cmp("!=", asm.load(asm.region, Owing.ENDLESS), 0)
 
-        def answer(which: ir.Value, number: ir.Value, none: int) -> Val:
-            is_none = asm.cmp("==", which, NO_PREDICATE)
-            return asm.pick(I64, is_none, lambda: none, lambda: self.answer(asm, lane, which, number))
-
-        def undefined(number: ir.Value) -> None:
-            asm.b.call(self.note, [lane, asm.val(int(Lane.UNDEFINED)), number])
+        def note_undefined(answer: Val, number: ir.Value) -> None:
+            asm.when(asm.cmp("==", answer, UNDEFINED), lambda: self.note(asm, Lane.UNDEFINED, number))
 
         def owes(number: ir.Value) -> None:
-            asm.store(1, lane, int(Lane.IS_TRIGGERED))
-            reached = answer(goal, number, FALSE)
-            asm.when(asm.cmp("==", reached, UNDEFINED), lambda: undefined(number))
-            asm.when(asm.cmp("==", reached, FALSE), lambda: asm.store(1, lane, int(Lane.IS_OWED)))
-            begins = asm.either(asm.cmp("==", reached, FALSE), endless)
-            asm.when(begins, lambda: store32(asm, TRIGGER, places, number))
+            asm.store(1, asm.lane, Lane.IS_TRIGGERED)
+            reached = self.answer(asm, goal, number, FALSE)
+            note_undefined(reached, number)
+            is_owed = asm.cmp("==", reached, FALSE)
+            asm.when(is_owed, lambda: asm.store(1, asm.lane, Lane.IS_OWED))
+            asm.when(asm.either(is_owed, endless), lambda: store32(asm, TRIGGER, places, number))
 
         def visit(number: ir.Value) -> None:
-            triggered = answer(trigger, number, TRUE)
-            asm.when(asm.cmp("==", triggered, UNDEFINED), lambda: undefined(number))
+            triggered = self.answer(asm, trigger, number, TRUE)
+            note_undefined(triggered, number)
             asm.when(asm.cmp("==", triggered, TRUE), lambda: owes(number))
 
         asm.loop(first, asm.sub(end, 1), visit)
         asm.end()
 
     def _emit_gather(self) -> None:
-        asm, (lane, first, end) = self.entry("gather", 2)
-        places = words32(asm, self.pointer(asm, lane, Lane.REGION), Owing.PLACES)
+        asm = self.entry("gather", 2)
+        first, end = asm.numbers
+        places = asm.words32(Owing.PLACES)
 
         def wait(number: ir.Value) -> None:
             store32(asm, WAITS, places, number)
-            queue(asm, lane, number)
+            queue(asm, asm.lane, number)
 
         def visit(number: ir.Value) -> None:
             asm.when(asm.cmp("==", load32(asm, places, number), TRIGGER), lambda: wait(number))
@@ -94,169 +89,165 @@ class RegionKernel(NumberedSteps):
 
     def _emit_attach(self) -> ir.Function:
         """`attach(lane, number, count)`: note a rest, and keep the edges that stay in the region."""
-        asm, (lane, number, count) = self.internal("attach", 2, ir.VoidType())
-        region, pairs = self.pointer(asm, lane, Lane.REGION), self.pointer(asm, lane, Lane.TARGETS)
-        places, kept = words32(asm, region, Owing.PLACES), asm.cell(I64)
-        self._note_rest(asm, lane, region, number)
+        asm = self.internal("attach", 2, ir.VoidType())
+        number, count = asm.numbers
+        places, kept = asm.words32(Owing.PLACES), asm.cell(I64)
+        self._note_rest(asm, number)
 
         def keep(target: ir.Value) -> None:
             # In place, over pairs that have been read.
-            asm.store(target, pairs, asm.b.load(kept))
-            asm.b.store(asm.add(asm.b.load(kept), 1), kept)
+            asm.store(target, asm.pairs, asm.b.load(kept))
+            asm.advance(kept)
 
         def step(index: ir.Value) -> None:
-            found = asm.load(pairs, asm.mul(index, 2))
-            target = asm.sub(found, 1)
+            named = asm.load(asm.pairs, asm.mul(index, 2))
+            target = asm.sub(named, 1)
 
             def visit() -> None:
-                place = asm.b.gep(places, [target])
+                place = asm.at(places, target)
+                # Monotonic: a place is all that workers share here, and each of its values is as good as
+                # the next one (`_claim` decides who expands the state).
                 seen = asm.b.zext(asm.b.load_atomic(place, "monotonic", 4), I64)
-                now = asm.pick(
-                    I64, asm.cmp("==", seen, UNSEEN),
-                    lambda: self._seen(asm, lane, region, place, target), lambda: seen,
-                )  # fmt: skip
+                is_new = asm.cmp("==", seen, UNSEEN)
+                now = asm.pick(I64, is_new, lambda: self._met(asm, place, target), lambda: seen)
 
                 def stays() -> None:
-                    self._claim(asm, lane, place, target, now)
+                    self._claim(asm, place, target, now)
                     keep(target)
 
                 asm.when(asm.cmp("!=", now, REACHED), stays)
 
-            asm.when(asm.cmp("!=", found, 0), visit)
+            asm.when(asm.cmp("!=", named, 0), visit)
 
         asm.loop(0, asm.sub(count, 1), step)
-        self._keep_edges(asm, lane, region, number, asm.b.load(kept))
+        self._keep_edges(asm, number, asm.b.load(kept))
         asm.end()
         return asm.function
 
-    def _note_rest(self, asm: Asm, lane: ir.Value, region: ir.Value, number: ir.Value) -> None:
-        taken, marks = asm.load(lane, int(Lane.TAKEN)), asm.load(region, int(Owing.REST_MARKS))
-        none = asm.cmp("==", asm.bor(taken, asm.load(lane, int(Lane.CUT))), 0)
-        bad = [lane, number]
+    def _note_rest(self, asm: LaneFunction, number: ir.Value) -> None:
+        taken, marks = asm.load(asm.lane, Lane.TAKEN), asm.load(asm.region, Owing.REST_MARKS)
+        # What is cut off enables its conditions too, so a state at a horizon is no rest: it is only marked.
+        is_rest = asm.cmp("==", asm.bor(taken, asm.load(asm.lane, Lane.CUT)), 0)
+
+        def is_bad() -> ir.Value:
+            return asm.b.call(self.is_bad, [asm.lane, number])
 
         def note() -> None:
-            asm.b.call(self.note, [lane, asm.val(int(Lane.REST)), number])
+            asm.when(asm.cmp("!=", is_bad(), 0), lambda: self.note(asm, Lane.REST, number))
 
         def mark() -> None:
-            place = asm.b.gep(asm.b.inttoptr(marks, I8.as_pointer()), [number])
-            asm.b.store(asm.b.trunc(asm.b.call(self.is_bad, bad), I8), place)
+            place = asm.at(asm.b.inttoptr(marks, I8.as_pointer()), number)
+            asm.b.store(asm.b.trunc(is_bad(), I8), place)
 
-        asm.when(none, lambda: asm.when(asm.cmp("!=", asm.b.call(self.is_bad, bad), 0), note))
+        asm.when(is_rest, note)
         asm.when(asm.both(asm.cmp("!=", marks, 0), asm.cmp("==", taken, 0)), mark)
 
-    def _seen(self, asm: Asm, lane: ir.Value, region: ir.Value, place: ir.Value, target: ir.Value) -> Val:
+    def _met(self, asm: LaneFunction, place: ir.Value, target: ir.Value) -> Val:
         """The place of a state that is met for the first time: whether its goal is reached."""
-        goal = asm.load(region, int(Owing.GOAL))
-        never = asm.either(
-            asm.cmp("==", goal, NO_PREDICATE), asm.cmp("!=", asm.load(region, int(Owing.ENDLESS)), 0)
-        )
-        answer = asm.pick(I64, never, lambda: FALSE, lambda: self.answer(asm, lane, goal, target))
+        # Where a goal does not end the obligation, none is reached.
+        endless = asm.cmp("!=", asm.load(asm.region, Owing.ENDLESS), 0)
+        goal = asm.load(asm.region, Owing.GOAL)
+        answer = asm.pick(I64, endless, lambda: FALSE, lambda: self.answer(asm, goal, target, FALSE))
 
         def ends() -> Val:
             undefined = asm.cmp("==", answer, UNDEFINED)
-            asm.when(undefined, lambda: asm.b.call(self.note, [lane, asm.val(int(Lane.UNDEFINED)), target]))
+            asm.when(undefined, lambda: self.note(asm, Lane.UNDEFINED, target))
             # Others find the same, so whoever writes it writes the same.
             asm.b.store_atomic(asm.val(REACHED, I32), place, "monotonic", 4)
             return REACHED
 
         return asm.pick(I64, asm.cmp("==", answer, FALSE), lambda: UNSEEN, ends)
 
-    def _claim(self, asm: Asm, lane: ir.Value, place: ir.Value, target: ir.Value, now: Val) -> None:
+    def _claim(self, asm: LaneFunction, place: ir.Value, target: ir.Value, now: Val) -> None:
         """Let a state wait that was a trigger or not seen, unless another worker does."""
 
         def wait() -> None:
             old = asm.b.trunc(asm.val(now), I32)
+            # Of all workers that meet the state one alone swaps its place, and only that one expands it.
             pair = asm.b.cmpxchg(place, old, asm.val(WAITS, I32), "monotonic", "monotonic")
-            asm.when(asm.b.extract_value(pair, 1), lambda: queue(asm, lane, target))
+            asm.when(asm.b.extract_value(pair, 1), lambda: queue(asm, asm.lane, target))
 
         asm.when(asm.cmp("<", now, REACHED), wait)
 
-    def _keep_edges(
-        self, asm: Asm, lane: ir.Value, region: ir.Value, number: ir.Value, count: ir.Value
-    ) -> None:
+    def _keep_edges(self, asm: LaneFunction, number: ir.Value, count: ir.Value) -> None:
         """Store the edges of a state, the first words at `TARGETS`, and where they begin."""
-        places, edges = words32(asm, region, Owing.PLACES), words32(asm, region, Owing.EDGES)
-        pairs = self.pointer(asm, lane, Lane.TARGETS)
+        places, edges = asm.words32(Owing.PLACES), asm.words32(Owing.EDGES)
 
-        def chunk() -> None:
+        def take_chunk() -> None:
+            # The edges of a state lie side by side, so the end of a chunk may remain unused; a state with
+            # more edges than a chunk has room for takes a chunk of its own.
             size = asm.max(count, EDGE_CHUNK)
-            cursor = asm.b.gep(region, [asm.val(int(Owing.NEXT_EDGE))])
+            cursor = asm.at(asm.region, Owing.NEXT_EDGE)
             first = asm.b.atomic_rmw("add", cursor, asm.val(size), "monotonic")
-            asm.store(first, lane, int(Lane.FREE))
-            asm.store(asm.add(first, size), lane, int(Lane.FREE_END))
+            asm.store(first, asm.lane, Lane.FREE)
+            asm.store(asm.add(first, size), asm.lane, Lane.FREE_END)
 
-        def some() -> None:
-            needed = asm.add(asm.load(lane, int(Lane.FREE)), count)
-            asm.when(asm.below(asm.load(lane, int(Lane.FREE_END)), needed), chunk)
-            free = asm.load(lane, int(Lane.FREE))
+        def store() -> None:
+            needed = asm.add(asm.load(asm.lane, Lane.FREE), count)
+            asm.when(asm.below(asm.load(asm.lane, Lane.FREE_END), needed), take_chunk)
+            free = asm.load(asm.lane, Lane.FREE)
             last = asm.sub(count, 1)
 
             def copy(index: ir.Value) -> None:
                 end = asm.shl(asm.b.zext(asm.cmp("==", index, last), I64), LAST_EDGE)
-                store32(asm, asm.bor(asm.load(pairs, index), end), edges, asm.add(free, index))
+                store32(asm, asm.bor(asm.load(asm.pairs, index), end), edges, asm.add(free, index))
 
             # Past the end of the array nothing is written; Python ends the check there.
-            fits = asm.cmp("<=", asm.add(free, count), asm.load(region, int(Owing.MOST_EDGES)))
+            fits = asm.cmp("<=", asm.add(free, count), asm.load(asm.region, Owing.MOST_EDGES))
             asm.when(fits, lambda: asm.loop(0, last, copy))
-            asm.store(asm.add(free, count), lane, int(Lane.FREE))
+            asm.store(asm.add(free, count), asm.lane, Lane.FREE)
             store32(asm, free, places, number)
 
-        asm.when(asm.cmp("<", 0, count), some, lambda: store32(asm, NO_EDGES, places, number))
+        asm.when(asm.cmp("<", 0, count), store, lambda: store32(asm, NO_EDGES, places, number))
 
     def _emit_settle(self, attach: ir.Function) -> ir.Function:
         """`settle(lane, sources, pending)`: resolve and attach all states whose successors wait."""
-        asm, (lane, sources, pending) = self.internal("settle", 2, ir.VoidType())
-        control, thread = self.pointer(asm, lane, Lane.CONTROL), self.pointer(asm, lane, Lane.THREAD)
-        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
-        states, hashes = (
-            self.pointer(asm, control, SharedWord.STATES),
-            self.pointer(asm, thread, Thread.HASHES),
-        )
-        noted, at = self.pointer(asm, lane, Lane.SOURCES), asm.cell(I64)
+        asm = self.internal("settle", 2, ir.VoidType())
+        sources, pending = asm.numbers
+        (table, bits), states = self.table(asm, asm.control), asm.pointer(asm.control, SharedWord.STATES)
+        places, noted, at = asm.words32(Owing.PLACES), asm.pointer(asm.lane, Lane.SOURCES), asm.cell(I64)
 
         def fetch(index: ir.Value) -> None:
-            slot = asm.load(table, asm.band(asm.load(hashes, index), bits))
-            number = asm.sub(asm.band(slot, mask(INDEX_BITS)), 1)
+            slot = asm.load(table, asm.band(asm.load(asm.hashes, index), bits))
+            number = self.number_in(asm, slot)
             self.prefetch(asm, self.state_at(asm, states, number))
-            places = words32(asm, self.pointer(asm, lane, Lane.REGION), Owing.PLACES)
-            self.prefetch(asm, asm.b.gep(places, [number]))
+            self.prefetch(asm, asm.at(places, number))
 
-        def one(index: ir.Value) -> None:
+        def settle(index: ir.Value) -> None:
             first = asm.mul(index, SOURCE_WORDS)
             number, count, *before = (asm.load(noted, asm.add(first, word)) for word in range(SOURCE_WORDS))
-            asm.b.call(self.resolve, [lane, number, asm.b.load(at), count, *before])
-            asm.b.call(attach, [lane, number, count])
-            asm.b.store(asm.add(asm.b.load(at), count), at)
+            asm.b.call(self.resolve, [asm.lane, number, asm.b.load(at), count, *before])
+            asm.b.call(attach, [asm.lane, number, count])
+            asm.advance(at, count)
 
         asm.loop(0, asm.sub(pending, 1), fetch)
-        asm.loop(0, asm.sub(sources, 1), one)
+        asm.loop(0, asm.sub(sources, 1), settle)
         asm.end()
         return asm.function
 
     def _emit_spread(self, settle: ir.Function) -> None:
-        asm, (lane, list_, first, end) = self.entry("spread", 3)
-        listed, noted = asm.b.inttoptr(list_, I32.as_pointer()), self.pointer(asm, lane, Lane.SOURCES)
+        asm = self.entry("spread", 3)
+        list_, first, end = asm.numbers
+        listed, noted = asm.listed(list_), asm.pointer(asm.lane, Lane.SOURCES)
         sources, pending = asm.cell(I64), asm.cell(I64)
 
         def flush() -> None:
-            asm.b.call(settle, [lane, asm.b.load(sources), asm.b.load(pending)])
+            asm.b.call(settle, [asm.lane, asm.b.load(sources), asm.b.load(pending)])
             asm.b.store(asm.val(0), sources)
             asm.b.store(asm.val(0), pending)
 
         def visit(index: ir.Value) -> None:
             number = load32(asm, listed, index)
-            count = asm.b.call(self.expand, [lane, number, asm.b.load(pending)])
+            count = asm.b.call(self.expand, [asm.lane, number, asm.b.load(pending)])
             source = asm.mul(asm.b.load(sources), SOURCE_WORDS)
-            before = [asm.load(lane, int(word)) for word in (Lane.TAKEN, Lane.CUT)]
+            before = [asm.load(asm.lane, word) for word in (Lane.TAKEN, Lane.CUT)]
             for word, value in enumerate((number, count, *before)):
                 asm.store(value, noted, asm.add(source, word))
-            asm.b.store(asm.add(asm.b.load(sources), 1), sources)
-            asm.b.store(asm.add(asm.b.load(pending), count), pending)
+            asm.advance(sources)
+            asm.advance(pending, count)
             # Batches, so that cache misses overlap, as in the search.
-            many = asm.either(
-                asm.cmp("<=", BATCH, asm.b.load(pending)), asm.cmp("<=", BATCH, asm.b.load(sources))
-            )
-            asm.when(many, flush)
+            is_full = (asm.cmp("<=", BATCH, asm.b.load(cell)) for cell in (pending, sources))
+            asm.when(asm.either(*is_full), flush)
 
         asm.loop(first, asm.sub(end, 1), visit)
         flush()

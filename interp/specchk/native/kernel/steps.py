@@ -11,7 +11,7 @@ chosen, before the other parameters are enumerated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar, assert_never
 
@@ -43,7 +43,7 @@ class Steps(ExpressionEmitter):
         state, self.out, counts, self.cuts = asm.function.args
         super().__init__(asm, layout, facts, counts)
         # `cuts` is a word of the thread's block.
-        asm.overflow = asm.b.gep(self.cuts, [asm.val(Thread.OVERFLOW - Thread.CUTS)])
+        asm.overflow = asm.at(self.cuts, Thread.OVERFLOW - Thread.CUTS)
         self.program = program
         # All words once, at the beginning: every action reads them, and most fit registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]
@@ -160,6 +160,14 @@ class Steps(ExpressionEmitter):
         self.asm.b.store(self.asm.add(at, self.stride), self.written)
         self.count(self.point)
         self.asm.goto(path.next)
+
+    def rank_of(self, params: Iterable[Local]) -> Val:
+        """The position of the values of some parameters among all choices; the last one varies fastest."""
+        rank: Val = 0
+        for param in params:
+            own = self.codes.rank(param.type, self.value(param))
+            rank = self.asm.add(self.asm.mul(rank, cardinality(param.type)), own)
+        return rank
 
     def _label(self, at: ir.Value) -> None:
         """Store what belongs to the successor whose words are stored at a place, behind these."""

@@ -10,13 +10,15 @@ only in the table.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llvmlite import ir
 
+from specchk.ir.program import Program
 from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread
-from specchk.native.machine.layout import mask
+from specchk.native.machine.layout import StateLayout, mask
 
 I128 = ir.IntType(128)
 # The constants of wyhash (Wang Yi).  They are fixed: a spec is no adversary that looks for collisions, and
@@ -55,9 +57,13 @@ def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
 class TableKernel:
     """Builds the functions that look states up and keep them."""
 
-    def __init__(self, module: ir.Module, words: int, parts: Parts, *, compact: bool) -> None:
+    def __init__(
+        self, module: ir.Module, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
+    ) -> None:
         self.module = module
-        self.words = words
+        self.program = program
+        self.layout = layout
+        self.words = layout.words
         self.parts = parts
         self.compact = compact
 
@@ -69,17 +75,50 @@ class TableKernel:
         """A function that Python calls, of `args` pointers or numbers, all 64 bits wide."""
         return Asm.of(self.module, name, [PTR] * args, result, internal=False)
 
-    def pointer(self, asm: Asm, block: ir.Value, word: int) -> ir.Value:
-        """A pointer kept in a word of a block."""
-        return asm.b.inttoptr(asm.load(block, word), PTR)
-
     def state_at(self, asm: Asm, states: ir.Value, number: Val) -> ir.Value:
         """The address of a state."""
-        return asm.b.gep(states, [asm.val(asm.mul(number, self.words))])
+        return asm.at(states, asm.mul(number, self.words))
 
     def load_state(self, asm: Asm, state: ir.Value) -> list[Val]:
         """The words of a state."""
         return [asm.load(state, index) for index in range(self.words)]
+
+    def copy_state(self, asm: Asm, words: Iterable[Val], target: ir.Value) -> None:
+        """Store the words of a state."""
+        for index, word in enumerate(words):
+            asm.store(word, target, index)
+
+    def table(self, asm: Asm, control: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The table, and the mask of its size."""
+        return asm.pointer(control, SharedWord.TABLE), asm.load(control, SharedWord.MASK)
+
+    def number_in(self, asm: Asm, slot: ir.Value) -> Val:
+        """The number of the state in a slot."""
+        return asm.sub(asm.band(slot, mask(INDEX_BITS)), 1)
+
+    def named_by(self, asm: Asm, states: ir.Value, slot: ir.Value) -> ir.Value:
+        """The address of the state whose number is in a slot."""
+        return self.state_at(asm, states, self.number_in(asm, slot))
+
+    def next_slot(self, asm: Asm, at: ir.Value, bits: ir.Value) -> None:
+        """Move a cell to the slot behind its own, which is mostly in the cache line that was fetched."""
+        asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
+
+    def near(self, asm: Asm, table: ir.Value, bits: ir.Value, state: ir.Value) -> ir.Value:
+        """The hash of a state; its slot is fetched."""
+        hashed = self.hash(asm, self.load_state(asm, state))
+        self.prefetch(asm, asm.at(table, asm.band(hashed, bits)))
+        return hashed
+
+    def successors(self, asm: Asm, thread: ir.Value, state: ir.Value, out: ir.Value) -> ir.Value:
+        """Write the successors of a state; how many, or -(action + 1) where a step is undefined."""
+        blocks = asm.at(thread, Thread.COUNTS), asm.at(thread, Thread.CUTS)
+        return asm.b.call(self.parts.successors, [state, out, *blocks])
+
+    def rename(self, asm: Asm, state: ir.Value) -> None:
+        """Replace a state by the one that is kept of its class."""
+        if self.parts.canonical is not None:
+            asm.b.call(self.parts.canonical, [state])
 
     def prefetch(self, asm: Asm, place: ir.Value) -> None:
         """Bring a cache line near."""
@@ -121,20 +160,15 @@ class TableKernel:
         name = "insert.shared" if shared else "insert.alone"
         asm = Asm.of(self.module, name, [PTR, PTR, PTR, I64], ir.VoidType())
         control, thread, state, hashed = asm.function.args
-        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
-        states = self.pointer(asm, control, SharedWord.STATES)
+        (table, bits), states = self.table(asm, control), asm.pointer(control, SharedWord.STATES)
         words = self.load_state(asm, state)
-        at = asm.cell(I64, asm.band(hashed, bits))
-        probe, empty, full, following, done = (
-            asm.block(n) for n in ("probe", "empty", "full", "following", "done")
-        )
-        found = asm.cell(I64)
-        asm.goto(probe)
-        asm.enter(probe)
-        place = asm.b.gep(table, [asm.b.load(at)])
+        at, seen = asm.cell(I64, asm.band(hashed, bits)), asm.cell(I64)
+        probe, empty, full, done = (asm.block(name) for name in ("probe", "empty", "full", "done"))
+        asm.fall_into(probe)
+        place = asm.at(table, asm.b.load(at))
         # Pairs with the release in `take`: a slot that is seen has its whole state behind it.
         slot = asm.b.load_atomic(place, "acquire", 8) if shared else asm.b.load(place)
-        asm.b.store(slot, found)
+        asm.b.store(slot, seen)
         asm.b.cbranch(asm.b.icmp_unsigned("==", slot, asm.val(0)), empty, full)
         asm.enter(empty)
         # State first, slot second.  The other way round, a worker that finds the slot could read words that
@@ -142,10 +176,9 @@ class TableKernel:
         # behind it.
         number = self._reserve(asm, control, thread, shared=shared)
         kept = self.state_at(asm, states, number)
-        for index, word in enumerate(words):
-            asm.store(word, kept, index)
+        self.copy_state(asm, words, kept)
         old, taken = self.take(asm, place, self.slot_for(asm, hashed, number), shared=shared)
-        asm.b.store(old, found)
+        asm.b.store(old, seen)
         # The race for this slot is lost, perhaps against this very state: it is compared as any full slot
         # is.  The number is not lost: `Thread.FREE` moves past it only in `_accept`, so the next new state
         # overwrites these words.
@@ -153,18 +186,16 @@ class TableKernel:
         self._accept(asm, thread, kept, number)
         asm.goto(done)
         asm.enter(full)
-        self._compare(asm, asm.b.load(found), hashed, states, words, done)
-        asm.goto(following)
-        asm.enter(following)
-        # Linear probing: the next slot is mostly in the cache line that was fetched.  It ends, for the
-        # table always has empty slots (`Store.slack` is kept below the share that `LOAD` leaves).
-        asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
+        self.leave_if_same(asm, asm.b.load(seen), hashed, states, words, done)
+        # Probing ends, for the table always has empty slots (`Store.slack` is kept below the share that
+        # `LOAD` leaves).
+        self.next_slot(asm, at, bits)
         asm.goto(probe)
         asm.enter(done)
         asm.end()
         return asm.function
 
-    def _compare(
+    def leave_if_same(
         self, asm: Asm, slot: ir.Value, hashed: ir.Value, states: ir.Value, words: list[Val], done: ir.Block
     ) -> None:
         """Leave for `done` if a slot is of this very state."""
@@ -175,57 +206,65 @@ class TableKernel:
         # Tags first: except for one in 16 million an unequal state is recognised by its slot, without a
         # miss for its words.
         asm.leave_if(asm.negate(asm.cmp("==", asm.shr(asm.xor(slot, hashed), INDEX_BITS), 0)), other)
-        known = self.state_at(asm, states, asm.sub(asm.band(slot, mask(INDEX_BITS)), 1))
+        known = self.named_by(asm, states, slot)
         # One branch for all words: which of them differs is of no interest, and nearly always none does.
+        asm.leave_if(asm.cmp("==", self.difference(asm, known, words), 0), done)
+        asm.fall_into(other)
+
+    def difference(self, asm: Asm, state: ir.Value, words: Iterable[Val]) -> Val:
+        """A word that is 0 where a state has these words."""
         difference: Val = 0
         for index, word in enumerate(words):
-            difference = asm.bor(difference, asm.xor(asm.load(known, index), word))
-        asm.leave_if(asm.cmp("==", difference, 0), done)
-        asm.goto(other)
-        asm.enter(other)
+            difference = asm.bor(difference, asm.xor(asm.load(state, index), word))
+        return difference
 
     def _reserve(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> ir.Value:
         """The worker's next free state number, from a new chunk where the old one is used up."""
-        free = asm.load(thread, int(Thread.FREE))
-        exhausted = asm.b.icmp_unsigned("==", free, asm.load(thread, int(Thread.FREE_END)))
+        free = asm.load(thread, Thread.FREE)
+        exhausted = asm.b.icmp_unsigned("==", free, asm.load(thread, Thread.FREE_END))
         asm.when(exhausted, lambda: self._new_chunk(asm, control, thread, shared=shared))
-        return asm.load(thread, int(Thread.FREE))
+        return asm.load(thread, Thread.FREE)
 
     def _new_chunk(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> None:
-        self._end_run(asm, thread, asm.load(thread, int(Thread.FREE)))
-        place = asm.b.gep(control, [asm.val(int(SharedWord.NEXT))])
+        self._end_run(asm, thread, asm.load(thread, Thread.FREE))
         # Monotonic is enough: numbers need only be different.  What is stored under them is published by
         # slots.
-        first = asm.b.atomic_rmw("add", place, asm.val(CHUNK), "monotonic")
+        first = asm.b.atomic_rmw("add", asm.at(control, SharedWord.NEXT), asm.val(CHUNK), "monotonic")
         end = asm.add(first, CHUNK)
         for word, value in ((Thread.FREE, first), (Thread.FREE_END, end), (Thread.RUN, first)):
-            asm.store(value, thread, int(word))
+            asm.store(value, thread, word)
         # Both limits have a reserve, because STOP is a request: every worker ends its batch first
         # (`Store.slack`, `Worker._runs`).
-        too_many = asm.b.icmp_unsigned(">", asm.val(end), asm.load(control, int(SharedWord.LIMIT)))
-        crowded = asm.b.icmp_unsigned(">", asm.load(thread, int(Thread.RUNS)), asm.val(MAX_RUNS // 2))
-        asm.when(asm.b.or_(too_many, crowded), lambda: self._stop(asm, control))
+        too_many = asm.b.icmp_unsigned(">", asm.val(end), asm.load(control, SharedWord.LIMIT))
+        crowded = asm.b.icmp_unsigned(">", asm.load(thread, Thread.RUNS), asm.val(MAX_RUNS // 2))
+        asm.when(asm.b.or_(too_many, crowded), lambda: self.stop(asm, control))
 
-    def _stop(self, asm: Asm, control: ir.Value) -> None:
+    def stop(self, asm: Asm, control: ir.Value) -> None:
+        """Set STOP, of a search or of walks."""
         # Nothing is read on the strength of STOP, so it orders nothing; Python sees the rest once the call
         # returns.
-        asm.b.store_atomic(asm.val(1), asm.b.gep(control, [asm.val(int(SharedWord.STOP))]), "monotonic", 8)
+        asm.b.store_atomic(asm.val(1), asm.at(control, SharedWord.STOP), "monotonic", 8)
+
+    def is_stopped(self, asm: Asm, control: ir.Value) -> Val:
+        """Whether STOP is set."""
+        stop = asm.b.load_atomic(asm.at(control, SharedWord.STOP), "monotonic", 8)
+        return asm.cmp("!=", stop, 0)
 
     def _end_run(self, asm: Asm, thread: ir.Value, end: ir.Value) -> None:
         """Note the run of new states that ends before `end`."""
-        start, count = asm.load(thread, int(Thread.RUN)), asm.load(thread, int(Thread.RUNS))
+        start, count = asm.load(thread, Thread.RUN), asm.load(thread, Thread.RUNS)
 
         def note() -> None:
-            entry = asm.b.gep(self.pointer(asm, thread, Thread.RUN_LIST), [asm.b.mul(count, asm.val(2))])
+            entry = asm.at(asm.pointer(thread, Thread.RUN_LIST), asm.mul(count, 2))
             asm.store(start, entry, 0)
             asm.store(asm.sub(end, start), entry, 1)
-            asm.store(asm.add(count, 1), thread, int(Thread.RUNS))
+            asm.store(asm.add(count, 1), thread, Thread.RUNS)
 
         asm.when(asm.b.icmp_unsigned("<", start, end), note)
 
     def _accept(self, asm: Asm, thread: ir.Value, state: ir.Value, number: ir.Value) -> None:
         after = asm.add(number, 1)
-        asm.store(after, thread, int(Thread.FREE))
+        asm.store(after, thread, Thread.FREE)
         # Checked where it is kept, by the worker that won it: once, and with the state still in the cache.
         inside = asm.b.call(self.parts.check, [state, thread])
 
@@ -233,51 +272,46 @@ class TableKernel:
         # but a run ends before it and the next begins behind it, so that it is not expanded.
         def outside() -> None:
             self._end_run(asm, thread, number)
-            asm.store(after, thread, int(Thread.RUN))
-            asm.bump(thread, int(Thread.OUTSIDE))
+            asm.store(after, thread, Thread.RUN)
+            asm.bump(thread, Thread.OUTSIDE)
 
-        asm.when(inside, lambda: asm.bump(thread, int(Thread.NEW)), outside)
+        asm.when(inside, lambda: asm.bump(thread, Thread.NEW), outside)
 
     def emit_rehash(self) -> None:
         """`rehash(control, first, end)`: enter known states, all different, into the table."""
         asm = self.function("rehash", 3, ir.VoidType())
         control, first_, end_ = asm.function.args
         first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
-        states = self.pointer(asm, control, SharedWord.STATES)
-        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
-        # In the entry block: an alloca inside a loop would take more of the stack with every turn.
-        hashes = asm._cells.alloca(I64, BATCH)
+        states, (table, bits) = asm.pointer(control, SharedWord.STATES), self.table(asm, control)
+        hashes = asm.buffer(BATCH)
 
         def batch(number: ir.Value) -> None:
             start = asm.b.add(first, asm.b.mul(number, asm.val(BATCH)))
             last = asm.sub(asm.min(asm.add(start, BATCH), end), 1)
 
             def fetch(index: ir.Value) -> None:
-                hashed = self.hash(asm, self.load_state(asm, self.state_at(asm, states, index)))
+                hashed = self.near(asm, table, bits, self.state_at(asm, states, index))
                 asm.store(hashed, hashes, asm.sub(index, start))
-                self.prefetch(asm, asm.b.gep(table, [asm.band(hashed, bits)]))
 
             # Two passes over a batch, so that its cache misses overlap instead of following one another.
             asm.loop(start, last, fetch)
             asm.loop(
-                start, last, lambda i: self._enter(asm, table, bits, asm.load(hashes, asm.sub(i, start)), i)
+                start, last, lambda i: self.enter(asm, table, bits, asm.load(hashes, asm.sub(i, start)), i)
             )
 
         asm.loop(0, asm.b.udiv(asm.b.sub(asm.b.sub(end, first), asm.val(1)), asm.val(BATCH)), batch)
         asm.end()
 
-    # The states are known to be different, so the first empty slot will do and no state is compared.  Other
-    # threads enter other states meanwhile: only the compare-and-swap has to be atomic.
-    def _enter(self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: ir.Value) -> None:
+    def enter(self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: Val) -> None:
+        """Enter a state that the table does not have."""
+        # The states are known to be different, so the first empty slot will do and no state is compared.
+        # Other threads enter other states meanwhile: only the compare-and-swap has to be atomic.
         at, slot = asm.cell(I64, asm.band(hashed, bits)), self.slot_for(asm, hashed, number)
-        head, done = asm.block("try"), asm.block("entered")
-        asm.goto(head)
-        asm.enter(head)
-        place = asm.b.gep(table, [asm.b.load(at)])
+        head = asm.block("try")
+        asm.fall_into(head)
+        place = asm.at(table, asm.b.load(at))
         known = asm.b.load_atomic(place, "monotonic", 8)
-        asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
+        self.next_slot(asm, at, bits)
         asm.leave_if(asm.cmp("!=", known, 0), head)
         _, taken = self.take(asm, place, slot, shared=True)
         asm.leave_if(asm.negate(taken), head)
-        asm.goto(done)
-        asm.enter(done)

@@ -10,8 +10,8 @@ Loops and early exits keep what they change in stack cells; LLVM turns these int
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Self, TypeAlias
 
 from llvmlite import ir
 
@@ -43,7 +43,7 @@ class Asm:
     @classmethod
     def of(
         cls, module: ir.Module, name: str, args: Sequence[ir.Type], result: ir.Type, *, internal: bool = True
-    ) -> Asm:
+    ) -> Self:
         """The assembler of a new function; an `internal` one is called in its module only."""
         function = ir.Function(module, ir.FunctionType(result, args), name)
         if internal:
@@ -70,9 +70,9 @@ class Asm:
             return ir.Constant(kind, int(value) & mask(kind.width) if isinstance(kind, ir.IntType) else value)
         return value
 
-    def _both(self, a: Val, b: Val, kind: ir.Type = I64) -> tuple[ir.Value, ir.Value]:
+    def _both(self, a: Val, b: Val) -> tuple[ir.Value, ir.Value]:
         # A constant has no width of its own: it takes that of the other operand.
-        kind = a.type if isinstance(a, ir.Value) else b.type if isinstance(b, ir.Value) else kind
+        kind = a.type if isinstance(a, ir.Value) else b.type if isinstance(b, ir.Value) else I64
         return self.val(a, kind), self.val(b, kind)
 
     def add(self, a: Val, b: Val) -> Val:
@@ -232,15 +232,9 @@ class Asm:
 
     def intrinsic(self, name: str, value: ir.Value) -> ir.Value:
         """`ctpop`, `cttz`, `ctlz` or `bitreverse` of a value."""
-        kind = value.type
-        if name in ("cttz", "ctlz"):
-            fn = self.function.module.declare_intrinsic(
-                f"llvm.{name}", [kind], ir.FunctionType(kind, [kind, I1])
-            )
-            # The second argument: 0 is a value like any other, with as many zeros as it is wide.
-            return self.b.call(fn, [value, ir.Constant(I1, 0)])
-        fn = self.function.module.declare_intrinsic(f"llvm.{name}", [kind], ir.FunctionType(kind, [kind]))
-        return self.b.call(fn, [value])
+        # The flag: 0 is a value like any other, with as many zeros as it is wide.
+        flags = [ir.Constant(I1, 0)] if name in ("cttz", "ctlz") else []
+        return getattr(self.b, name)(value, *flags)
 
     def cell(self, kind: ir.Type, start: Val = 0) -> ir.Value:
         """A stack cell holding `start` from here on."""
@@ -261,18 +255,29 @@ class Asm:
         table.initializer = ir.Constant(shape, [ir.Constant(kind, value) for value in values])
         return table
 
+    def at(self, base: ir.Value, index: Val) -> ir.Value:
+        """The address of base[index]."""
+        return self.b.gep(base, [self.val(index)])
+
     def load(self, base: ir.Value, index: Val) -> ir.Value:
         """The word at base[index]."""
-        return self.b.load(self.b.gep(base, [self.val(index)]))
+        return self.b.load(self.at(base, index))
+
+    def pointer(self, base: ir.Value, index: Val) -> ir.Value:
+        """The word at base[index], which is an address of words."""
+        return self.b.inttoptr(self.load(base, index), PTR)
 
     def store(self, value: Val, base: ir.Value, index: Val) -> None:
         """base[index] = value."""
-        self.b.store(self.val(value), self.b.gep(base, [self.val(index)]))
+        self.b.store(self.val(value), self.at(base, index))
 
     def bump(self, base: ir.Value, index: Val, by: Val = 1) -> None:
         """base[index] += by."""
-        place = self.b.gep(base, [self.val(index)])
-        self.b.store(self.b.add(self.b.load(place), self.val(by)), place)
+        self.advance(self.at(base, index), by)
+
+    def advance(self, cell: ir.Value, by: Val = 1) -> None:
+        """A cell, or another place in memory, += by."""
+        self.b.store(self.b.add(self.b.load(cell), self.val(by)), cell)
 
     def block(self, name: str = "") -> ir.Block:
         """A new block, not yet entered."""
@@ -286,6 +291,11 @@ class Asm:
         """Jump, unless the current block has ended."""
         if not self.b.block.is_terminated:
             self.b.branch(block)
+
+    def fall_into(self, block: ir.Block) -> None:
+        """Continue in a block, where control also comes from here."""
+        self.goto(block)
+        self.enter(block)
 
     def leave(self, block: ir.Block) -> None:
         """Jump and continue in an unreachable block."""
@@ -325,6 +335,21 @@ class Asm:
             self.goto(join)
         self.enter(join)
 
+    def when_less(
+        self, words: Iterable[tuple[Val, Val]], then: Callable[[], None], is_first: Val = False
+    ) -> None:
+        """Run code where a state, by the first of each two words, is smaller than another, or `is_first`."""
+        less, done = self.block("less"), self.block("not_less")
+        self.leave_if(is_first, less)
+        # Without sign, first word first: the order of the tuples as which Python reads the states.
+        for word, known in words:
+            self.leave_if(self.below(word, known), less)
+            self.leave_if(self.below(known, word), done)
+        self.goto(done)
+        self.enter(less)
+        then()
+        self.fall_into(done)
+
     def pick(self, kind: ir.Type, condition: Val, then: Callable[[], Val], orelse: Callable[[], Val]) -> Val:
         """The value of one of two pieces of code, of which only that one runs."""
         if isinstance(condition, int):
@@ -351,8 +376,7 @@ class Asm:
         # A cell and not a phi: the body may end in any block, and LLVM finds the phi by itself.
         index = self.cell(I64, low)
         head, inside, out = self.block("head"), self.block("inside"), self.block("out")
-        self.goto(head)
-        self.enter(head)
+        self.fall_into(head)
         current = self.b.load(index)
         self.b.cbranch(self.b.icmp_signed("<=", current, self.val(high)), inside, out)
         self.enter(inside)
@@ -365,8 +389,7 @@ class Asm:
     def while_(self, condition: Callable[[], Val], body: Callable[[], None]) -> None:
         """A loop that continues while the condition holds."""
         head, inside, out = self.block("head"), self.block("inside"), self.block("out")
-        self.goto(head)
-        self.enter(head)
+        self.fall_into(head)
         self.b.cbranch(self.val(condition(), I1), inside, out)
         self.enter(inside)
         body()

@@ -123,10 +123,10 @@ def _whole_pages(size: int) -> int:
     return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
-def _address(found: int | None) -> int:
-    if found in (None, ctypes.c_void_p(-1).value):
+def _address(address: int | None) -> int:
+    if address in (None, ctypes.c_void_p(-1).value):
         raise MemoryError(os.strerror(ctypes.get_errno()))
-    return int(found)
+    return int(address)
 
 
 def take(file: int, size: int) -> None:

@@ -36,22 +36,22 @@ class Prospect:
 def prospects(program: Program) -> list[Prospect]:
     """Listed sets, each shape at its first place; and the first value without a code, if there is one."""
     roomy = with_room(program, first_room(program))
-    found: dict[Set, Prospect] = {}
+    listed: dict[Set, Prospect] = {}
     try:
         for kind, span, subject in _places(roomy):
             for part in (part for part in components(kind) if isinstance(part, Set)):
                 # The sets that a change goes through have other ranges than the variable, and the same items.
-                if is_sparse(part) and not any(same_shape(part, known) for known in found):
-                    found[part] = Prospect(span, f"{subject} {_described(part)}")
+                if is_sparse(part) and not any(same_shape(part, known) for known in listed):
+                    listed[part] = Prospect(span, f"{subject} {_described(part)}")
             width(kind)
     except Unsupported as reason:
-        return [*found.values(), Prospect(span, f"not compiled: {reason}; {INTERPRETED}")]
+        return [*listed.values(), Prospect(span, f"not compiled: {reason}; {INTERPRETED}")]
     try:
         layout_of(roomy)
     except Unsupported as reason:
         place = max(roomy.variables, key=lambda variable: width(variable.type)).span
-        return [*found.values(), Prospect(place, f"not compiled: {reason}; {INTERPRETED}")]
-    return list(found.values())
+        return [*listed.values(), Prospect(place, f"not compiled: {reason}; {INTERPRETED}")]
+    return list(listed.values())
 
 
 def _places(program: Program) -> Iterator[tuple[Type, Span, str]]:

@@ -222,14 +222,14 @@ class Codes:
         # that fit the slots behind this one, the empty one included: an item that is greater by one skips so
         # many.
         size, result = cardinality(kind.item), 0
-        found: Val = result
+        rest: Val = result
         after = 1
         for index in reversed(range(kind.limit)):
             rank = self.asm.mul(self.rank(kind.item, self.slot(kind, value, index)), after)
-            here = self.asm.add(1, self.asm.add(rank, found))
-            found = self.asm.select(self.asm.cmp("<", index, self.length(kind, value)), here, 0)
+            here = self.asm.add(1, self.asm.add(rank, rest))
+            rest = self.asm.select(self.asm.cmp("<", index, self.length(kind, value)), here, 0)
             after = 1 + size * after
-        return found
+        return rest
 
     def ordered(self, kind: Type, code: Val) -> Val:
         """A number as wide as the code whose order is the order of values (sets become ranks)."""

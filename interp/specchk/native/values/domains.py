@@ -66,9 +66,9 @@ class Domains:
         size = cardinality(kind)
         if not self.unrolls(size):
             return None
-        found = self.value(domain)
+        bits = self.value(domain)
         return [
-            (self.asm.cmp("!=", self.asm.bits(found, rank, 1), 0), constant(kind, item))
+            (self.asm.cmp("!=", self.asm.bits(bits, rank, 1), 0), constant(kind, item))
             for rank, item in enumerate(sorted(universe(kind)))
         ]
 
@@ -107,11 +107,11 @@ class Domains:
 
     def each(self, domain: Expr, body: Body) -> None:
         """Run a body for each item; it may leave by jumps out."""
-        found = self.members(domain)
-        if found is None:
+        members = self.members(domain)
+        if members is None:
             self._loop(domain, body)
             return
-        live = [member for member in found if member[0] is not False]
+        live = [member for member in members if member[0] is not False]
         self.copies *= max(1, len(live))
         for present, item in live:
             self.asm.when(present, lambda item=item: body(item))  # type: ignore[misc]
@@ -185,12 +185,10 @@ class Domains:
             return asm.add(bag, 1)
         shift = self.codes.slot_offset(kind, at)  # of the new slot; lower ones move down by one
         low = self._low_mask(asm.add(shift, size), shape)
-        slots = asm.band(
-            bag, mask(register(kind).width) & ~mask(self.codes.slot_offset(kind, kind.limit - 1))
-        )
+        end = self.codes.slot_offset(kind, kind.limit - 1)
+        slots = asm.band(bag, mask(shape.width) & ~mask(end))
         moved = asm.shr(asm.band(slots, low), size)
         kept = asm.band(slots, asm.xor(low, mask(shape.width)))
-        end = self.codes.slot_offset(kind, kind.limit - 1)
         moved = asm.band(moved, mask(shape.width) & ~mask(end))
         new = asm.shl(asm.resize(code, shape), shift, shape)
         length = asm.resize(asm.add(self.codes.length(kind, bag), 1), shape)
@@ -237,8 +235,8 @@ class Domains:
     def contains(self, kind: Bag | Seq, items: Val, item: Val) -> Val:
         """Whether an item is in a sequence or bag."""
         code = self.codes.code(kind.item, item)
-        found = self._count(kind, items, lambda other: self.asm.cmp("==", other, code))
-        return self.asm.cmp("!=", found, 0)
+        times = self._count(kind, items, lambda other: self.asm.cmp("==", other, code))
+        return self.asm.cmp("!=", times, 0)
 
     def mask_of(self, kind: Bag | Seq, items: Val, wanted: Set) -> Val:
         """The set of the items of a sequence or bag."""

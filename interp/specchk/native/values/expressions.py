@@ -103,8 +103,8 @@ class ExpressionEmitter:
     def _applied(self, expr: nodes.Apply) -> Val:
         """A part of an argument has the argument's type for it; passes may have narrowed that."""
         value = RULES[expr.op](self, expr)
-        if expr.op.card.is_part and (found := result_type(expr.op, expr.args, expr.data)) != expr.type:
-            return self.codes.convert(value, found, expr.type)
+        if expr.op.card.is_part and (given := result_type(expr.op, expr.args, expr.data)) != expr.type:
+            return self.codes.convert(value, given, expr.type)
         return value
 
     def count(self, point: int) -> None:
@@ -194,11 +194,11 @@ class ExpressionEmitter:
 
     def _quantifier(self, expr: nodes.Quantifier) -> Val:
         stop_at, kind = not expr.every, item_kind(expr.domain)
-        if self.light(expr.body) and (found := self.domains.members(expr.domain)) is not None:
+        if self.light(expr.body) and (members := self.domains.members(expr.domain)) is not None:
             # Also for candidates that are not in the set: a plain body has a value for each of the type, and
             # an `and` is cheaper than a jump around it.
             result: Val = expr.every
-            for present, item in found:
+            for present, item in members:
                 self.bind(expr.local, item, kind)
                 body = self.value(expr.body)
                 if expr.every:
@@ -298,11 +298,11 @@ class ExpressionEmitter:
         if expr.condition is not None and not self.light(expr.condition):
             return None
         (local, domain), out = expr.binders[0], 0
-        found = self.domains.members(domain)
-        if found is None:
+        members = self.domains.members(domain)
+        if members is None:
             return None
         result: Val = out
-        for present, item in found:
+        for present, item in members:
             self.bind(local, item, item_kind(domain))
             wanted = present if expr.condition is None else self.asm.both(present, self.value(expr.condition))
             made = singleton(self, kind, self.of_type(expr.body, kind.item))

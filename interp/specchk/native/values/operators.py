@@ -36,8 +36,8 @@ def _compare(op: str) -> Rule:
 def _arithmetic(name: str) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
         a, b = args_of(e, expr)
-        found: Val = getattr(e.asm, name)(a, b)
-        return found
+        result: Val = getattr(e.asm, name)(a, b)
+        return result
 
     return rule
 
@@ -117,14 +117,14 @@ def _map(e: Emitter, expr: Apply) -> Val:
 
 def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
     """The position of a key among a map's; leaves for `undefined` where it is no key."""
-    value, found = e.value(key), key.type
+    value, given = e.value(key), key.type
     if isinstance(wanted, Bool | Enum | Sort):
         return e.asm.resize(value, I64)
-    inside = e.codes.within(value, found, wanted)
+    inside = e.codes.within(value, given, wanted)
     e.asm.leave_if(e.asm.negate(inside), e.undefined)
     if inside is False:
         return 0
-    return e.codes.rank(wanted, e.codes.convert(value, found, wanted))
+    return e.codes.rank(wanted, e.codes.convert(value, given, wanted))
 
 
 def _map_get(e: Emitter, expr: Apply) -> Val:

@@ -125,8 +125,8 @@ def _extreme(*, least: bool) -> Rule:
         assert isinstance(kind.item, Int)
         e.asm.leave_if(e.asm.cmp("==", members, 0), e.undefined)
         if isinstance(members, int):
-            found = (members & -members).bit_length() if least else members.bit_length()
-            return max(0, found - 1) + kind.item.low
+            place = (members & -members).bit_length() if least else members.bit_length()
+            return max(0, place - 1) + kind.item.low
         name = "cttz" if least else "ctlz"
         rank = e.asm.resize(e.asm.intrinsic(name, members), I64)
         return e.asm.add(rank if least else e.asm.sub(register(kind).width - 1, rank), kind.item.low)

@@ -49,13 +49,13 @@ def in_sparse(e: Emitter, item: Expr, domain: Expr) -> Val:
     return e.asm.both(fitting, e.codes.sparse.contains(kind, members, e.asm.resize(code, I64)))
 
 
-def _in_table(e: Emitter, value: Val, found: Type, domain: Const) -> Val:
+def _in_table(e: Emitter, value: Val, given: Type, domain: Const) -> Val:
     kind = of_shape(domain.type, Set)
-    fitting = e.codes.within(value, found, kind.item)
+    fitting = e.codes.within(value, given, kind.item)
     table, count = e.domains.table(domain)
     if count == cardinality(kind.item) or fitting is False:
         return fitting
-    code = e.asm.resize(e.codes.code(kind.item, e.codes.convert(value, found, kind.item)), I64)
+    code = e.asm.resize(e.codes.code(kind.item, e.codes.convert(value, given, kind.item)), I64)
     return e.asm.both(fitting, e.codes.sparse.listed(kind, table, count, code))
 
 

@@ -27,28 +27,28 @@ class ExpressionFacts:
         """Whether evaluating the expression cannot fail and counts nothing."""
         known = self._plain.get(id(expr))
         if known is None:
-            found = not (isinstance(expr, Cover) or is_partial(expr)) and all(
+            is_plain = not (isinstance(expr, Cover) or is_partial(expr)) and all(
                 self.plain(part) for part in parts(expr)
             )
-            known = self._plain[id(expr)] = (expr, found)
+            known = self._plain[id(expr)] = (expr, is_plain)
         return known[1]
 
     def cost(self, expr: Expr) -> int:
         """Roughly how many instructions evaluating it takes."""
         known = self._cost.get(id(expr))
         if known is None:
-            found = 1 + sum(self.cost(part) for part in parts(expr))
-            known = self._cost[id(expr)] = (expr, found * _repeated(expr))
+            total = 1 + sum(self.cost(part) for part in parts(expr))
+            known = self._cost[id(expr)] = (expr, total * _repeated(expr))
         return known[1]
 
     def free(self, expr: Expr) -> frozenset[int]:
         """The slots of the locals it mentions but does not bind."""
         known = self._free.get(id(expr))
         if known is None:
-            found = frozenset({expr.slot}) if isinstance(expr, Local) else frozenset()
+            names = frozenset({expr.slot}) if isinstance(expr, Local) else frozenset()
             for part in parts(expr):
-                found |= self.free(part)
-            known = self._free[id(expr)] = (expr, found - {local.slot for local in bound(expr)})
+                names |= self.free(part)
+            known = self._free[id(expr)] = (expr, names - {local.slot for local in bound(expr)})
         return known[1]
 
 

@@ -14,13 +14,13 @@ from specchk.native.machine.frames import SharedWord, Thread
 class WalkControl(IntEnum):
     """Words of the block that all workers share."""
 
-    TABLE = 0  # hashes of the states that were seen
-    MASK = 1
+    TABLE = SharedWord.TABLE  # hashes of the states that were seen
+    MASK = SharedWord.MASK
     STARTS = 2  # initial states
     START_COUNT = 3
     ENDS = 4  # of each walk of a round: how it ended and its last state
     CURSOR = 5  # the next walk
-    STOP = int(SharedWord.STOP)
+    STOP = SharedWord.STOP
     FIRST = 7  # walk of the round
     LAST = 8  # walk of the round
     KEY = 9
@@ -33,7 +33,7 @@ class WalkThread(IntEnum):
     """Words of a worker's own block."""
 
     STEPS = 0
-    CUTS = int(Thread.CUTS)
+    CUTS = Thread.CUTS
     NEW = 2  # states that it was the first to see
     WALK = 3
     STEP = 4  # of its walk
@@ -46,9 +46,9 @@ class WalkThread(IntEnum):
     SUCCESSORS = 11
     FAILED = 12  # whether a property failed in its walk
     REACHED = 13  # for each record whether it was reached, the walk and the step
-    OVERFLOW = int(Thread.OVERFLOW)
+    OVERFLOW = Thread.OVERFLOW
     STREAM = 15  # the random numbers of its walk begin here
-    COUNTS = int(Thread.COUNTS)
+    COUNTS = Thread.COUNTS
 
 
 class WalkEnd(IntEnum):

@@ -28,7 +28,7 @@ class WalkWorker:
     """One worker's block, with the buffers it points to."""
 
     def __init__(self, program: Program, layout: StateLayout) -> None:
-        self.block = Words(int(WalkThread.COUNTS) + len(program.points))
+        self.block = Words(WalkThread.COUNTS + len(program.points))
         self._here = Words(layout.words)
         self._taken = Words(2 * len(program.actions) + 1)
         self._records = Words(REACHED_WORDS * len(records_of(program)))
@@ -60,8 +60,8 @@ class WalkWorker:
 
     def reached(self, record: int) -> tuple[int, int] | None:
         """The first walk and step in which a witness was true."""
-        found, walk, step = self._records.read(REACHED_WORDS * record, REACHED_WORDS)
-        return (walk, step) if found else None
+        is_reached, walk, step = self._records.read(REACHED_WORDS * record, REACHED_WORDS)
+        return (walk, step) if is_reached else None
 
     def release(self) -> None:
         """Give the buffer back."""
@@ -78,7 +78,7 @@ class WalkMemory:
         self.kernel = kernel
         self.workers = [WalkWorker(program, layout) for _ in range(workers)]
         self._guide = WalkWorker(program, layout)  # of walks that are taken again
-        self.control = Words(int(WalkControl.SIZE))
+        self.control = Words(WalkControl.SIZE)
         self._starts = Words.of(layout.packed(initial))
         self._weights = Words(len(program.actions))
         self._ends = Words(1)
@@ -112,6 +112,7 @@ class WalkMemory:
 
     def work(self, looking: Callable[[], bool]) -> None:
         """Let the workers walk until the round is done or they stop."""
+        # Now, while no worker runs: a larger table is filled from the smaller one.
         self._share_table()
         self.control[WalkControl.STOP] = 0
         wait([self._pool.submit(self._run, worker) for worker in self.workers], looking, self.control)
@@ -129,6 +130,7 @@ class WalkMemory:
         used = self.total(WalkThread.NEW)
         while self._slots * LOAD < COUNTED and used > self._slots * LOAD * 3 / 4:
             self._new_table(4 * self._slots)
+        # Quotas instead of a common count: workers meet in the table only, and none can fill it up.
         share = 0 if used >= COUNTED else int(self._slots * LOAD - used) // len(self.workers) + 1
         for worker in self.workers:
             worker.block[WalkThread.QUOTA] = worker[WalkThread.NEW] + share if share else 0
@@ -157,7 +159,8 @@ class WalkMemory:
     def path(self, walk: int, steps: int) -> list[State]:
         """The states of a walk up to a step, by taking it again."""
         words = self.layout.words
-        control, guide = Words(int(WalkControl.SIZE)), self._guide
+        # By a worker and a control block of their own, so that the counts of the walks stay as they are.
+        control, guide = Words(WalkControl.SIZE), self._guide
         control.fill(list(self.control.read(0, WalkControl.SIZE)))
         ends, states = Words(words + 1), Region(8 * words * (steps + 1))
         try:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
+from llvmlite import ir
+
 from specchk.explore.simulate import (
     Followed,
     Walks,
@@ -37,8 +39,14 @@ from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import NoRoom, layout_of, mask
 from specchk.native.machine.rooms import first_room, with_room
 from specchk.native.optimise import Optimiser
+from specchk.native.values.totality import ExpressionFacts
 from specchk.native.walking.frames import WalkEnd, WalkThread
-from specchk.native.walking.kernel import build_walks
+from specchk.native.walking.kernel import (
+    SharedOutSteps,
+    WalkKernel,
+    emit_check_of_walk,
+    emit_note_of_walk,
+)  # fmt: skip
 from specchk.native.walking.memory import COUNTED, WalkMemory
 from specchk.search.budget import Meter, Progress, resident_bytes
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK
@@ -75,12 +83,19 @@ class StepChoice(Enum):
 class WalkSource(KernelSource):
     """All that the kernel of walks is made of."""
 
-    entries: ClassVar = (("walk", 2), ("refill", 3))
+    compact: bool = True  # the table has hashes
     kind: ClassVar = "-walks"
+    steps: ClassVar = SharedOutSteps
+    kernel: ClassVar = WalkKernel
+    entries: ClassVar = (("walk", 2), ("refill", 3))
 
-    def text(self) -> str:
-        """Its LLVM IR."""
-        return str(build_walks(self.program, self.layout))
+    def emit_note(self, module: ir.Module) -> None:
+        """See `KernelSource`."""
+        emit_note_of_walk(module, self.program)
+
+    def emit_check(self, module: ir.Module, facts: ExpressionFacts) -> ir.Function:
+        """See `KernelSource`."""
+        return emit_check_of_walk(module, self.program, self.layout, facts)
 
 
 def simulate(
@@ -306,9 +321,9 @@ class _Run:
         # Now, and not at the end: guided walks of another round have other weights.
         places = []
         for number, record in enumerate(records_of(self.program)):
-            found = [place for worker in memory.workers if (place := worker.reached(number)) is not None]
-            if found and record.name not in self.reached:
-                places.append((min(found), record.name))
+            candidates = [place for worker in memory.workers if (place := worker.reached(number)) is not None]
+            if candidates and record.name not in self.reached:
+                places.append((min(candidates), record.name))
         for (walk, step), name in sorted(places):
             followed = self._followed(memory, walk, step, 0)
             if name not in followed.reached:
@@ -331,6 +346,7 @@ class _Run:
 
 def weights(taken: tuple[int, ...]) -> tuple[int, ...]:
     """The weights of actions that were taken so often: an action taken half as often weighs twice as much."""
+    # One more on both sides: an action that was never taken has a finite weight, and none has weight 0.
     most = max(taken, default=0)
     return tuple(min(HEAVIEST, (most + 1) // (count + 1)) for count in taken)
 
