@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,7 @@ from specchk.search.engine import Search
 from specchk.spark import one_machine, stages
 from specchk.spark.engine import SparkOptions, search
 from specchk.spark.ledger import hand_over
-from specchk.spark.one_machine import Arrivals, MakeLevels, Maker, refusal_in, sent_of, wanted_file
+from specchk.spark.one_machine import Arrivals, Maker, make_levels, refusal_in, sent_of, wanted_file
 from specchk.spark.parcel import Host, Parcel, host_of
 from specchk.spark.reasons import NO_JAVA, has_java
 from specchk.spark.slices import BrokenSlice, SpoiledSlice
@@ -225,7 +226,7 @@ def test_a_task_leaves_word_of_what_nobody_mends(
 
     monkeypatch.setattr(Maker, "_absorb", fail)
     monkeypatch.setattr(one_machine, "worker_host", lambda _: host)
-    task = MakeLevels(SimpleNamespace(value=None), 0, str(folder))
+    task = partial(make_levels, SimpleNamespace(value=None), 0, folder)
     with ThreadPoolExecutor(MANY) as pool:
         assert list(pool.map(lambda n: list(task([n])), range(MANY))) == [[0], [0]]
     told = refusal_in(folder)

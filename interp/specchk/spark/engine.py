@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Any, ClassVar
@@ -57,7 +58,7 @@ from specchk.spark.session import is_local, session, slots
 from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
 from specchk.spark.stages import SPARK_FAILED, LevelMaker, Made
 from specchk.spark.storage import Storage, Unwritable, as_all_name_it, storage_at
-from specchk.spark.tasks import Forget, Precede, confirmed, preceding
+from specchk.spark.tasks import confirmed, forget, precede, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
@@ -196,8 +197,8 @@ class SparkEngine(Engine[int]):
         self._ship(handed)
         self.search.meter.started -= handed.seconds
         self.search.levels[:] = handed.sizes
-        for found, depth in handed.noted:
-            self._note(found, depth)
+        for noted, depth in handed.noted:
+            self._note(noted, depth)
         try:
             look_through(self._slices, handed)
             self._catch_up()
@@ -311,10 +312,10 @@ class SparkEngine(Engine[int]):
         """Count a level that is done, and note what was found in it; the number of its states."""
         tally = sum((about.tally for about in slices), SliceTally())
         depth = len(self.search.levels)
-        for found in confirmed(
+        for noted in confirmed(
             host_of(self.packed), depth - 1, tally.found, self.explain.ends, self.findings
         ):
-            self._note(found, depth)
+            self._note(noted, depth)
         # Counts alone: what was found is noted above, with its level.
         self.tally += SliceTally(tally.generated, tally.cuts, tally.counts)
         self.outside += sum(about.outside for about in slices)
@@ -331,12 +332,12 @@ class SparkEngine(Engine[int]):
         )
         self.search.report(sum(self.search.levels) + size, self.tally.generated, size, note)
 
-    def _note(self, found: Found, depth: int) -> None:
+    def _note(self, noted: Found, depth: int) -> None:
         """Keep what was found after so many levels, of each kind and name the first."""
-        record = records_of(self.program)[found.record]
+        record = records_of(self.program)[noted.record]
         name = record.kind, record.name
         if not self.findings.has(*name):
-            self.noted.setdefault(name, (found, depth))
+            self.noted.setdefault(name, (noted, depth))
             if record.kind != "reached":
                 self.findings.announced.add(name)
 
@@ -362,10 +363,11 @@ class SparkEngine(Engine[int]):
             with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
                 self._describe(f"a trace through level {level + 1}")
                 numbers = self.context.parallelize(range(many), many)
-                return min(numbers.mapPartitions(Precede(self.parcel, level, wanted)).collect(), default=None)
+                task = partial(precede, self.parcel, level, wanted)
+                return min(numbers.mapPartitions(task).collect(), default=None)
         host = host_of(self.packed)
-        found = [preceding(host, level, partition, wanted) for partition in range(many)]
-        return min((state for state in found if state is not None), default=None)
+        smallest = [preceding(host, level, partition, wanted) for partition in range(many)]
+        return min((state for state in smallest if state is not None), default=None)
 
     def export_source(self) -> SliceSource:
         """The slices of all levels, for an export."""
@@ -380,7 +382,7 @@ class SparkEngine(Engine[int]):
         shutil.rmtree(host_of(self.packed).scratch, ignore_errors=True)
         try:
             self._describe("remove tables")
-            self.context.parallelize(range(many), many).mapPartitions(Forget(self.parcel)).collect()
+            self.context.parallelize(range(many), many).mapPartitions(partial(forget, self.parcel)).collect()
         except SPARK_FAILED:
             return
 

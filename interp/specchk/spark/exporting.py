@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from pyspark import SparkContext
@@ -20,34 +20,27 @@ from specchk.export.parts import Draft, Unwritten
 from specchk.meaning.values import State
 from specchk.native.compiler import Loaded, load_edges
 from specchk.native.exchange import address_of
-from specchk.spark.parcel import Host, host_of, worker_host
+from specchk.spark.parcel import host_of, worker_host
 from specchk.spark.reasons import root_cause
 from specchk.spark.slices import BrokenSlice
 from specchk.spark.stages import SPARK_FAILED
 
 
-@dataclass(frozen=True, slots=True)
-class ExportSlices:
-    """Writes the slices of partitions; `parcel` is a broadcast, `expanded` the number of such levels."""
+def export_slices(
+    parcel: Any, draft: Draft, levels: int, expanded: int, partitions: Iterable[int]
+) -> Iterator[Written]:
+    """The parts of each partition, with their counts; `parcel` is a broadcast.
 
-    parcel: Any
-    draft: Draft
-    levels: int
-    expanded: int
-
-    def __call__(self, partitions: Iterable[int]) -> Iterator[Written]:
-        """The parts of each partition, with their counts."""
-        host, kernel = worker_host(self.parcel.value), _kernel(self.parcel.value)
-        for partition in partitions:
-            yield self._partition(host, kernel, partition)
-
-    def _partition(self, host: Host, kernel: Loaded, partition: int) -> Written:
-        writer = PackedWriter(host.parcel.program, host.layout, kernel, self.draft, partition)
+    Of the `levels` the first `expanded` ones have steps.
+    """
+    host, kernel = worker_host(parcel.value), _kernel(parcel.value)
+    for partition in partitions:
+        writer = PackedWriter(host.parcel.program, host.layout, kernel, draft, partition)
         try:
-            for level in range(self.levels):
+            for level in range(levels):
                 with host.slices.open(level, partition) as opened:
                     for data, count in opened.blocks():
-                        writer.add(level + 1, address_of(data), count, expanded=level < self.expanded)
+                        writer.add(level + 1, address_of(data), count, expanded=level < expanded)
             written = writer.close()
         except Unwritten as error:
             raise Unwritten(f"{error} (on {socket.gethostname()})") from error
@@ -55,7 +48,7 @@ class ExportSlices:
             writer.release()
         see_that_names_differ(written.names)
         written.names.clear()
-        return written
+        yield written
 
 
 @lru_cache(maxsize=2)
@@ -78,7 +71,7 @@ class SliceSource:
         """See `SpaceSource`; `Unwritten`, also where Spark or a slice is the reason."""
         many = host_of(self.packed).parcel.partitions
         _kernel(self.packed)  # compiled here, executors on this machine find it
-        task = ExportSlices(self.parcel, draft, self.levels, self.expanded)
+        task = partial(export_slices, self.parcel, draft, self.levels, self.expanded)
         try:
             parts: Sequence[Written] = (
                 self.context.parallelize(range(many), many).mapPartitions(task).collect()

@@ -74,17 +74,17 @@ class Team:
         # Sent once to each executor, not with each of its pieces.
         shipped = self.context.broadcast(pickle.dumps(start, protocol=5))
         self.context.setJobDescription(f"specchk {about}")
-        # Packed here and opened in `Do`: Spark would unpack before any code of ours runs, and a module that
+        # Packed here and opened in `do`: Spark would unpack before any code of ours runs, and a module that
         # is missing there would be an error without a name.
         packed = [(number, pickle.dumps(piece, protocol=5)) for number, piece in enumerate(pieces)]
         work = self.context.parallelize(packed, len(packed))
         try:
-            found = work.mapPartitions(Do(shipped, self.archive)).collect()
+            results = work.mapPartitions(partial(do, shipped, self.archive)).collect()
         except (Py4JError, PySparkException) as error:
             raise Failed(reason_of(error)) from error
         finally:
             shipped.unpersist()
-        return values_of(map(pickle.loads, found))
+        return values_of(map(pickle.loads, results))
 
 
 @contextmanager
@@ -99,19 +99,15 @@ def team(master: str | None, settings: dict[str, str], files: Sequence[tuple[str
         yield Team(context, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Do:
-    """Does pieces; `start` is a broadcast of their packed function."""
+def do(start: Any, archive: str, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+    """The packed results of pieces; `start` is a broadcast of their packed function.
 
-    start: Any
-    archive: str
-
-    def __call__(self, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
-        """The packed result of each; a piece is opened here, so that missing modules are reported, too."""
-        # On the executor, where the archive was unpacked; its path differs by machine.
-        place = SparkFiles.get(self.archive)
-        for number, piece in pieces:
-            yield pickle.dumps(came(number, partial(done, self.start.value, place, piece)), protocol=5)
+    A piece is opened here, so that missing modules are reported, too.
+    """
+    # On the executor, where the archive was unpacked; its path differs by machine.
+    place = SparkFiles.get(archive)
+    for number, piece in pieces:
+        yield pickle.dumps(came(number, partial(done, start.value, place, piece)), protocol=5)
 
 
 def done(start: bytes, place: str, piece: bytes) -> Any:
@@ -151,18 +147,19 @@ def _sendable(error: Exception) -> Exception:
     return error
 
 
-def values_of(found: Iterable[PieceResult]) -> list[Any]:
+def values_of(results: Iterable[PieceResult]) -> list[Any]:
     """The values in the pieces' order; raises what the first piece raised that did."""
-    ordered = sorted(found, key=lambda one: one.number)
-    for one in ordered:
-        if one.missing:
+    ordered = sorted(results, key=lambda result: result.number)
+    for result in ordered:
+        if result.missing:
             raise Unavailable(
-                f"the Spark worker on {one.host} has no module `{one.missing}`: install it in the workers' "
-                "Python (see PYSPARK_PYTHON), or keep it in a file of your own, which is shipped with the job"
+                f"the Spark worker on {result.host} has no module `{result.missing}`: install it in the "
+                "workers' Python (see PYSPARK_PYTHON), or keep it in a file of your own, which is shipped "
+                "with the job"
             )
-        if one.error is not None:
-            raise one.error from Remote(f"on {one.host}:\n{one.told}")
-    return [one.value for one in ordered]
+        if result.error is not None:
+            raise result.error from Remote(f"on {result.host}:\n{result.told}")
+    return [result.value for result in ordered]
 
 
 def reason_of(error: Exception) -> str:

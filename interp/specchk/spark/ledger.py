@@ -79,22 +79,22 @@ def write_handed(storage: Storage, handed: Handed) -> None:
 
 def read_handed(storage: Storage, identity: Identity) -> Handed:
     """Where Spark took over; `Unusable` if there is no ledger, a damaged one, or one of something else."""
-    found = _content(storage)
-    refuse_others("the ledger", found["identity"], identity)
-    noted = [(Found.of(one), depth) for one, depth in found["noted"]]
-    return Handed(**{**found, "tally": tally_of(found["tally"]), "noted": noted})
+    content = _content(storage)
+    refuse_others("the ledger", content["identity"], identity)
+    noted = [(Found.of(one), depth) for one, depth in content["noted"]]
+    return Handed(**{**content, "tally": tally_of(content["tally"]), "noted": noted})
 
 
 def _content(storage: Storage) -> dict[str, Any]:
     try:
         with storage.open(_NAME) as file:
-            found: dict[str, Any] = json.loads(unsealed(_SEAL, file.read()))
+            content: dict[str, Any] = json.loads(unsealed(_SEAL, file.read()))
     except FileNotFoundError as error:
         raise Unusable("there is no search in the ledger") from error
     except (OSError, Damaged) as error:
         name = storage.name_of(_NAME)
         raise Unusable(f"{name} is damaged, or of another version of specchk ({error}): {_AGAIN}") from error
-    return found
+    return content
 
 
 def look_through(slices: Slices, handed: Handed) -> None:
@@ -148,11 +148,11 @@ def _outside(native: NativeEngine) -> list[Run]:
     if not native.store.total(Thread.OUTSIDE):
         return []
     runs = sorted(run for level in native.levels for run in level)
-    found = []
+    left = []
     for first, end in native.store.taken():
         inner = [(a, n) for a, n in runs if first <= a < end]
-        found += gaps(inner, first, end)
-    return found
+        left += gaps(inner, first, end)
+    return left
 
 
 def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:

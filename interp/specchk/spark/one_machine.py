@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,7 +28,6 @@ from crc32c import crc32c
 
 from specchk import kept
 from specchk.forecast.intervals import free_bytes
-from specchk.native.exchange import exchange_worker
 from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
@@ -57,29 +56,19 @@ class Sent:
     tally: SliceTally
 
 
-@dataclass(frozen=True, slots=True)
-class MakeLevels:
-    """Makes all levels after `level`, as one task of a barrier stage.
+def make_levels(parcel: Any, level: int, folder: Path, partitions: Iterable[int]) -> Iterator[int]:
+    """Make all levels after `level`, as one task of a barrier stage; the last one that was made.
 
     `parcel` is a broadcast of the parcel; `folder` has nothing but `wanted`.
     """
-
-    parcel: Any
-    level: int
-    folder: str
-
-    def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
-        """The last level that was made."""
-        host = worker_host(self.parcel.value)
-        for partition in partitions:
-            maker = Maker(host, partition, Path(self.folder))
+    host = worker_host(parcel.value)
+    for partition in partitions:
+        with closing(Maker(host, partition, folder)) as maker:
             try:
-                yield maker.levels_after(self.level)
+                yield maker.levels_after(level)
             except (SpoiledSlice, Unwritable) as error:
-                refuse(Path(self.folder), error)
-                yield self.level
-            finally:
-                maker.close()
+                refuse(folder, error)
+                yield level
 
 
 class Maker:
@@ -149,16 +138,13 @@ class Maker:
         """Write all successors to a file."""
         host, end = self.host, 0
         places: list[list[Place]] = [[] for _ in self._sources]
-        worker = exchange_worker(host.parcel.program, host.layout)
-        try:
+        with host.worker() as worker:
             for target, block in successors(host, worker, level, self.partition):
                 self.look()
                 write_fully(file.fileno(), block)
                 places[target].append((end, len(block), crc32c(block)))
                 end += len(block)
             return Sent(self.partition, level, tuple(map(tuple, places)), tally_from(worker))
-        finally:
-            worker.release()
 
     def _awaited(self, level: int, source: int) -> BinaryIO:
         """The file that a task sends, as soon as it is there; `BrokenSlice` where it was, and is lost."""
@@ -250,9 +236,9 @@ class Arrivals:
 
 def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
     """The header of a file of successors; `BrokenSlice` where it is not whole, or another one's."""
-    found, _ = read_end(file, file.name)
-    blocks = tuple(tuple((a, b, c) for a, b, c in places) for places in found["blocks"])
-    sent = Sent(found["source"], found["level"], blocks, tally_of(found["tally"]))
+    header, _ = read_end(file, file.name)
+    blocks = tuple(tuple((a, b, c) for a, b, c in places) for places in header["blocks"])
+    sent = Sent(header["source"], header["level"], blocks, tally_of(header["tally"]))
     if (sent.source, sent.level) != (source, level):
         raise BrokenSlice(f"{file.name} was replaced by another file")
     return sent

@@ -6,13 +6,17 @@ import gc
 import os
 import pickle
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded, ObjectCode, load_exchange
+from specchk.native.exchange import exchange_worker
 from specchk.native.machine.layout import StateLayout, layout_of
+from specchk.native.store import Worker
 from specchk.sealed import sealed, unsealed
 from specchk.search.symmetry import Renaming
 from specchk.spark.slices import Slices
@@ -66,6 +70,15 @@ class Host:
         base = Path(self.parcel.scratch or local or tempfile.gettempdir())
         # The user's own and the run's own: a directory that others share may have tables of other searches.
         return base / f"specchk-{os.getuid()}-{self.parcel.run}-{_boot()}"
+
+    @contextmanager
+    def worker(self) -> Iterator[Worker]:
+        """A worker's block, with nothing counted yet, for a while."""
+        worker = exchange_worker(self.parcel.program, self.layout)
+        try:
+            yield worker
+        finally:
+            worker.release()
 
     def cache(self, partition: int) -> Path:
         """Where this machine keeps a partition's visited set."""

@@ -62,10 +62,10 @@ def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, 
     )  # fmt: skip
 
     def sources() -> list[tuple[str, bytes]]:
-        found = find("specchk")
-        if found is None or not found.origin:
+        module = find("specchk")
+        if module is None or not module.origin:
             return []
-        origin = path_of(found.origin)
+        origin = path_of(module.origin)
         zipped = [part for part in origin.parents if part.suffix == ".zip" and part.is_file()]
         if zipped:
             with open_zip(zipped[0]) as archive:

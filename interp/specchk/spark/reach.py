@@ -97,7 +97,7 @@ def see_that_all_reach(context: SparkContext, storage: Storage, token: Token) ->
         many = max(2, context.defaultParallelism)
         context.setJobDescription("specchk: see that the workers reach the ledger")
         answers = context.parallelize(range(many), many).mapPartitions(token).collect()
-        for answer in sorted(Unreached(*found) for found in answers):
+        for answer in sorted(Unreached(*fields) for fields in answers):
             if answer.ledger:
                 raise Unusable(f"the worker on {answer.host} {answer.ledger}")
             if answer.scratch:

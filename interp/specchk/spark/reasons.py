@@ -94,8 +94,8 @@ def _see_that_one_answers(master: str) -> None:
     refused = []
     for place in places.split(",") if kind == "spark" else (places if "://" in places else f"//{places}",):
         try:
-            found = urlsplit(f"//{place}" if kind == "spark" else place)
-            host, port = found.hostname, found.port or (443 if kind == "k8s" else 7077)
+            address = urlsplit(f"//{place}" if kind == "spark" else place)
+            host, port = address.hostname, address.port or (443 if kind == "k8s" else 7077)
         except ValueError:
             raise Unavailable(f"--master {master}: {place} is no HOST:PORT") from None
         try:

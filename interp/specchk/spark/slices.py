@@ -204,12 +204,12 @@ class Slices:
 
     def _opened(self, file: BinaryIO, level: int, partition: int) -> Opened:
         name = self._name(level, partition)
-        found, size = read_end(file, name)
+        end, size = read_end(file, name)
         # A slice has the right checksum in the wrong place, too: copied, or restored under another name.
-        if (found.pop("run"), found["level"], found["partition"]) != (self.run, level, partition):
+        if (end.pop("run"), end["level"], end["partition"]) != (self.run, level, partition):
             raise BrokenSlice(f"{name} was replaced by another slice")
-        checks = found.pop("checks")
-        about = Slice(**{**found, "tally": tally_of(found["tally"])})
+        checks = end.pop("checks")
+        about = Slice(**{**end, "tally": tally_of(end["tally"])})
         if (about.inside + about.outside) * self.state_bytes != size:
             raise BrokenSlice(f"{name} does not have the states that it declares")
         file.seek(0)
@@ -291,7 +291,7 @@ def reading(name: str) -> Iterator[None]:
         raise BrokenSlice(f"{name} cannot be read ({error.strerror or error})") from error
 
 
-def tally_of(found: Mapping[str, Any]) -> SliceTally:
+def tally_of(tally: Mapping[str, Any]) -> SliceTally:
     """A tally as JSON gives it."""
-    notes = tuple(map(Found.of, found["found"]))
-    return SliceTally(found["generated"], found["cuts"], tuple(found["counts"]), notes)
+    notes = tuple(map(Found.of, tally["found"]))
+    return SliceTally(tally["generated"], tally["cuts"], tuple(tally["counts"]), notes)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -15,9 +16,9 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
 from specchk.spark.ledger import Handed
-from specchk.spark.one_machine import MakeLevels, refusal_in, wanted_file
+from specchk.spark.one_machine import make_levels, refusal_in, wanted_file
 from specchk.spark.slices import Slice, Slices
-from specchk.spark.tasks import Absorb, Expand, Onward
+from specchk.spark.tasks import absorb, expand, move_on
 
 SPARK_FAILED = (Py4JError, PySparkException, ConnectionRefusedError)  # the last one: its process ended
 FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are thought to have
@@ -93,12 +94,15 @@ class LevelMaker:
             began, level, many = time.monotonic(), len(self.sizes) - 1, self.handed.partitions
             end = level + levels_at_once(self.sizes)
             self.describe(f"expand level {level + 1}, {self.sizes[-1]} states")
-            rows: Any = self.context.parallelize(range(many), many).mapPartitions(Expand(self.parcel, level))
+            numbers = self.context.parallelize(range(many), many)
+            rows: Any = numbers.mapPartitions(partial(expand, self.parcel, level))
             for between in range(level + 1, end):
                 # Absorbing a level and expanding it are one task, so that a fused level costs a shuffle but
                 # no job.
-                rows = rows.partitionBy(many, int).mapPartitionsWithIndex(Onward(self.parcel, between))
-            last = rows.partitionBy(many, int).mapPartitionsWithIndex(Absorb(self.parcel, end))
+                rows = rows.partitionBy(many, int).mapPartitionsWithIndex(
+                    partial(move_on, self.parcel, between)
+                )
+            last = rows.partitionBy(many, int).mapPartitionsWithIndex(partial(absorb, self.parcel, end))
             within(last.collect)
             last._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the JVM collects
             seconds = (time.monotonic() - began) / (end - level)
@@ -129,7 +133,7 @@ class StageJob:
         self._text = f"levels after {level + 1}, {levels.sizes[-1]} states"
         # A barrier stage: all tasks run at once, which they must since each waits for all others.
         numbers = levels.context.parallelize(range(many), many)
-        self._rows = numbers.barrier().mapPartitions(MakeLevels(levels.parcel, level, str(folder)))
+        self._rows = numbers.barrier().mapPartitions(partial(make_levels, levels.parcel, level, folder))
         # Spark keeps groups and descriptions of jobs for each thread; a plain one would have none of this
         # one's.
         self._thread = InheritableThread(target=self._run)

@@ -155,12 +155,12 @@ class ArrowStorage:
 
     def exists(self, path: str) -> bool:
         """See `Storage`."""
-        found = self.system.get_file_info(f"{self.root}/{path}")
-        return bool(found.type != fs.FileType.NotFound)
+        info = self.system.get_file_info(f"{self.root}/{path}")
+        return bool(info.type != fs.FileType.NotFound)
 
     def folders(self) -> list[str]:
         """See `Storage`."""
-        return [found.base_name for found in self._below("") if found.type == fs.FileType.Directory]
+        return [info.base_name for info in self._below("") if info.type == fs.FileType.Directory]
 
     def remove(self, folder: str) -> None:
         """See `Storage`."""
@@ -177,11 +177,11 @@ class ArrowStorage:
 
     def _below(self, folder: str) -> list[Any]:
         wanted = fs.FileSelector(f"{self.root}/{folder}", allow_not_found=True)
-        return sorted(self.system.get_file_info(wanted), key=lambda found: str(found.base_name))
+        return sorted(self.system.get_file_info(wanted), key=lambda info: str(info.base_name))
 
     def file_names(self, folder: str) -> list[str]:
         """The files in a folder."""
-        return [found.base_name for found in self._below(folder) if found.type == fs.FileType.File]
+        return [info.base_name for info in self._below(folder) if info.type == fs.FileType.File]
 
     def remove_file(self, path: str) -> None:
         """Remove a file; `OSError`."""

@@ -9,6 +9,9 @@ Spark ends a broken stream to a Python worker as if it were at its end, so a tas
 blocks from lost ones: every expand task therefore ends with a trailer for each partition, and absorb
 makes no slice before it has all trailers and all that they promise.
 
+The functions that Spark calls (`expand`, `absorb`, `move_on`, `precede`, `forget`) get a broadcast of the
+packed parcel first.
+
 Memory of a task: its buckets, one block, and the pages of its partition's table that it touches, which
 is a file but in `one_machine`.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -25,13 +29,7 @@ from typing import Any, Protocol
 from crc32c import crc32c
 
 from specchk.meaning.deadlock import Ends
-from specchk.native.exchange import (
-    Buckets,
-    address_of,
-    address_of_bytes,
-    exchange_worker,
-    smallest_predecessor,
-)
+from specchk.native.exchange import Buckets, address_of, address_of_bytes, smallest_predecessor
 from specchk.native.machine.frames import DEADLOCK, Thread
 from specchk.native.resting import resting, smallest_deadlock
 from specchk.native.store import Found, Run, Worker
@@ -62,39 +60,27 @@ def tally_from(worker: Worker) -> SliceTally:
     return SliceTally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
 
 
-@dataclass(frozen=True, slots=True)
-class Expand:
-    """Expands slices of a level; `parcel` is a broadcast of the packed parcel."""
-
-    parcel: Any
-    level: int
-
-    def __call__(self, partitions: Iterable[int]) -> Iterator[Row]:
-        """Blocks and trailers of some partitions' slices."""
-        host = worker_host(self.parcel.value)
-        for partition in partitions:
-            yield from expanded(host, self.level, partition)
+def expand(parcel: Any, level: int, partitions: Iterable[int]) -> Iterator[Row]:
+    """Blocks and trailers of some partitions' slices of a level."""
+    host = worker_host(parcel.value)
+    for partition in partitions:
+        yield from expanded(host, level, partition)
 
 
 def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
     """The successors of a slice, to the partitions that own them."""
-    worker = exchange_worker(host.parcel.program, host.layout)
     sent = [[0, 0] for _ in range(host.parcel.partitions)]
-    try:
+    with host.worker() as worker:
         for target, block in successors(host, worker, level, partition):
             sent[target][0] += 1
             sent[target][1] += len(block)
             yield target, (partition, crc32c(block), block)
         for target, (blocks, size) in enumerate(sent):
+            # The tally to one partition alone, or it would be counted once for each.
+            tally = tally_from(worker) if target == 0 else SliceTally()
             # Also to partitions that got no block: that nothing comes must be distinguishable from a lost
             # stream.
-            # The tally to one partition alone, or it would be counted once for each.
-            yield (
-                target,
-                Trailer(partition, blocks, size, tally_from(worker) if target == 0 else SliceTally()),
-            )
-    finally:
-        worker.release()
+            yield target, Trailer(partition, blocks, size, tally)
 
 
 def successors(host: Host, worker: Worker, level: int, partition: int) -> Iterator[tuple[int, bytes]]:
@@ -109,39 +95,21 @@ def successors(host: Host, worker: Worker, level: int, partition: int) -> Iterat
         buckets.release()
 
 
-@dataclass(frozen=True, slots=True)
-class Onward:
-    """Makes the slices of a level and expands them at once: an inner level of a job of several."""
-
-    parcel: Any
-    level: int
-
-    def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[Row]:
-        """Blocks and trailers of the slice that was made."""
-        for level in Absorb(self.parcel, self.level)(partition, rows):
-            yield from expanded(worker_host(self.parcel.value), level, partition)
+def move_on(parcel: Any, level: int, partition: int, rows: Iterator[Row]) -> Iterator[Row]:
+    """Blocks and trailers of a slice that is made here: an inner level of a job of several."""
+    for made in absorb(parcel, level, partition, rows):
+        yield from expanded(worker_host(parcel.value), made, partition)
 
 
-@dataclass(frozen=True, slots=True)
-class Absorb:
-    """Makes the slices of a level from successors sent to it."""
-
-    parcel: Any
-    level: int
-
-    def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[int]:
-        """The level, when the slice of one partition is kept for good."""
-        host = worker_host(self.parcel.value)
-        # Another attempt made it: whatever `rows` would bring, the slice in the ledger is the one that
-        # counts.
-        if host.slices.done(self.level, partition) is None:
-            visited = opened(host, self.level, partition)
-            try:
-                catch_up(host, visited, self.level, partition)
-                absorbed(host, visited, self.level, partition, Received(host.parcel.partitions, rows))
-            finally:
-                visited.close()
-        yield self.level
+def absorb(parcel: Any, level: int, partition: int, rows: Iterator[Row]) -> Iterator[int]:
+    """Make a slice of a level from successors sent to it; the level, when the slice is kept for good."""
+    host = worker_host(parcel.value)
+    # Another attempt made it: whatever `rows` would bring, the slice in the ledger is the one that counts.
+    if host.slices.done(level, partition) is None:
+        with closing(opened(host, level, partition)) as visited:
+            catch_up(host, visited, level, partition)
+            absorbed(host, visited, level, partition, Received(host.parcel.partitions, rows))
+    yield level
 
 
 class Incoming(Protocol):
@@ -156,8 +124,7 @@ class Incoming(Protocol):
 
 def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
     """Keep what is new as a slice; `visited` has all levels before this one, and then this one, too."""
-    worker = exchange_worker(host.parcel.program, host.layout)
-    try:
+    with host.worker() as worker:
         visited.begin()
         first = visited.used
         runs: list[Run] = []
@@ -176,8 +143,6 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
         # new again.
         host.slices.write(about, visited.views([*runs, *gaps(runs, first, visited.used)]))
         visited.commit()
-    finally:
-        worker.release()
 
 
 class Received:
@@ -235,35 +200,25 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> Non
         visited.commit()
 
 
-@dataclass(frozen=True, slots=True)
-class Precede:
-    """Finds the smallest state of a level that has the target as a successor."""
-
-    parcel: Any
-    level: int
-    target: tuple[int, ...]
-
-    def __call__(self, partitions: Iterable[int]) -> Iterator[tuple[int, ...]]:
-        """The smallest of each partition, where there is one."""
-        host = worker_host(self.parcel.value)
-        for partition in partitions:
-            best = preceding(host, self.level, partition, self.target)
-            if best is not None:
-                yield best
+def precede(
+    parcel: Any, level: int, target: tuple[int, ...], partitions: Iterable[int]
+) -> Iterator[tuple[int, ...]]:
+    """Of each partition the smallest state of a level with the target as a successor, if there is one."""
+    host = worker_host(parcel.value)
+    for partition in partitions:
+        best = preceding(host, level, partition, target)
+        if best is not None:
+            yield best
 
 
 def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -> tuple[int, ...] | None:
     """The smallest state of a slice that has the target as a successor."""
-    worker = exchange_worker(host.parcel.program, host.layout)
     states = []
-    try:
-        with host.slices.open(level, partition) as opened:
-            for data, count in opened.blocks():
-                best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
-                if best is not None:
-                    states.append(best)
-    finally:
-        worker.release()
+    with host.worker() as worker, host.slices.open(level, partition) as opened:
+        for data, count in opened.blocks():
+            best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
+            if best is not None:
+                states.append(best)
     return min(states, default=None)
 
 
@@ -271,9 +226,9 @@ def confirmed(
     host: Host, level: int, noted: Iterable[Found], ends: Ends, findings: Findings
 ) -> Iterator[Found]:
     """The records of the states of a level; of deadlocks the smallest real one.  For the driver."""
-    for found in noted:
-        if found.record != DEADLOCK or not ends.lists_horizon:
-            yield found
+    for noted_state in noted:
+        if noted_state.record != DEADLOCK or not ends.lists_horizon:
+            yield noted_state
             continue
         partitions = range(host.parcel.partitions)
         states = chain.from_iterable(_resting(host, level, partition) for partition in partitions)
@@ -283,25 +238,15 @@ def confirmed(
 
 
 def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]]:
-    worker = exchange_worker(host.parcel.program, host.layout)
-    try:
-        with host.slices.open(level, partition) as opened:
-            for data, count in opened.blocks():
-                thread, words = worker.block.address, host.layout.words
-                yield from resting(host.kernel, thread, words, address_of(data), count)
-    finally:
-        worker.release()
+    with host.worker() as worker, host.slices.open(level, partition) as opened:
+        for data, count in opened.blocks():
+            thread, words = worker.block.address, host.layout.words
+            yield from resting(host.kernel, thread, words, address_of(data), count)
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
-    """Removes a run's tables from the machine."""
-
-    parcel: Any
-
-    def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
-        """The number of partitions visited."""
-        # Tasks run where Spark wants, so each machine is likely to be met by one of them; what is left is
-        # of this boot.
-        shutil.rmtree(worker_host(self.parcel.value).scratch, ignore_errors=True)
-        yield len(list(partitions))
+def forget(parcel: Any, partitions: Iterable[int]) -> Iterator[int]:
+    """Remove a run's tables from the machine; the number of partitions visited."""
+    # Tasks run where Spark wants, so each machine is likely to be met by one of them; what is left is of
+    # this boot.
+    shutil.rmtree(worker_host(parcel.value).scratch, ignore_errors=True)
+    yield len(list(partitions))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext
@@ -40,17 +40,11 @@ def _taken(context: SparkContext, program: Program, todo: list[Walks]) -> Genera
         wave = todo[first : first + size]
         context.setJobDescription(f"specchk {program.spec}: walk blocks {first + 1} to {first + len(wave)}")
         # A task for each block: a worker that is slow holds up one block only.
-        yield from context.parallelize(wave, len(wave)).mapPartitions(Walk(shipped)).collect()
+        yield from context.parallelize(wave, len(wave)).mapPartitions(partial(_walk, shipped)).collect()
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """Walks blocks; `program` is a broadcast of the pickled program."""
-
-    program: Any
-
-    def __call__(self, todo: Iterable[Walks]) -> Iterator[Block]:
-        """The outcomes, in order."""
-        program: Program = pickle.loads(self.program.value)  # noqa: S301 - the driver of this application packed it
-        for block in todo:
-            yield walked(program, block)
+def _walk(shipped: Any, todo: Iterable[Walks]) -> Iterator[Block]:
+    """The outcomes of blocks, in order; `shipped` is a broadcast of the pickled program."""
+    program: Program = pickle.loads(shipped.value)  # noqa: S301 - the driver of this application packed it
+    for block in todo:
+        yield walked(program, block)
