@@ -53,8 +53,8 @@ class Explored:
         return self.states[number]
 
     def _number(self, state: State, parent: int) -> int:
-        found = self._numbers.get(state)
-        if found is None:
-            found = self._numbers[state] = self.graph.add(parent)
+        number = self._numbers.get(state)
+        if number is None:
+            number = self._numbers[state] = self.graph.add(parent)
             self.states.append(state)
-        return found
+        return number

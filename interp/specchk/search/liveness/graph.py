@@ -10,7 +10,7 @@ meets; there are few such sets.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 Pause = Callable[[], None]  # called often; raises what ends the search
@@ -62,10 +62,7 @@ class StepGraph:
 
     def path(self, number: int) -> list[int]:
         """A shortest path from an initial state."""
-        found = [number]
-        while self.parent[found[-1]] >= 0:
-            found.append(self.parent[found[-1]])
-        return found[::-1]
+        return _path_to(number, self.parent)
 
 
 @dataclass(slots=True)
@@ -89,10 +86,16 @@ class OwedRegion:
 
     def path(self, number: int) -> list[int]:
         """A shortest behaviour to a state: to where the obligation begins, and on without the goal."""
-        found = [number]
-        while self.before[found[-1]] >= 0:
-            found.append(self.before[found[-1]])
-        return [*self.graph.path(found[-1])[:-1], *found[::-1]]
+        owing = _path_to(number, self.before)
+        return [*self.graph.path(owing[0])[:-1], *owing]
+
+
+def _path_to(number: int, before: Sequence[int]) -> list[int]:
+    """The way to a state, by the state before each; -1 is before the first."""
+    path = [number]
+    while before[path[-1]] >= 0:
+        path.append(before[path[-1]])
+    return path[::-1]
 
 
 def owed_region(

@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from specchk.search.liveness.components import Conditions
 from specchk.search.liveness.graph import EVERY, Pause
 
 MAX_PAIRS = 1 << 20
+N = TypeVar("N")
 Taken = tuple[int, int]  # a state, and the conditions met by the step to it
 
 
@@ -130,7 +131,8 @@ class _LoopSearch:
                     if reached in before and reached != first:
                         continue
                     if after == start.number and self._is_fair(reached[1]):
-                        return [*_unwound(before, pair, first), (after, mask)]
+                        way = [(state, met) for (state, _), met in _unwound(before, pair, first)]
+                        return [*way, (after, mask)]
                     if reached not in before:
                         before[reached] = pair, mask
                         following.append(reached)
@@ -171,23 +173,18 @@ class _LoopSearch:
             number = waiting.popleft()
             for after, mask in self.states.steps(number):
                 if is_goal(after, mask):
-                    way = [(after, mask)]
-                    while number != start:
-                        previous, taken = before[number]
-                        way.append((number, taken))
-                        number = previous
-                    return way[::-1]
+                    return [*_unwound(before, number, start), (after, mask)]
                 if after not in before and after != start:
                     before[after] = number, mask
                     waiting.append(after)
                     self._count()
 
 
-def _unwound(before: Mapping[_Pair, tuple[_Pair, int]], pair: _Pair, first: _Pair) -> list[Taken]:
-    """The steps to a pair of a breadth-first search."""
-    way: list[Taken] = []
-    while pair != first:
-        previous, mask = before[pair]
-        way.append((pair[0], mask))
-        pair = previous
+def _unwound(before: Mapping[N, tuple[N, int]], node: N, first: N) -> list[tuple[N, int]]:
+    """The steps to a node of a breadth-first search, each with the conditions that it meets."""
+    way: list[tuple[N, int]] = []
+    while node != first:
+        previous, mask = before[node]
+        way.append((node, mask))
+        node = previous
     return way[::-1]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from typing import Any
 
 import z3
@@ -26,7 +27,7 @@ from specchk.symbolic.induction.encode.program import State as Open
 from specchk.symbolic.induction.encode.program import System, step
 from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.encode.steps import ActionInstance
-from specchk.symbolic.induction.models import path_of
+from specchk.symbolic.induction.models import path_of, smallest
 from specchk.symbolic.replay import Replay, ReplayPath, raised
 
 QUERY_SECONDS = 60.0
@@ -108,15 +109,15 @@ class Unrolling:
             self.solver.add(goal)
         started = time.monotonic()
         result = self.solver.check()
-        found: ReplayPath | str | None = None
+        answer: ReplayPath | str | None = None
         if result == z3.sat:
-            found = path_of(self._smallest(), self.program, self.states, self.steps)
+            answer = path_of(self._smallest(), self.program, self.states, self.steps)
         elif result == z3.unknown:
-            found = str(self.solver.reason_unknown())
+            answer = str(self.solver.reason_unknown())
         self.seconds_solver += time.monotonic() - started
         self.queries += 1
         self.solver.pop()
-        return found
+        return answer
 
     def _smallest(self) -> Any:
         """A model whose offsets are small, where a few tries find one."""
@@ -125,20 +126,10 @@ class Unrolling:
         chosen = [number for steps in self.steps for instance in steps for number in instance.numbers]
         numbers = [*self.system.fresh.offsets, *chosen]
         most = max([model.eval(number, model_completion=True).as_long() for number in numbers], default=0)
-        end = 1
         # Any model is a counterexample; a reader wants one with small offsets.  Doubling the bound takes
         # log2 queries.
-        while end < most:
-            self.solver.push()
-            self.solver.add([number <= end for number in numbers])
-            result = self.solver.check()
-            if result == z3.sat:
-                model = self.solver.model()
-            self.solver.pop()
-            if result == z3.sat:
-                break
-            end *= 2
-        return model
+        ends = takewhile(lambda end: end < most, (1 << doublings for doublings in count()))
+        return smallest(self.solver, self.solver.check, numbers, ends)
 
 
 @dataclass(slots=True)
@@ -167,13 +158,13 @@ class _Unrolling:
         # In this order, since a state in which a property fails is one step before the faults of steps out
         # of it.
         for goal, is_left in ((open_.wrong(), False), (open_.undefined(), True), (open_.stuck(), True)):
-            found = open_.ask(goal)
-            if isinstance(found, str):
+            answer = open_.ask(goal)
+            if isinstance(answer, str):
                 return Inconclusive(
-                    f"the solver gave up at step {len(open_.states) - 1}: {found}", budget=False
+                    f"the solver gave up at step {len(open_.states) - 1}: {answer}", budget=False
                 )
-            if found is not None:
-                return Violated(self._violations(found, is_left=is_left))
+            if answer is not None:
+                return Violated(self._violations(answer, is_left=is_left))
         return self._witnesses()
 
     def _violations(self, path: ReplayPath, *, is_left: bool) -> tuple[Violation, ...]:
@@ -182,18 +173,18 @@ class _Unrolling:
         failed = replay.left(trace.last) if is_left else replay.met(trace)
         if not failed:
             raise ReplayFailed("nothing fails at the end of a path that the solver found to be wrong")
-        found = [Violation(what, name, trace, blame) for what, name, blame in failed]
-        return tuple([with_abstract_step(replay.program, one) for one in found])
+        violations = [Violation(kind, name, trace, blame) for kind, name, blame in failed]
+        return tuple([with_abstract_step(replay.program, one) for one in violations])
 
     def _witnesses(self) -> Verdict | None:
         for prop in self.program.witnesses:
             if prop.name in self.reached:
                 continue
             parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
-            found = self.unrolling.ask(conj(parts))
-            if isinstance(found, ReplayPath):
-                replay = Replay(raised(self.program, found))
-                trace = replay.trace(found.states)
+            answer = self.unrolling.ask(conj(parts))
+            if isinstance(answer, ReplayPath):
+                replay = Replay(raised(self.program, answer))
+                trace = replay.trace(answer.states)
                 if not replay.reaches(trace.last, prop.name):
                     raise ReplayFailed(f"`{prop.name}` is not true where the solver found it to be")
                 self.reached[prop.name] = trace

@@ -118,7 +118,7 @@ def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[E
     `masks` has for each atom, true and false, and each choice of its keys a bit for each state; `sizes` the
     numbers of keys of the domains.
     """
-    found, tried = list[Exclusion](), 0
+    clauses, tried = list[Exclusion](), 0
     for domains in frames(list(masks)):
         chosen = rows(domains, sizes)
         literals = _literals(masks, domains, chosen) if chosen else []
@@ -127,11 +127,11 @@ def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[E
             literals = list({bits: (literal, bits) for literal, bits in reversed(literals)}.values())[::-1]
         literals = literals[: MAX_LITERALS[length]]
         tried += comb(len(literals), length)
-        found += [
+        clauses += [
             Exclusion(domains, together) for together in _excluding(literals, length)
             if _says_something(together) and _uses_all(domains, together)
         ]  # fmt: skip
-    return found, tried
+    return clauses, tried
 
 
 def rows(domains: tuple[str, ...], sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
@@ -148,7 +148,7 @@ def _literals(
     width = max(
         [0, *[b.bit_length() for said in masks.values() for bits in said.values() for b in bits.values()]]
     )
-    found = []
+    literals = []
     for atom, said in masks.items():
         for positive, bits in said.items():
             if atom.is_value and not positive:
@@ -158,8 +158,8 @@ def _literals(
                     joined = 0
                     for row in rows:
                         joined = joined << width | bits[tuple([row[key] for key in keys])]
-                    found.append((Literal(atom, keys, positive), joined))
-    return found
+                    literals.append((Literal(atom, keys, positive), joined))
+    return literals
 
 
 def _excluding(literals: Sequence[tuple[Literal, int]], length: int) -> Iterator[tuple[Literal, ...]]:
@@ -202,7 +202,7 @@ def merged(clauses: Sequence[Exclusion]) -> list[Exclusion]:
     groups: dict[tuple[object, ...], list[tuple[Exclusion, Literal]]] = {}
     for clause in clauses:
         groups.setdefault(_but_one_value(clause), []).append((clause, _value(clause)))
-    found = []
+    merged_clauses = []
     for group in groups.values():
         clause, literal = group[0]
         if len(group) > 1:
@@ -210,8 +210,8 @@ def merged(clauses: Sequence[Exclusion]) -> list[Exclusion]:
             atom = replace(literal.atom, relation="in", right=f"{{ {values} }}", is_value=False)
             literals = [replace(each, atom=atom) if each is literal else each for each in clause.literals]
             clause = Exclusion(clause.domains, tuple(literals))
-        found.append(clause)
-    return found
+        merged_clauses.append(clause)
+    return merged_clauses
 
 
 def _value(clause: Exclusion) -> Literal:

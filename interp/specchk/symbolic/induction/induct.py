@@ -23,7 +23,7 @@ from specchk.ir.program import Program
 from specchk.symbolic.induction.encode.bools import Truth, disj, negation
 from specchk.symbolic.induction.encode.program import System, distinct_from, step
 from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath, arguments, instance
-from specchk.symbolic.induction.models import path_of
+from specchk.symbolic.induction.models import path_of, smallest
 from specchk.symbolic.replay import ReplayPath
 
 SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable state
@@ -100,24 +100,24 @@ class Induction:
         last = self.states[-1]
         action = self.program.actions[index]
         given = arguments(self.program, action, "t.")[position]
-        found = instance(self.program, index, given, last, "t.")
+        encoded = instance(self.program, index, given, last, "t.")
         # Before the faults are excluded: afterwards no state with one is left to be found.
-        self._defined(found)
+        self._defined(encoded)
         self.solver.push()  # where it has no meaning, which is asked for above, there is no step
-        self.solver.add([negation(fault.when) for fault in found.faults])
-        for outcome in found.outcomes:
-            self._consecution(found, outcome)
+        self.solver.add([negation(fault.when) for fault in encoded.faults])
+        for outcome in encoded.outcomes:
+            self._consecution(encoded, outcome)
         self.solver.pop()
 
-    def _defined(self, found: ActionInstance) -> None:
-        faults = [fault.when for fault in found.faults]
+    def _defined(self, encoded: ActionInstance) -> None:
+        faults = [fault.when for fault in encoded.faults]
         if disj(faults) is False:
             self.work.settled += 1
             return
-        action = self.program.actions[found.action]
-        self._ask("undefined", action.name, [disj(faults)], found, None)
+        action = self.program.actions[encoded.action]
+        self._ask("undefined", action.name, [disj(faults)], encoded, None)
 
-    def _consecution(self, found: ActionInstance, outcome: ActionPath) -> None:
+    def _consecution(self, encoded: ActionInstance, outcome: ActionPath) -> None:
         last, after = self.states[-1], outcome.after
         goals = [(prop, self.system.holds(prop, after)) for prop in self.program.invariants]
         goals += [(prop, self.system.holds(prop, last, after)) for prop in self.program.step_invariants]
@@ -136,7 +136,7 @@ class Induction:
                 self.solver.add(outcome.guard)
                 entered = True
             wrong = [disj([negation(part) for part in open_])]
-            self._ask(prop.kind, prop.name, wrong, found, outcome)
+            self._ask(prop.kind, prop.name, wrong, encoded, outcome)
         if entered:
             self.solver.pop()
 
@@ -147,13 +147,13 @@ class Induction:
         self.solver.push()
         self.solver.add(*wrong)
         answer = self._check()
-        found: ReplayPath | str | None = None
+        refutation: ReplayPath | str | None = None
         if answer == z3.sat:
-            found = self._path(instance, outcome)
+            refutation = self._path(instance, outcome)
         elif answer == z3.unknown:
-            found = self.solver.reason_unknown()
+            refutation = self.solver.reason_unknown()
         self.solver.pop()
-        self.work.answers.append(ObligationResult(kind, name, instance.action, found))
+        self.work.answers.append(ObligationResult(kind, name, instance.action, refutation))
 
     def _check(self) -> Any:
         started = time.monotonic()
@@ -164,16 +164,7 @@ class Induction:
 
     def _path(self, instance: ActionInstance, outcome: ActionPath | None) -> ReplayPath:
         """The states of a refutation, their offsets small where small ones do."""
-        model = self.solver.model()
         offsets = [*self.system.fresh.offsets, *instance.numbers]
-        for end in SMALL:
-            self.solver.push()
-            self.solver.add([offset <= end for offset in offsets])
-            answer = self._check()
-            if answer == z3.sat:
-                model = self.solver.model()
-            self.solver.pop()
-            if answer == z3.sat:
-                break
+        model = smallest(self.solver, self._check, offsets, SMALL)
         states = [*self.states, *([outcome.after] if outcome is not None else [])]
         return path_of(model, self.program, states, [*self.steps, [instance]])

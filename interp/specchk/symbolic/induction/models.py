@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
+
+import z3
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
@@ -21,7 +23,7 @@ def path_of(
 ) -> ReplayPath:
     """The path in a model: `steps` are those out of each state, and the next one shows which were taken."""
     reading = ModelReader(model)
-    found = tuple([_state(reading, program, state) for state in states])
+    path = tuple([_state(reading, program, state) for state in states])
     numbers = [0]
     for instances, after in zip_longest(steps, states[1:]):
         for instance in instances or ():
@@ -29,7 +31,22 @@ def path_of(
             # far.
             if instance.numbers and _is_met(reading, instance, after):
                 numbers += [reading.number(number) for number in instance.numbers]
-    return ReplayPath(found, max(numbers))
+    return ReplayPath(path, max(numbers))
+
+
+def smallest(solver: Any, check: Callable[[], Any], numbers: Sequence[Any], ends: Iterable[int]) -> Any:
+    """The model of the last check, or one with all numbers up to an end; ends are tried in their order."""
+    model = solver.model()
+    for end in ends:
+        solver.push()
+        solver.add([number <= end for number in numbers])
+        is_small = check() == z3.sat
+        if is_small:
+            model = solver.model()
+        solver.pop()
+        if is_small:
+            break
+    return model
 
 
 def _state(reading: ModelReader, program: Program, trees: Sequence[Tree]) -> State:

@@ -152,8 +152,8 @@ def _renamings(program: Program) -> list[Renaming]:
     free = [sort for sort in program.sorts if sort.name not in fixed]
     # A renaming that keeps every constant of the code maps steps to steps and invariants to themselves, so
     # that a counterexample for one instance, renamed, is one for the other (Ip and Dill, 1996).
-    found = renamings_of(program, free)
-    return [r for r in found if all(renamer(kind, r)(value) == value for kind, value in constants)]
+    candidates = renamings_of(program, free)
+    return [r for r in candidates if all(renamer(kind, r)(value) == value for kind, value in constants)]
 
 
 def instance_work(program: Program, asked: ProofOptions, todo: list[tuple[int, int]]) -> InductionWork:
@@ -242,12 +242,12 @@ def _concluded(
 
 def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failure, ...]:
     """One failure for each property, the first found, replayed."""
-    found: dict[tuple[str, str], Failure] = {}
+    failures: dict[tuple[str, str], Failure] = {}
     for answer in answers:
         key = (answer.kind, answer.name)
-        if isinstance(answer.found, ReplayPath) and key not in found:
-            found[key] = _failure(program, answer, answer.found)
-    return tuple(found.values())
+        if isinstance(answer.found, ReplayPath) and key not in failures:
+            failures[key] = _failure(program, answer, answer.found)
+    return tuple(failures.values())
 
 
 def _failure(program: Program, answer: ObligationResult, path: ReplayPath) -> Failure:
@@ -287,8 +287,8 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
     options = Options(LOOK, symmetry=False, keep_going=True)
     search = Search(asked, options)
     explore(ReferenceEngine(search))
-    found = search.findings.found.values()
-    ways = {int(v.name): v.trace for v in found if v.trace is not None and v.kind == "invariant"}
+    violations = search.findings.found.values()
+    ways = {int(v.name): v.trace for v in violations if v.trace is not None and v.kind == "invariant"}
     return ways, not search.is_stopped
 
 

@@ -62,11 +62,11 @@ def suggest(
         for domain, size in zip(atom.domains, table.sizes, strict=True)
     }
     lemmas = _Lemmas(program, said, sizes, meter)
-    found, tried, needed = list[Exclusion](), 0, list[Exclusion]()
+    clauses, tried, needed = list[Exclusion](), 0, list[Exclusion]()
     for length in LENGTHS:
         more, combinations = minimal(masks, sizes, length)
-        found, tried = [*found, *more][:MAX_CANDIDATES], tried + combinations
-        lemmas.choose(found)
+        clauses, tried = [*clauses, *more][:MAX_CANDIDATES], tried + combinations
+        lemmas.choose(clauses)
         lemmas.make_inductive()
         proved, needed = lemmas.needed()
         if len(proved) == len(lemmas.goals) or meter.exceeded(0) is not None:
@@ -74,7 +74,7 @@ def suggest(
     texts = [clause.text(names) for clause in merged(needed)]
     return Suggestion(
         tuple([(invariant(f"suggested_{n}", lowered(text)), text) for n, text in enumerate(texts, 1)]),
-        tried=tried, states=len(states), held=len(found), inductive=len(lemmas.active),
+        tried=tried, states=len(states), held=len(clauses), inductive=len(lemmas.active),
     )  # fmt: skip
 
 
@@ -84,8 +84,8 @@ def _states(program: Program, most: int) -> list[State]:
     options = Options(Budget(MAX_STATES, MAX_SECONDS), symmetry=False, keep_going=True)
     engine = ReferenceEngine(Search(bare, options))
     explore(engine)
-    found = list(engine.parents)
-    return found[:: max(1, -(-len(found) // max(1, most)))]
+    states = list(engine.parents)
+    return states[:: max(1, -(-len(states) // max(1, most)))]
 
 
 @dataclass(slots=True)

@@ -48,14 +48,14 @@ class AtomTable:
     def masks(self, states: Sequence[State], width: int) -> dict[bool, dict[Keys, int]]:
         """For true and false, at each choice of keys: a bit for each state, the first lowest."""
         rows = list(product(*map(range, self.sizes)))
-        found = {True: self._bits(self.true, states, width, rows)}
+        masks = {True: self._bits(self.true, states, width, rows)}
         full = (1 << len(states)) - 1
-        found[False] = (
-            {row: full ^ bits for row, bits in found[True].items()}
+        masks[False] = (
+            {row: full ^ bits for row, bits in masks[True].items()}
             if self.false is None
             else self._bits(self.false, states, width, rows)
         )
-        return found
+        return masks
 
     def _bits(
         self, table: Property, states: Sequence[State], width: int, rows: list[Keys]
@@ -75,14 +75,14 @@ def tables(
 ) -> dict[Atom, AtomTable]:
     """The tables of atoms, but of those that may be undefined somewhere."""
     state = System(program).state(0)
-    found = {}
+    by_atom = {}
     for atom in atoms:
         true = invariant("table", lowered(atom.table(names)))
         false = invariant("table", lowered(atom.table(names, negated=True))) if atom.options else None
         if not any(_faults(table, of_state(state)) for table in (true, false) if table is not None):
             reads = frozenset(of_property(true).reads)
-            found[atom] = AtomTable(atom, true, false, reads, _sizes(true, len(atom.domains)))
-    return found
+            by_atom[atom] = AtomTable(atom, true, false, reads, _sizes(true, len(atom.domains)))
+    return by_atom
 
 
 def _faults(table: Property, scope: StepScope) -> bool:
@@ -91,12 +91,12 @@ def _faults(table: Property, scope: StepScope) -> bool:
 
 
 def _sizes(table: Property, keys: int) -> tuple[int, ...]:
-    found, kind = [], table.body.type
+    sizes, kind = [], table.body.type
     for _ in range(keys):
         assert isinstance(kind, Map)
-        found.append(cardinality(kind.key))
+        sizes.append(cardinality(kind.key))
         kind = kind.value
-    return tuple(found)
+    return tuple(sizes)
 
 
 def _at(table: Any, row: Sequence[int]) -> Any:

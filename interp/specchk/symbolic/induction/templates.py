@@ -131,7 +131,7 @@ class Templates:
             for name, params, result in self.vocabulary.definitions
             for texts, domains in self._arguments(params, 0)
         ]
-        found: dict[Atom, None] = {}
+        atoms: dict[Atom, None] = {}
         for sites in (variables, called):
             places = [place for site in sites for place in self._places(site)]
             kinds = [atom for place in places for atom in self._alone(place)]
@@ -140,8 +140,8 @@ class Templates:
                 _comparison(a, b) for a, b in product(numbers, numbers)
                 if (a != b or a.domains) and (has_horizon(a.type) or has_horizon(b.type))
             ]  # fmt: skip
-            found |= dict.fromkeys([same for atom in kinds for same in _identified(atom)])
-        return list(found)[:MAX_ATOMS]
+            atoms |= dict.fromkeys([same for atom in kinds for same in _identified(atom)])
+        return list(atoms)[:MAX_ATOMS]
 
     def _places(self, at: Site) -> Iterator[Site]:
         """A place and those inside of it."""

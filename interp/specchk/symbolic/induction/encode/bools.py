@@ -6,7 +6,7 @@ encoding of a concrete state is concrete.  Nothing here asks the solver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import z3
@@ -16,24 +16,23 @@ Truth = Any  # bool | z3.BoolRef; z3 has no types
 
 def conj(parts: Iterable[Truth]) -> Truth:
     """All of them."""
-    kept: list[Any] = []
-    for part in parts:
-        if part is False:
-            return False
-        if part is not True:
-            kept.append(part)
-    return True if not kept else kept[0] if len(kept) == 1 else z3.And(kept)
+    return _joined(parts, False, z3.And)
 
 
 def disj(parts: Iterable[Truth]) -> Truth:
     """Some of them."""
+    return _joined(parts, True, z3.Or)
+
+
+def _joined(parts: Iterable[Truth], decisive: bool, term: Callable[[list[Any]], Any]) -> Truth:
+    """The term of the open parts, unless one of the others is decisive."""
     kept: list[Any] = []
     for part in parts:
-        if part is True:
-            return True
-        if part is not False:
+        if part is decisive:
+            return decisive
+        if part is not (not decisive):
             kept.append(part)
-    return False if not kept else kept[0] if len(kept) == 1 else z3.Or(kept)
+    return not decisive if not kept else kept[0] if len(kept) == 1 else term(kept)
 
 
 def both(a: Truth, b: Truth) -> Truth:
@@ -93,7 +92,7 @@ def conjuncts(a: Truth) -> list[Any]:
         return []
     if isinstance(a, bool):
         return [a]
-    found: list[Any] = []
+    parts: list[Any] = []
     todo = [a]
     while todo:
         part = todo.pop()
@@ -103,8 +102,8 @@ def conjuncts(a: Truth) -> list[Any]:
         elif z3.is_or(part) and sum(map(z3.is_and, part.children())) == 1:
             todo.extend(reversed(_distributed(part)))
         else:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _distributed(part: Any) -> list[Any]:

@@ -27,12 +27,12 @@ MAX_RANGE = 1024
 Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
 
-def items_of(found: Tree) -> SetOf:
+def items_of(tree: Tree) -> SetOf:
     """A set whose items can be iterated."""
-    if isinstance(found, RangeOf):
+    if isinstance(tree, RangeOf):
         raise CannotEncode("a range of offsets without a bound cannot be listed")
-    assert isinstance(found, SetOf)
-    return found
+    assert isinstance(tree, SetOf)
+    return tree
 
 
 def numbers(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
@@ -61,12 +61,12 @@ def difference(a: Tree, b: Tree) -> SetOf:
     return set_of([(item, both(guard, negation(has(b, item)))) for item, guard in items_of(a).items])
 
 
-def distinct(found: SetOf) -> list[tuple[Tree, Truth]]:
+def distinct(listing: SetOf) -> list[tuple[Tree, Truth]]:
     """The items, each value once: a later one counts where no earlier one is equal."""
-    if found.listed:
-        return list(found.items)
+    if listing.listed:
+        return list(listing.items)
     rows: list[tuple[Tree, Truth]] = []
-    for item, guard in found.items:
+    for item, guard in listing.items:
         again = disj([both(g, equal(item, other)) for other, g in rows])
         rows.append((item, both(guard, negation(again))))
     return rows
@@ -99,9 +99,9 @@ def extreme(before: Callable[[Number, Number], Truth], name: str) -> Rule:
     def rule(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
         if isinstance(args[0], RangeOf):
             raise CannotEncode(f"`{name}` of a range without a bound")
-        exists, found = first_by(before, args[0].items)
+        exists, first = first_by(before, args[0].items)
         scope.fail(negation(exists), expr.span, f"`{name}` of an empty collection")
-        return found
+        return first
 
     return rule
 
@@ -111,29 +111,29 @@ def first_by(
 ) -> tuple[Truth, Number]:
     """Whether some guard holds, and the first of those items in the order `before`."""
     exists: Truth = False
-    found: Number = 0
+    first: Number = 0
     for item, guard in rows:
         if guard is False:
             continue
-        better = both(guard, disj((negation(exists), before(item, found))))
-        found = merge_by(better, item, found) if exists is not False else item
+        better = both(guard, disj((negation(exists), before(item, first))))
+        first = merge_by(better, item, first) if exists is not False else item
         exists = disj((exists, guard))
-    return exists, found
+    return exists, first
 
 
 def subsets(a: Tree) -> SetOf:
     """The set of all subsets."""
-    found = items_of(a)
+    base = items_of(a)
     # A subset is listed as its set is: items decided, different and ascending.
-    if not found.listed or len(found.items) > MAX_LISTED:
+    if not base.listed or len(base.items) > MAX_LISTED:
         raise CannotEncode(f"the subsets of a set with offsets or more than {MAX_LISTED} items")
     rows = [
         (
             SetOf(tuple([(item, True) for item, _ in chosen]), listed=True),
             conj([guard for _, guard in chosen]),
         )
-        for size in range(len(found.items) + 1)
-        for chosen in combinations(found.items, size)
+        for size in range(len(base.items) + 1)
+        for chosen in combinations(base.items, size)
     ]
     return set_of(rows)
 

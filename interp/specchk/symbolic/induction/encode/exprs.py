@@ -64,10 +64,10 @@ def _apply(expr: nodes.Apply, scope: StepScope) -> Tree:
         return _any(operate(expr, args, scope), expr)
 
 
-def _any(found: Tree, expr: nodes.Expr) -> Tree:
+def _any(tree: Tree, expr: nodes.Expr) -> Tree:
     """Where there is certainly no value (a fault), any value of the type is returned."""
     # The fault is noted; the rest of the expression still needs a tree of the right shape.
-    return default(expr.type) if found is None else found
+    return default(expr.type) if tree is None else tree
 
 
 def _const(expr: nodes.Const) -> Tree:
@@ -81,18 +81,18 @@ def _const(expr: nodes.Const) -> Tree:
 
 def _junction(parts: tuple[nodes.Expr, ...], scope: StepScope, *, every: bool) -> Truth:
     """`and` (`every`) or `or`: a part counts where those before it have not decided."""
-    found: list[Truth] = []
+    truths: list[Truth] = []
     size = len(scope.path)
     for part in parts:
         truth = encode(part, scope)
-        found.append(truth)
+        truths.append(truth)
         if truth is (not every):
             break
         if truth is not every:
             # A later part is evaluated only where this one does not decide: its faults count only there.
             scope.path.append(truth if every else negation(truth))
     del scope.path[size:]
-    return conj(found) if every else disj(found)
+    return conj(truths) if every else disj(truths)
 
 
 def _implies(expr: nodes.Implies, scope: StepScope) -> Truth:
@@ -116,14 +116,14 @@ def _if(expr: nodes.If, scope: StepScope) -> Tree:
 
 
 def _items(domain: nodes.Expr, scope: StepScope) -> SetOf:
-    found = encode(domain, scope)
+    tree = encode(domain, scope)
     with placed(domain.span):
-        return items_of(found)
+        return items_of(tree)
 
 
 def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
     domain = _items(expr.domain, scope)
-    found: list[Truth] = []
+    truths: list[Truth] = []
     size, faults = len(scope.path), len(scope.faults)
     # Unfolded, so that queries have no quantifiers (`Instance.idle` aside): over propositions and linear
     # integers they are decidable then.
@@ -132,7 +132,7 @@ def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
         with scope.under(guard):
             body = encode(expr.body, scope)
         truth = implies(guard, body) if expr.every else both(guard, body)
-        found.append(truth)
+        truths.append(truth)
         if truth is (not expr.every):
             break
         if truth is not expr.every:
@@ -140,7 +140,7 @@ def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
             scope.path.append(truth if expr.every else negation(truth))
     del scope.path[size:]
     _ordered(domain, len(scope.faults) > faults, expr)
-    return conj(found) if expr.every else disj(found)
+    return conj(truths) if expr.every else disj(truths)
 
 
 def _ordered(domain: SetOf, failed: bool, expr: nodes.Expr) -> None:
@@ -201,11 +201,11 @@ def _collect(expr: nodes.Collect, scope: StepScope) -> Tree:
             case nodes.Gather.SUM:
                 return summed(rows)
             case nodes.Gather.MIN:
-                exists, found = first_by(less, rows)
+                exists, extreme = first_by(less, rows)
             case nodes.Gather.MAX:
-                exists, found = first_by(lambda a, b: less(b, a), rows)
+                exists, extreme = first_by(lambda a, b: less(b, a), rows)
     scope.fail(negation(exists), expr.span, f"`{expr.gather.name.lower()}` of an empty collection")
-    return found
+    return extreme
 
 
 def _map_of(expr: nodes.MapOf, scope: StepScope) -> Tree:
@@ -225,16 +225,16 @@ def _let(expr: nodes.Let, scope: StepScope) -> Tree:
 
 
 def _case(expr: nodes.Case, scope: StepScope) -> Tree:
-    found = encode(expr.scrutinee, scope)
+    scrutinee = encode(expr.scrutinee, scope)
     rows: list[tuple[Truth, Tree]] = []
     rest: list[Truth] = []
     for tag, local, body in expr.arms:
-        if isinstance(found, Opt):
+        if isinstance(scrutinee, Opt):
             # Of an option arm 1 is `some`, arm 0 `none`.
-            here = found.present if tag else negation(found.present)
-            payload = found.item
+            here = scrutinee.present if tag else negation(scrutinee.present)
+            payload = scrutinee.item
         else:
-            here, payload = tag_is(found, tag), found.records[tag]
+            here, payload = tag_is(scrutinee, tag), scrutinee.records[tag]
         rest.append(negation(here))
         if here is False:
             continue

@@ -43,23 +43,23 @@ def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
     table: dict[Value, list[Truth]] = {}
     lifted: dict[Value, Tree] = {}
     for item, guard in kept:
-        found = expanded(item)
+        values = expanded(item)
         # Offsets among the items: they stay as they are, and may be equal to one another.
-        if found is None:
+        if values is None:
             return SetOf(tuple(kept), listed=False)
-        for value, when in found:
+        for value, when in values:
             table.setdefault(value, []).append(both(guard, when))
-            lifted.setdefault(value, item if len(found) == 1 else decided(item, value))
+            lifted.setdefault(value, item if len(values) == 1 else decided(item, value))
     rows = [(lifted[value], disj(table[value])) for value in sorted(table)]
     return SetOf(tuple([(item, guard) for item, guard in rows if guard is not False]), listed=True)
 
 
-def has(found: SetOf | RangeOf, item: Tree) -> Truth:
+def has(among: SetOf | RangeOf, item: Tree) -> Truth:
     """Membership."""
-    if isinstance(found, RangeOf):
-        above = at_most(found.low, item)
-        return above if found.high is None else both(above, at_most(item, found.high))
-    return disj([both(guard, equal(item, other)) for other, guard in found.items if guard is not False])
+    if isinstance(among, RangeOf):
+        above = at_most(among.low, item)
+        return above if among.high is None else both(above, at_most(item, among.high))
+    return disj([both(guard, equal(item, other)) for other, guard in among.items if guard is not False])
 
 
 def same(a: Tree, b: Tree) -> bool:

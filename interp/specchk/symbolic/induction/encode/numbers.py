@@ -35,10 +35,10 @@ def ways(a: Number) -> tuple[tuple[int, Truth], ...] | None:
     return a.ways if isinstance(a, Cases) else None
 
 
-def cases(found: list[tuple[int, Truth]]) -> Number:
+def cases(rows: list[tuple[int, Truth]]) -> Number:
     """The number that has each value where its guard holds (guards exclude each other)."""
     table: dict[int, list[Truth]] = {}
-    for value, guard in found:
+    for value, guard in rows:
         if guard is not False:
             table.setdefault(value, []).append(guard)
     if len(table) == 1:
@@ -80,10 +80,10 @@ def merge_numbers(condition: Truth, a: Number, b: Number) -> Number:
     values = sorted({value for value, _ in (*some, *others)})
     first = dict(some)
     # A choice for each value instead of a term: what both numbers agree on stays without the condition.
-    found = [(v, choice(condition, first.get(v, False), table.get(v, False))) for v in values]
-    if len(found) > MAX_CASES:
+    rows = [(v, choice(condition, first.get(v, False), table.get(v, False))) for v in values]
+    if len(rows) > MAX_CASES:
         return z3.If(condition, term(a), term(b))
-    return cases(found)
+    return cases(rows)
 
 
 def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
@@ -104,11 +104,11 @@ def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
 
 def _holding(test: Callable[[Any, Any], Any], some: Any, others: Any) -> list[Truth]:
     """For each value of one side, where the other has a value that passes."""
-    found = []
+    rows = []
     for value, guard in some:
         fitting = [other for x, other in others if test(value, x)]
-        found.append(guard if len(fitting) == len(others) else both(guard, disj(fitting)))
-    return found
+        rows.append(guard if len(fitting) == len(others) else both(guard, disj(fitting)))
+    return rows
 
 
 def equal_numbers(a: Number, b: Number) -> Truth:
@@ -126,12 +126,14 @@ def at_most(a: Number, b: Number) -> Truth:
     return True if same_number(a, b) else compare(lambda x, y: x <= y, a, b)
 
 
-def combine(rule: Callable[[Any, Any], Any], a: Number, b: Number) -> Number:
-    """An operation whose rule is the same on ints and on terms (`+`, `-`, `*`)."""
+def combine(
+    rule: Callable[[Any, Any], Any], a: Number, b: Number, general: Callable[[Any, Any], Any] | None = None
+) -> Number:
+    """An operation by its rule on ints, and a `general` one on terms where that is another."""
     some, others = ways(a), ways(b)
     if some is not None and others is not None and len(some) * len(others) <= MAX_CASES:
         return cases([(rule(x, y), both(g, h)) for x, g in some for y, h in others])
-    return rule(term(a), term(b))
+    return (general or rule)(term(a), term(b))
 
 
 def least(a: Number, b: Number) -> Number:
@@ -166,13 +168,10 @@ def remainder(a: Number, b: Number) -> Number:
 def _divided(
     exact: Callable[[int, int], int], general: Callable[[Any, Any], Any], a: Number, b: Number
 ) -> Number:
-    some, others = ways(a), ways(b)
-    if some is not None and others is not None and len(some) * len(others) <= MAX_CASES:
-        # Division by 0 is a fault that the caller has noted; the value does not matter.
-        return cases([(exact(x, y) if y else 0, both(g, h)) for x, g in some for y, h in others])
+    # Division by 0 is a fault that the caller has noted; the value does not matter.
     if isinstance(b, int) and b == 0:
         return 0
-    return general(term(a), term(b))
+    return combine(lambda x, y: exact(x, y) if y else 0, a, b, general)
 
 
 def counted(guards: list[Truth]) -> Number:
@@ -186,13 +185,6 @@ def counted(guards: list[Truth]) -> Number:
     table: list[Truth] = [True]  # table[n]: exactly n of those seen so far hold
     for guard in open_:
         unless = negation(guard)
-        table = [
-            disj(
-                (
-                    both(unless, table[n]) if n < len(table) else False,
-                    both(guard, table[n - 1]) if n else False,
-                )
-            )
-            for n in range(len(table) + 1)
-        ]
+        pairs = zip([*table, False], [False, *table], strict=True)  # for each n: n before, and n - 1
+        table = [disj((both(unless, same), both(guard, less_one))) for same, less_one in pairs]
     return cases([(sure + n, guard) for n, guard in enumerate(table)])

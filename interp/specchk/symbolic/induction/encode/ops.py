@@ -85,12 +85,12 @@ def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Trut
     """For each position of a map over `kind`, whether the key is there; a fault outside the type."""
     known = keys(kind)
     guards: list[Truth] = [False] * len(known)
-    found = expanded(key)
-    if found is None:
+    values = expanded(key)
+    if values is None:
         return _term_guards(kind, key, span, scope)
     table = positions(kind)
     beyond: list[Truth] = []
-    for value, guard in found:
+    for value, guard in values:
         position = table.get(value)
         if position is None:
             beyond.append(guard)
@@ -115,9 +115,9 @@ def _map_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     return _somewhere(select(list(zip(guards, args[0], strict=True))), args[0])
 
 
-def _somewhere(found: Tree, among: Sequence[Tree]) -> Tree:
+def _somewhere(tree: Tree, among: Sequence[Tree]) -> Tree:
     """The item, or (where there cannot be one, which is a fault) any value of the type."""
-    return among[0] if found is None and among else found
+    return among[0] if tree is None and among else tree
 
 
 def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:

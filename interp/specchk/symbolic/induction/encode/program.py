@@ -48,10 +48,10 @@ class System:
     def holds(self, prop: Property, state: ReadState, after: ReadState | None = None) -> list[Truth]:
         """The conjuncts of a property that is defined and true of a state, or of a step."""
         scope = of_state(state, after)
-        found = encode(prop.body, scope)
+        truth = encode(prop.body, scope)
         # That it has a value is part of what holds: an invariant must not be true by being undefined.
         parts = [part for fault in scope.faults for part in conjuncts(negation(fault.when))]
-        return [*parts, *conjuncts(found)]
+        return [*parts, *conjuncts(truth)]
 
     def unclear(self, prop: Property, state: ReadState) -> Truth:
         """That a property is undefined in a state."""

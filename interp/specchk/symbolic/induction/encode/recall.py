@@ -34,9 +34,9 @@ class Recall(Generic[T]):
         """The result of a run for a state and the one after it, and the first state that had it."""
         trees, known = (*state, *after), self._known.setdefault(key, {})
         for slots, table in known.items():
-            found = table.get(_identities(trees, slots))
-            if found is not None:
-                return found
+            recalled = table.get(_identities(trees, slots))
+            if recalled is not None:
+                return recalled
         read: set[int] = set()
         result = run(WatchedState(state, read), WatchedState(after, read, len(state)))
         slots = tuple(sorted(read))
@@ -63,7 +63,7 @@ class RecallingSystem(System):
 
     def instances(self, state: State, tag: str = "t.") -> list[ActionInstance]:
         """Every action with its arguments from a state."""
-        found = []
+        instances = []
         for number, (index, row) in enumerate(self._rows):
             made, first = self._instances.get(
                 number,
@@ -71,8 +71,8 @@ class RecallingSystem(System):
                 (),
                 lambda read, _: instance(self.program, index, row, read, "t."),  # noqa: B023
             )
-            found.append(_rebased(made, first, state))
-        return found
+            instances.append(_rebased(made, first, state))
+        return instances
 
     def kept(self, prop: Property, state: State, after: State | None = None) -> Truth:
         """Whether a property is defined and true of a state, or of a step."""

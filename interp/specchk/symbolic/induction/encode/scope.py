@@ -67,10 +67,10 @@ class StepScope:
 
     def fail(self, when: Truth, span: Span, reason: str) -> None:
         """Note that an expression has no value on this path where `when` holds."""
-        found = conj([*self.path, when])
-        if found is not False:
+        condition = conj([*self.path, when])
+        if condition is not False:
             # A fault that cannot happen is none: most checks of a step are decided by its constants.
-            self.faults.append(Fault(found, span, reason))
+            self.faults.append(Fault(condition, span, reason))
 
     @contextmanager
     def under(self, *conditions: Truth) -> Iterator[None]:

@@ -51,12 +51,12 @@ MAX_KEYS = 4096
 MAX_SLOTS = 64
 
 
-def keys(kind: Type, limit: int = MAX_KEYS) -> list[Value]:
+def keys(kind: Type) -> list[Value]:
     """All values of a type, ascending; `CannotEncode` where offsets or their number forbid it."""
     if has_horizon(kind):
         raise CannotEncode("offsets are unbounded here, so they cannot be listed or be an index")
-    if cardinality(kind) > limit:
-        raise CannotEncode(f"more than {limit} values to list")
+    if cardinality(kind) > MAX_KEYS:
+        raise CannotEncode(f"more than {MAX_KEYS} values to list")
     return sorted(universe(kind))
 
 
@@ -170,18 +170,18 @@ class ModelReader:
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def truth(self, found: Truth) -> bool:
+    def truth(self, truth: Truth) -> bool:
         """A truth value."""
-        return found if isinstance(found, bool) else z3.is_true(self.model.eval(found, model_completion=True))
+        return truth if isinstance(truth, bool) else z3.is_true(self.model.eval(truth, model_completion=True))
 
-    def number(self, found: Number) -> int:
+    def number(self, number: Number) -> int:
         """A number."""
-        if isinstance(found, Cases):
+        if isinstance(number, Cases):
             # A part that the query does not mention may have no guard that holds; then any value will do.
-            return next((value for value, guard in found.ways if self.truth(guard)), found.ways[0][0])
-        if isinstance(found, int):
-            return int(found)
-        return int(self.model.eval(term(found), model_completion=True).as_long())
+            return next((value for value, guard in number.ways if self.truth(guard)), number.ways[0][0])
+        if isinstance(number, int):
+            return int(number)
+        return int(self.model.eval(term(number), model_completion=True).as_long())
 
     def value(self, tree: Tree, kind: Type) -> Value:
         """A core value."""
@@ -246,7 +246,7 @@ def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
 
 
 def _under(condition: Truth, rows: list[tuple[Truth, str]]) -> list[tuple[Truth, str]]:
-    return [(both(condition, found), reason) for found, reason in rows]
+    return [(both(condition, when), reason) for when, reason in rows]
 
 
 def _too_many(size: Number, limit: int) -> list[tuple[Truth, str]]:

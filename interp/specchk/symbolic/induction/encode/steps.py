@@ -172,10 +172,10 @@ class _Encoding:
             case nodes.Bind():
                 return [frame.knowing(stmt.local.slot, self.eval(stmt.value, frame))]
             case nodes.Unwrap():
-                found = self.eval(stmt.value, frame)
-                if found.present is False:
+                option = self.eval(stmt.value, frame)
+                if option.present is False:
                     return []
-                return [frame.knowing(stmt.local.slot, found.item).when(found.present)]
+                return [frame.knowing(stmt.local.slot, option.item).when(option.present)]
             case nodes.Assign():
                 return [self._assign(stmt, frame)]
             case nodes.Choice():

@@ -119,8 +119,8 @@ def lift(value: Value, kind: Type) -> Tree:
 
 def plain(tree: Tree) -> Value | None:
     """The core value of a tree that is decided throughout, else None."""
-    found = expanded(tree, 1)
-    return found[0][0] if found is not None and len(found) == 1 else None
+    values = expanded(tree, 1)
+    return values[0][0] if values is not None and len(values) == 1 else None
 
 
 def expanded(tree: Tree, limit: int = MAX_WAYS) -> list[tuple[Value, Truth]] | None:
@@ -163,29 +163,29 @@ def _expanded_option(tree: Opt, limit: int) -> list[tuple[Value, Truth]] | None:
     # `none` is a value more, unless there certainly is one.
     if items is None or len(items) + (tree.present is not True) > limit:
         return None
-    found: list[tuple[Value, Truth]] = [((v,), both(tree.present, g)) for v, g in items]
-    return found if tree.present is True else [((), negation(tree.present)), *found]
+    rows: list[tuple[Value, Truth]] = [((v,), both(tree.present, g)) for v, g in items]
+    return rows if tree.present is True else [((), negation(tree.present)), *rows]
 
 
 def _expanded_union(tree: Tagged, limit: int) -> list[tuple[Value, Truth]] | None:
-    found: list[tuple[Value, Truth]] = []
+    rows: list[tuple[Value, Truth]] = []
     for tag, guard in ways(tree.tag) or ():
         records = expanded(tree.records[tag], limit)
         if records is None:
             return None
-        found += [((tag, value), both(guard, g)) for value, g in records]
-    return found if len(found) <= limit else None
+        rows += [((tag, value), both(guard, g)) for value, g in records]
+    return rows if len(rows) <= limit else None
 
 
 def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[Value, Truth]] | None:
     if isinstance(tree, SeqOf):
-        found: list[tuple[Value, Truth]] = []
+        sized: list[tuple[Value, Truth]] = []
         for size, guard in ways(tree.length) or ():
             rows = _product([expanded(slot, limit) for slot in tree.slots[:size]], limit)
             if rows is None:
                 return None
-            found += [(row, both(guard, g)) for row, g in rows]
-        return found if len(found) <= limit else None
+            sized += [(row, both(guard, g)) for row, g in rows]
+        return sized if len(sized) <= limit else None
     options = [_expanded_option(Opt(guard, item), limit) for item, guard in tree.items]
     rows = _product(options, limit)
     if rows is None:
