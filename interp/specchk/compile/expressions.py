@@ -75,8 +75,8 @@ class ExpressionLowering:
         self._made = 0
 
     def _constant(self, node: tree.Expr, home: Spec) -> tuple[Type, Value]:
-        found = self.lower(node, Scope(home))
-        return found.type, evaluate_constant(found)
+        lowered = self.lower(node, Scope(home))
+        return lowered.type, evaluate_constant(lowered)
 
     def local(self, name: str, kind: Type, span: Span) -> Local:
         """A fresh local."""
@@ -363,13 +363,13 @@ class ExpressionLowering:
         self, binders: tuple[tree.Binder, ...], scope: Scope
     ) -> tuple[tuple[tuple[Local, Expr], ...], Scope]:
         """Locals with their domains, and the scope inside."""
-        found = []
+        pairs = []
         for binder in binders:
             domain = self.domain(binder.domain, scope)
             local = self.local(binder.name, item_of(domain.type), binder.span)
-            found.append((local, domain))
+            pairs.append((local, domain))
             scope = scope.bind(binder.name, local)
-        return tuple(found), scope
+        return tuple(pairs), scope
 
     def _quantified(self, node: tree.Quantified, scope: Scope) -> Expr:
         binders, inner = self.binders(node.binders, scope)

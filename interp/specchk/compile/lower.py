@@ -114,10 +114,10 @@ class Lowering:
 
     def named_types(self) -> dict[Type, str]:
         """The types that the spec has a name for; of several names the first."""
-        found: dict[Type, str] = {}
+        names: dict[Type, str] = {}
         for decl in self.spec.types.values():
-            found.setdefault(self.ground.declared(decl, self.spec), decl.name)
-        return found
+            names.setdefault(self.ground.declared(decl, self.spec), decl.name)
+        return names
 
     def variables(self) -> tuple[tuple[Variable, ...], tuple[Start, ...]]:
         """The state variables and how they start."""
@@ -254,14 +254,14 @@ def _horizons(
     declared = [decl.type for decl in lowering.spec.variables.values()]
     declared += [param.type for action in actions for param in action.params]
     types, listed = lowering.expressions.facts.declared, lowering.expressions.names.listed
-    found: dict[str, None] = {}
+    limits: dict[str, None] = {}
     listed = [*listed, *[kind for one in refinements for kind in one.listed]]
     for kind in (*[types[id(node)] for node in declared], *listed):
         for node in _horizon_nodes(kind):
             value = lowering.ground.bound(node, lowering.spec)
             text = node.span.text if node.span.text == str(value) else f"{node.span.text}={value}"
-            found[text if not text.isdigit() else f"upto {text}"] = None
-    return tuple(found)
+            limits[text if not text.isdigit() else f"upto {text}"] = None
+    return tuple(limits)
 
 
 def _horizon_nodes(kind: lang.Type) -> list[tree.Expr]:

@@ -36,11 +36,11 @@ def as_is(expr: Expr, kind: Type) -> Expr:
 def _within(image: Expr, kind: Type) -> Expr:
     """The image, checked to be a value of its variable's type."""
     # With an end where the other spec has a horizon: no step of ours is left out because of it.
-    found = stored(image, with_ends(kind))
+    checked = stored(image, with_ends(kind))
     # That our horizon is within its range shows nothing where numbers have none.
-    if found is image and has_horizon(image.type) and not has_horizon(kind):
+    if checked is image and has_horizon(image.type) and not has_horizon(kind):
         return Narrow(kind, image.span, image)
-    return found
+    return checked
 
 
 class RefinementLowering:
@@ -102,9 +102,9 @@ class RefinementLowering:
                 return self.expressions.let(name, rest[0], rest[0].span, lambda x: _next(x, rest))
             first, second = kept[: len(names)], kept[len(names) :]
             self.expressions.names.images = dict(zip(map(self._full, names), first, strict=True))
-            found = body(first, second)
+            inner = body(first, second)
             self.expressions.names.images = {}
-            return found
+            return inner
 
         def _next(value: Expr, rest: list[Expr]) -> Expr:
             kept.append(value)

@@ -91,20 +91,20 @@ class Relation:
         def ends(writes: _Writes) -> Expr:
             return self._conjoined([self._equal(slot, writes, span) for slot in late], span)
 
-        found = self._block(action.body, {}, ends, action)
+        predicate = self._block(action.body, {}, ends, action)
         for index, (param, domain) in reversed(list(enumerate(zip(action.params, domains, strict=True)))):
             known = frozenset(action.params[:index])
-            found = self._some(param, domain, known, action.body, found)
-        return self._conjoined([*[self._equal(slot, {}, span) for slot in frame], found], span)
+            predicate = self._some(param, domain, known, action.body, predicate)
+        return self._conjoined([*[self._equal(slot, {}, span) for slot in frame], predicate], span)
 
-    def _some(self, local: Local, domain: Expr, known: frozenset[Expr], body: Block, found: Expr) -> Expr:
+    def _some(self, local: Local, domain: Expr, known: frozenset[Expr], body: Block, predicate: Expr) -> Expr:
         """The predicate for some value of a name, the one in the second state where that is the only one."""
         if self._has_value and isinstance(domain, Const) and isinstance(domain.value, tuple):
             value = self._given(local, known, body)
             is_whole = len(domain.value) == cardinality(local.type)
             if is_whole and value is not None and _has_room(local.type, value.type):
-                return Let(BOOL, domain.span, local, value, found)
-        return Quantifier(BOOL, domain.span, False, local, domain, found)
+                return Let(BOOL, domain.span, local, value, predicate)
+        return Quantifier(BOOL, domain.span, False, local, domain, predicate)
 
     def _given(self, local: Local, known: frozenset[Expr], body: Block) -> Expr | None:
         """The place in the second state to which a block assigns the value of a name, as it is."""
@@ -164,8 +164,8 @@ class Relation:
         keys = [step.key for step in stmt.path if step.key is not None]
 
         def assigned(parts: list[Expr]) -> Expr:
-            *found, value = parts
-            path = _with_keys(stmt.path, found)
+            *new_keys, value = parts
+            path = _with_keys(stmt.path, new_keys)
             accessors = [(step, stmt.span) for step in path]
             new = operators.updated(stmt.span, known.value, accessors, value)
             paths = (*known.paths, path)
@@ -187,10 +187,10 @@ class Relation:
                 local = self.expressions.local("_", value.type, value.span)
                 kept.append((local, value))
                 parts.append(local)
-        found = body(parts)
+        predicate = body(parts)
         for local, value in reversed(kept):
-            found = Let(BOOL, stmt.span, local, value, found)
-        return found
+            predicate = Let(BOOL, stmt.span, local, value, predicate)
+        return predicate
 
     def _once(self, known: _Written, path: tuple[PathStep, ...], span: Span, rest: Expr) -> Expr:
         """The rest, undefined where the place was assigned before: as a step that does so is."""
@@ -220,9 +220,9 @@ def _with_keys(path: tuple[PathStep, ...], keys: list[Expr]) -> tuple[PathStep, 
     )
 
 
-def _has_room(kind: Type, found: Type) -> bool:
+def _has_room(kind: Type, given: Type) -> bool:
     """Whether all values of a type are values of another, with horizons and without."""
-    return fits(found, kind) and (has_horizon(kind) or not has_horizon(found))
+    return fits(given, kind) and (has_horizon(kind) or not has_horizon(given))
 
 
 def _place(value: Expr, stmt: Assign) -> Expr:

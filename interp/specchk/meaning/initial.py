@@ -77,16 +77,16 @@ def value_of(expr: Expr) -> Value:
 def plan(program: Program) -> list[tuple[int, Part]]:
     """The parts of the enumeration in their order, each with the number of its `init` (0 without one)."""
     known = {slot for slot, start in enumerate(program.starts) if start.value is not None}
-    found: list[tuple[int, Part]] = []
+    planned: list[tuple[int, Part]] = []
     for number, init in enumerate(program.inits):
         for conjunct in _conjuncts(init.body):
             part = conjunct if isinstance(conjunct, Named) else _solved(conjunct, known) or Tested(conjunct)
-            found += [(number, Draw(slot)) for slot in sorted(_reads(part) - known)]
+            planned += [(number, Draw(slot)) for slot in sorted(_reads(part) - known)]
             known |= _reads(part)
             if isinstance(part, Draw | Solve | SolveMap):
                 known.add(part.slot)
-            found.append((number, part))
-    return found + [(0, Draw(slot)) for slot in range(len(program.variables)) if slot not in known]
+            planned.append((number, part))
+    return planned + [(0, Draw(slot)) for slot in range(len(program.variables)) if slot not in known]
 
 
 def _conjuncts(body: Expr) -> Iterator[Expr | Named]:
@@ -299,13 +299,13 @@ class _Enumeration:
         keys, is_item = sorted(universe(kind.key)), _within(kind.value)
 
         def items(env: Env) -> Value:
-            found = []
+            values = []
             for env[key] in keys:
-                found.append(item(env))
+                values.append(item(env))
                 # As `forall` stops at the first key that is different: no map has this item.
-                if not is_item(found[-1]):
+                if not is_item(values[-1]):
                     break
-            return tuple(found)
+            return tuple(values)
 
         return items
 
@@ -319,8 +319,8 @@ class _Enumeration:
 
 def _within(kind: Type) -> Callable[[Any], bool]:
     """Whether a value of a type's shape is within its ranges and limits."""
-    found = misfit(kind)
-    return lambda value: found(value) is None
+    misfit_of = misfit(kind)
+    return lambda value: misfit_of(value) is None
 
 
 def _chosen(start: Start) -> tuple[Value, ...] | None:

@@ -57,14 +57,14 @@ def divided(form: Form, divisor: int) -> Form:
 
 def substituted(form: Form, of: Callable[[int], Form]) -> Form:
     """A form with a form for each of its symbols."""
-    found: Form = ((), form[1])
+    total: Form = ((), form[1])
     for part, times in form[0]:
         if isinstance(part, int):
-            found = added(found, of(part), times)
+            total = added(total, of(part), times)
         else:
             terms, plus, divisor = part
-            found = added(found, divided(substituted((terms, plus), of), divisor), times)
-    return found
+            total = added(total, divided(substituted((terms, plus), of), divisor), times)
+    return total
 
 
 def symbols(terms: Terms) -> frozenset[int]:

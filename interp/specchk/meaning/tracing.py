@@ -152,11 +152,11 @@ class Tracer(Stepper):
 
 def _within(state: State, reached: tuple[Reached, ...]) -> tuple[Reached, ...]:
     """The same successors, with the values that a state has of the other variables."""
-    found = []
+    successors = []
     for one in reached:
         pairs = zip(state, one.after, strict=True)
-        found.append(Reached(tuple([old if new is None else new for old, new in pairs]), one.marks))
-    return tuple(found)
+        successors.append(Reached(tuple([old if new is None else new for old, new in pairs]), one.marks))
+    return tuple(successors)
 
 
 class _Watching(Evaluator):

@@ -28,8 +28,8 @@ def unmet(outcome: Outcome, expects: tuple[decls.Expect, ...]) -> list[str]:
 
 def _check(outcome: Outcome, expect: decls.Expect) -> str | None:
     if expect.kind in _COUNTS:
-        found = getattr(outcome.statistics, _COUNTS[expect.kind])
-        return None if found == expect.number else f"expected {expect.kind} {expect.number}, found {found}"
+        count = getattr(outcome.statistics, _COUNTS[expect.kind])
+        return None if count == expect.number else f"expected {expect.kind} {expect.number}, found {count}"
     if expect.kind == "holds":
         holds = isinstance(outcome.verdict, Holds | HoldsWithin)
         return None if holds else "expected to hold"

@@ -37,8 +37,8 @@ def replayed(fair: FairSteps, path: Sequence[State], loop: Sequence[tuple[State,
 
 def _step(fair: FairSteps, before: State, after: State, mask: int) -> Step:
     """A step between two states that meets these conditions."""
-    for action, args, found in fair.stepper.successors(before):
-        if found == after and fair.mask(action, args) & mask == mask:
+    for action, args, reached in fair.stepper.successors(before):
+        if reached == after and fair.mask(action, args) & mask == mask:
             return Step.of(fair.program, action, args, after)
     raise ReplayFailed("no step with the conditions of the loop leads from one of its states to the next")
 

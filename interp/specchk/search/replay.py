@@ -30,13 +30,13 @@ def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry:
     initial = current
     steps: list[Step] = []
     for wanted in path[1:]:
-        found = quiet_steps_to(program, stepper, current, wanted, symmetry)
-        if not found:
+        ways = quiet_steps_to(program, stepper, current, wanted, symmetry)
+        if not ways:
             raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the trace to the next")
-        steps.append(found[0])
+        steps.append(ways[0])
         # Any of them: the states of a class have the same behaviours up to renaming, so no choice here can
         # make the rest of the path impossible.
-        current = found[0].state
+        current = ways[0].state
     return Trace(initial, tuple(steps))
 
 
@@ -52,10 +52,10 @@ def quiet_steps_to(
 ) -> list[Step]:
     """As `step_to`, leaving the stepper's counts as they were: replaying is not coverage."""
     counts, cuts = list(stepper.counts), stepper.horizon_cuts
-    found = list(step_to(program, stepper, state, wanted, symmetry))
+    steps = list(step_to(program, stepper, state, wanted, symmetry))
     stepper.counts[:] = counts
     stepper.horizon_cuts = cuts
-    return found
+    return steps
 
 
 def step_to(

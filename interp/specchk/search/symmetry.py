@@ -66,12 +66,12 @@ class Symmetry:
         # The renamings that keep the constants are a group, so classes are its orbits and the least of an
         # orbit is the same from whichever of its states it is computed (Ip and Dill, Better verification
         # through symmetry, 1996).  The identity comes first: who needs no copy leaves it out by its place.
-        found = [one for one in renamings_of(program, free) if _keeps_constants(program, one)]
+        kept = [one for one in renamings_of(program, free) if _keeps_constants(program, one)]
         if count > MAX_RENAMINGS:
             self.reason = f"{count} renamings are too many to enumerate"
-        elif len(found) == 1 and free:
+        elif len(kept) == 1 and free:
             self.reason = "a constant names an element"
-        return found
+        return kept
 
     def canonical(self, state: State) -> State:
         """The representative of a state."""
@@ -103,14 +103,15 @@ def _keeps_constants(program: Program, renaming: Renaming) -> bool:
 
 def decisive_sorts(program: Program) -> set[str]:
     """The sorts whose order may decide whether a quantifier of a step or a property has a value."""
-    found = [q for action in program.actions for root in roots(action.body) for q in _decisive(root, None)]
+    bodies = [root for action in program.actions for root in roots(action.body)]
+    quantifiers = [quantifier for body in bodies for quantifier in _decisive(body, None)]
     for prop in (*program.invariants, *program.step_invariants):
-        found += _decisive(prop.body, True)
+        quantifiers += _decisive(prop.body, True)
     for prop in program.witnesses:
-        found += _decisive(prop.body, False)
+        quantifiers += _decisive(prop.body, False)
     for prop in (*program.constraints, *([program.deadlock_ok] if program.deadlock_ok else [])):
-        found += _decisive(prop.body, None)
-    return {name for quantifier in found for name in sorts_in(quantifier.local.type)}
+        quantifiers += _decisive(prop.body, None)
+    return {name for quantifier in quantifiers for name in sorts_in(quantifier.local.type)}
 
 
 def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:

@@ -84,9 +84,9 @@ class TemporalCheck:
                 trace = replayed(self.fair, unclear.path, None)
                 self.findings.note(Violation("undefined", liveness.name, trace, unclear.blame))
                 return
-            found = region.counterexample()
-            if found is not None:
-                trace = self._taken(liveness.name, found)
+            counterexample = region.counterexample()
+            if counterexample is not None:
+                trace = self._taken(liveness.name, counterexample)
                 points, notes = judged(self.fair, Owed(clause, len(self.program.variables)), trace)
                 blame = Blame(clause.span, " ".join(clause.span.text.split()), clause.bindings)
                 self.findings.note(
@@ -98,11 +98,11 @@ class TemporalCheck:
             begun.setdefault(place, []).append((region.is_triggered, region.is_owed))
         self._vacuity(liveness, begun)
 
-    def _taken(self, name: str, found: Behaviour) -> Trace:
+    def _taken(self, name: str, behaviour: Behaviour) -> Trace:
         """A behaviour, taken by the reference stepper."""
-        if not found.is_shortest:
+        if not behaviour.is_shortest:
             self.findings.notes.append(f"`{name}` may be violated by a shorter loop")
-        return replayed(self.fair, found.path, found.loop)
+        return replayed(self.fair, behaviour.path, behaviour.loop)
 
     def _note_horizon(self, source: StepSource, region: ClauseRegion) -> None:
         if source.is_cut:
@@ -131,9 +131,9 @@ class TemporalCheck:
             return
         for bit in range(len(check.abstract.conditions)):
             region = ListedRegion(listed, pulled.region(bit))
-            found = region.counterexample()
-            if found is not None:
-                self.findings.note(check.violation(bit, self._taken(name, found)))
+            counterexample = region.counterexample()
+            if counterexample is not None:
+                self.findings.note(check.violation(bit, self._taken(name, counterexample)))
                 return
             self._note_horizon(source, region)
 
@@ -142,11 +142,11 @@ class TemporalCheck:
         if not liveness.clauses:
             self.findings.vacuous.append(f"liveness `{liveness.name}` requires nothing: it has no clause")
         texts = {(c.span.start, c.span.end): " ".join(c.span.text.split()) for c in liveness.clauses}
-        for place, found in begun.items():
+        for place, clauses in begun.items():
             name = f"liveness `{liveness.name}`: `{texts[place]}`"
-            if not any(triggered for triggered, _ in found):
+            if not any(triggered for triggered, _ in clauses):
                 self.findings.vacuous.append(f"{name} requires nothing: its left side is never true")
-            elif self.program.fairness and not any(owed for _, owed in found):
+            elif self.program.fairness and not any(owed for _, owed in clauses):
                 self.findings.vacuous.append(f"{name} holds without fairness: in no state is anything owed")
 
     def _unused_fairness(self, source: StepSource) -> None:

@@ -121,7 +121,7 @@ class FairSteps:
 
     def _cut_by_horizons(self, state: State) -> int:
         """The conditions of the instances of which a horizon ended a step."""
-        found = 0
+        conditions = 0
         for index in {one.action for one in self.conditions}:
             if index not in self._instances:
                 domains = [sorted(universe(param.type)) for param in self.program.actions[index].params]
@@ -131,8 +131,8 @@ class FairSteps:
                 with suppress(Faulty):
                     self.stepper.of_action(state, index, args)
                 if self.stepper.horizon_cuts > cuts:
-                    found |= self.mask(index, args)
-        return found
+                    conditions |= self.mask(index, args)
+        return conditions
 
     def _listing(self) -> int:
         """The conditions of actions that list the values of a type with a horizon."""
@@ -142,27 +142,27 @@ class FairSteps:
 
     def _enabled_beyond(self, state: State, known: int) -> int:
         """The conditions that are not known, of steps with numbers above a horizon."""
-        moves, found = self._moves, 0
+        moves, conditions = self._moves, 0
         if moves is None:
             return self._beyond & ~known if self.in_doubt else 0
         for index, args in moves.instances:
             for bit, condition in enumerate(self.conditions):
                 may = condition.action == index and condition.covers(args)
-                if may and not (known | found) >> bit & 1 and self._moves_on(moves, state, index, args):
-                    found |= 1 << bit
-        return found
+                if may and not (known | conditions) >> bit & 1 and self._moves_on(moves, state, index, args):
+                    conditions |= 1 << bit
+        return conditions
 
     def _moves_on(self, moves: Moves, state: State, index: int, args: tuple[Any, ...]) -> bool:
         """Whether some step of an instance, with any numbers for what is open, changes the state."""
 
         def changes() -> bool:
             cuts = moves.horizon_cuts
-            found = moves.once(state, index, args)
-            if found is None:
+            result = moves.once(state, index, args)
+            if result is None:
                 return moves.horizon_cuts > cuts
-            if isinstance(found[1], Undefined):
+            if isinstance(result[1], Undefined):
                 return self.in_doubt
-            return bool(found[1] != state)
+            return bool(result[1] != state)
 
         try:
             return any(list(moves.ask(changes, START)))

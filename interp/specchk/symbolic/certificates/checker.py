@@ -73,8 +73,9 @@ class CertificateChecker:
             pairs = zip(state, self.program.variables, strict=True)
             trees = tuple([lift(value, variable.type) for value, variable in pairs])
             self._arrival("an initial state", trees, states.member, True)
-            for one in self.program.refinements:
-                self._never(negation(self.system.kept(one.initial, trees)), f"`{one.name}` does not begin")
+            for refinement in self.program.refinements:
+                kept = self.system.kept(refinement.initial, trees)
+                self._never(negation(kept), f"`{refinement.name}` does not begin")
         self._decide(())
         for group in states.groups:
             self.check(CertifiedCase(group.label, group.trees, (group.fact,)), states.member)

@@ -84,33 +84,33 @@ def parsed(lines: Iterable[str]) -> Certificate:
 
 def _line(number: int, line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise MalformedCertificate(f"line {number} is no JSON object")
-    return found
+    return content
 
 
-def _names(found: Any) -> list[str]:
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+def _names(names: Any) -> list[str]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise MalformedCertificate("its first line has names that are no texts")
-    return found
+    return names
 
 
 def _texts(head: Mapping[str, Any], member: str) -> dict[str, str]:
-    found = head.get(member)
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+    texts = head.get(member)
+    if not isinstance(texts, dict) or not all(isinstance(one, str) for one in texts.values()):
         raise MalformedCertificate(f"its first line has no `{member}`")
-    return found
+    return texts
 
 
 def _part(number: int, line: str) -> CertifiedPart:
-    found = _line(number, line)
+    content = _line(number, line)
     try:
         places = iter(range(1, 1 << 30))
-        state = _value(found["state"], places)
-        rows = [(_form(terms)[0], _whole(bound)) for terms, bound in found["constraints"]]
+        state = _value(content["state"], places)
+        rows = [(_form(terms)[0], _whole(bound)) for terms, bound in content["constraints"]]
     except (KeyError, TypeError, ValueError, RecursionError):
         raise MalformedCertificate(f"line {number} is no part: a state and its constraints") from None
     if not isinstance(state, tuple):
@@ -118,32 +118,32 @@ def _part(number: int, line: str) -> CertifiedPart:
     return CertifiedPart(state, tuple(rows))
 
 
-def _value(found: Any, places: Iterator[int]) -> Any:
-    if isinstance(found, list):
-        return tuple([_value(part, places) for part in found])
-    if isinstance(found, str):
-        if found != f"x{next(places)}":
-            raise ValueError(found)
+def _value(data: Any, places: Iterator[int]) -> Any:
+    if isinstance(data, list):
+        return tuple([_value(part, places) for part in data])
+    if isinstance(data, str):
+        if data != f"x{next(places)}":
+            raise ValueError(data)
         return None
-    if not isinstance(found, int):
-        raise TypeError(found)
-    return found
+    if not isinstance(data, int):
+        raise TypeError(data)
+    return data
 
 
-def _form(found: Any) -> Form:
-    return tuple([(_factor(part), _whole(times)) for part, times in found]), 0
+def _form(data: Any) -> Form:
+    return tuple([(_factor(part), _whole(times)) for part, times in data]), 0
 
 
-def _factor(found: Any) -> Part:
-    if isinstance(found, list):
-        _, terms, plus, divisor = found
+def _factor(data: Any) -> Part:
+    if isinstance(data, list):
+        _, terms, plus, divisor = data
         if _whole(divisor) < 1:
-            raise ValueError(found)
+            raise ValueError(data)
         return _form(terms)[0], _whole(plus), divisor
-    return _whole(found)
+    return _whole(data)
 
 
-def _whole(found: Any) -> int:
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise TypeError(found)
-    return found
+def _whole(data: Any) -> int:
+    if not isinstance(data, int) or isinstance(data, bool):
+        raise TypeError(data)
+    return data

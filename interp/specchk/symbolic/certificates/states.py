@@ -88,12 +88,12 @@ class CertifiedStates:
         return PartGroup(f"control part {len(self.groups) + 1}", tuple([tree for tree, _ in rows]), fact)
 
     def _tree(self, slot: int, value: Any) -> tuple[Tree, list[Any]]:
-        found = self._trees.get((slot, value))
-        if found is None:
+        known = self._trees.get((slot, value))
+        if known is None:
             variable, places = self.program.variables[slot], list[Any]()
-            found = self._trees[slot, value] = _tree(value, variable.type, places, variable.name), places
-            self._values[slot, id(found[0])] = value
-        return found
+            known = self._trees[slot, value] = _tree(value, variable.type, places, variable.name), places
+            self._values[slot, id(known[0])] = value
+        return known
 
     def _at_most(self, constraint: Constraint, places: Sequence[Any]) -> Truth:
         terms, bound = constraint
@@ -139,12 +139,12 @@ def _in_group(group: PartGroup, trees: Sequence[Tree]) -> Truth:
 
 
 def _all_match(trees: Sequence[Tree], own: Sequence[Tree], pairs: Pairs) -> Truth:
-    found: list[Truth] = []
+    truths: list[Truth] = []
     for one, other in zip(trees, own, strict=True):
-        found.append(_matches(one, other, pairs))
-        if found[-1] is False:
+        truths.append(_matches(one, other, pairs))
+        if truths[-1] is False:
             return False
-    return conj(found)
+    return conj(truths)
 
 
 def _matches(tree: Tree, own: Tree, pairs: Pairs) -> Truth:

@@ -56,19 +56,19 @@ class SplitAtoms:
 
     def of(self, shape: Shape) -> tuple[Question, ...]:
         """The comparisons of a shape."""
-        found = self._known.get(shape)
-        if found is None:
+        questions = self._known.get(shape)
+        if questions is None:
             number = {name: place for place, name in enumerate(self.names.of(shape))}
-            found = self._known[shape] = tuple(
+            questions = self._known[shape] = tuple(
                 [(number[a], number[b], bound) for a, b, bound in self.atoms if a in number and b in number]
             )
-        return found
+        return questions
 
 
 def _named(terms: Terms, names: Sequence[str]) -> list[Any]:
     """Terms with names in the place of numbers, in the order of the names."""
-    found = [
+    named = [
         (names[part] if isinstance(part, int) else repr((_named(part[0], names), *part[1:])), times)
         for part, times in terms
     ]
-    return sorted(found)
+    return sorted(named)

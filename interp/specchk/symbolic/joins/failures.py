@@ -142,5 +142,5 @@ def _fails(leaf: object, question: Question) -> bool:
 
 
 def _checks(effect: Effect, name: str) -> list[Tree]:
-    found = [tree for question, tree in (*effect.steps, *effect.outside) if question.name == name]
-    return [*found, effect.inside] if effect.inside is not None else found
+    trees = [tree for question, tree in (*effect.steps, *effect.outside) if question.name == name]
+    return [*trees, effect.inside] if effect.inside is not None else trees

@@ -105,6 +105,7 @@ def sides(zone: Zone, atoms: Sequence[Question]) -> Iterator[tuple[Side, Zone]]:
             bound += f - d
             if bounds[c][e] <= bound:
                 side |= 1 << number
+            # Else all of it is on the other side, whose bit is 0.
             elif bounds[e][c] >= -bound:
                 left.append((number + 1, side, _cut(part, e, c, -bound - 1)))
                 left.append((number + 1, side | 1 << number, _cut(part, c, e, bound)))
@@ -115,6 +116,7 @@ def sides(zone: Zone, atoms: Sequence[Question]) -> Iterator[tuple[Side, Zone]]:
 
 def _cut(zone: Zone, i: int, j: int, bound: int) -> Zone:
     rows = assuming(zone.bounds, i, j, bound)
-    found = canonical(zone.shape, range(1, len(rows)), range(len(rows)), rows)
-    places = ((0, 0), *found.classes)
-    return Zone(zone.shape, tuple([(places[c][0], places[c][1] + d) for c, d in zone.classes]), found.bounds)
+    smaller = canonical(zone.shape, range(1, len(rows)), range(len(rows)), rows)
+    places = ((0, 0), *smaller.classes)
+    classes = tuple([(places[c][0], places[c][1] + d) for c, d in zone.classes])
+    return Zone(zone.shape, classes, smaller.bounds)

@@ -135,15 +135,15 @@ class HullMember(ZoneMember):
 
     def failing_atoms(self) -> FailingAtoms:
         """The atoms on the ways to failures in hulls, by shape."""
-        found: FailingAtoms = {}
+        by_shape: FailingAtoms = {}
         failures = Failures(self.expander.abstraction, self._names)
         for key, candidates in self._failing.items():
             hull = self._table.hulls[key]
             control = self.expander.controls.of(hull.shape, len(hull.classes))
-            known = found.setdefault(hull.shape, {})
+            known = by_shape.setdefault(hull.shape, {})
             for atom, was_open in failures.atoms(control, hull, candidates):
                 known[atom] = known.get(atom, False) or was_open
-        return found
+        return by_shape
 
     def atoms_before(self, failing: Mapping[Shape, Sequence[Atom]]) -> list[Atom]:
         """What atoms of failing shapes are before the steps that lead to these."""
@@ -151,11 +151,11 @@ class HullMember(ZoneMember):
         by_shape: dict[Shape, list[Zone]] = {}
         for hull in self._table.hulls.values():
             by_shape.setdefault(hull.shape, []).append(hull)
-        found: dict[Atom, None] = {}
+        atoms: dict[Atom, None] = {}
         for shape, hulls in by_shape.items():
             control = self.expander.controls.of(shape, len(hulls[0].classes))
-            found.update(dict.fromkeys(failures.before(shape, control, hulls, failing)))
-        return list(found)
+            atoms.update(dict.fromkeys(failures.before(shape, control, hulls, failing)))
+        return list(atoms)
 
     def hulls(self) -> list[Zone]:
         """All hulls that it owns."""
@@ -172,6 +172,7 @@ class HullMember(ZoneMember):
         return self.take(b"")
 
     def _joins(self, index: int, zone: Zone, taken: Taken) -> bool:
+        # Always: whether a zone lies within a hull is known only when the level is joined, by its owner.
         origin = Origin(self._depth, self._expanding[index], taken)
         _keep_least(self._parcels[self._owner(zone.shape)], zone, origin)
         return True
@@ -179,11 +180,11 @@ class HullMember(ZoneMember):
 
 def nearest(failing: Iterable[tuple[Origin, Candidate]]) -> list[tuple[Origin, Candidate]]:
     """Of each failure some."""
-    found: dict[tuple[str, str, bool], list[tuple[Origin, Candidate]]] = {}
+    by_kind: dict[tuple[str, str, bool], list[tuple[Origin, Candidate]]] = {}
     for origin, candidate in failing:
         key = candidate.kind, candidate.name, candidate.step is None
-        found.setdefault(key, []).append((origin, candidate))
-    return [one for key in sorted(found) for one in nsmallest(TRIES, found[key])]
+        by_kind.setdefault(key, []).append((origin, candidate))
+    return [one for key in sorted(by_kind) for one in nsmallest(TRIES, by_kind[key])]
 
 
 def _keep_least(origins: dict[Zone, Origin], zone: Zone, origin: Origin) -> None:

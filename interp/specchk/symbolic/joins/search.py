@@ -63,6 +63,7 @@ class HullSearch:
 
     def advance(self) -> None:
         """Check and expand some hulls; at the end of a round find what splits them."""
+        # Slices end where the number of workers has them end, so only ends of levels may decide anything.
         self.is_between_levels = False
         if self.state is JoinState.NEW_ROUND:
             self.rounds += 1
@@ -103,6 +104,8 @@ class HullSearch:
             self.state = JoinState.PROVED
             return
         new = self._new_atoms()
+        # Without new atoms the next round would be this one once more; the limits keep a proof that does not
+        # converge from taking the exact search's time.
         if not new or self.rounds == MAX_ROUNDS or len(self.atoms) + len(new) > MAX_ATOMS:
             self.state = JoinState.FAILED
             return
@@ -118,8 +121,8 @@ class HullSearch:
     def _path(self, origin: Origin) -> list[Taken]:
         path = [origin.taken]
         while origin.before is not None:
-            found = self.workers.each(HullMember.origin, origin.before, origin.level - 1)
-            origin = next(one for some in found for one in some)
+            origins = self.workers.each(HullMember.origin, origin.before, origin.level - 1)
+            origin = next(one for some in origins for one in some)
             path.append(origin.taken)
         return path[::-1]
 
@@ -128,8 +131,8 @@ class HullSearch:
         by_member: list[FailingAtoms] = self.workers.each(HullMember.failing_atoms)
         open_ = [
             atom
-            for found in by_member
-            for atoms in found.values()
+            for by_shape in by_member
+            for atoms in by_shape.values()
             for atom, was_open in atoms.items()
             if was_open
         ]
@@ -138,8 +141,8 @@ class HullSearch:
             return new
         known = set(self.atoms)
         failing: dict[Shape, list[Atom]] = {}
-        for found in by_member:
-            for shape, atoms in found.items():
+        for by_shape in by_member:
+            for shape, atoms in by_shape.items():
                 failing[shape] = sorted(known.intersection(atoms))
         before: list[list[Atom]] = self.workers.each(HullMember.atoms_before, failing)
         return self._unknown(atom for atoms in before for atom in atoms)

@@ -136,21 +136,21 @@ class PrecisionBuilder:
                 self._shift(shape, (pair[0], plus if factor > 0 else -plus))
 
     def _sum(self, shape: Shape, form: Form) -> None:
-        found = self.sums.setdefault(shape, {})
-        if len(found) < MAX_SUMS:
-            found[form] = None
+        sums = self.sums.setdefault(shape, {})
+        if len(sums) < MAX_SUMS:
+            sums[form] = None
 
     def _shift(self, shape: Shape, place: Place) -> None:
-        found = self.shifted.setdefault(shape, {})
-        if len(found) < MAX_SHIFTED:
-            found[place] = None
+        places = self.shifted.setdefault(shape, {})
+        if len(places) < MAX_SHIFTED:
+            places[place] = None
 
     def precision(self) -> Precision:
         """What zones are to remember from here on."""
-        found: dict[Shape, ShapePredicates] = {}
+        predicates: dict[Shape, ShapePredicates] = {}
         for shape in {*self.shifted, *self.sums, *self.after_sums}:
             shifted, sums = tuple(self.shifted.get(shape, ())), tuple(self.sums.get(shape, ()))
             compared = self.compared.get(shape, ()) if sums or shape in self.after_sums else ()
             if shifted or sums or compared:
-                found[shape] = ShapePredicates(shifted, sums, tuple(compared))
-        return found
+                predicates[shape] = ShapePredicates(shifted, sums, tuple(compared))
+        return predicates

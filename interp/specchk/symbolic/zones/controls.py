@@ -199,19 +199,19 @@ class Controls:
     def _instances(self, shape: Shape, state: State, start: Matrix) -> list[Tree]:
         """The trees of all instances; one that did nothing where its action reads the same has no run."""
         parts = [tuple([shape[slot] for slot in reads]) for reads in self._reads]
-        found = []
+        trees = []
         for index, args in self.moves.instances:
             key = index, args, parts[index]
             tree = Tree(start, partial(self._step, state, key))
             tree.top.after[0] = self._idle.get(key)
-            found.append(tree)
-        return found
+            trees.append(tree)
+        return trees
 
     def _shared(self, shape: Shape) -> list[tuple[Question, Tree]]:
         """The trees of all questions, for each one tree for all shapes that are equal in what it reads."""
         sizes = self.shapes.sizes(shape)
         starts = [0, *accumulate(sizes)]
-        found = []
+        pairs = []
         for number, question in enumerate(self.questions):
             part = tuple([shape[slot] if slot in question.reads else None for slot in range(len(shape))])
             tree = self._answers.get((number, part))
@@ -219,8 +219,8 @@ class Controls:
                 tree = self._answers[number, part] = self._of_part(question, part, sizes)
             places = [place for slot in sorted(question.reads)
                       for place in range(starts[slot] + 1, starts[slot + 1] + 1)]  # fmt: skip
-            found.append((question, tree.at((0, *places))))
-        return found
+            pairs.append((question, tree.at((0, *places))))
+        return pairs
 
     def _of_part(self, question: Question, part: Shape, sizes: Sequence[int]) -> Tree:
         offsets = sum([sizes[slot] for slot in question.reads])

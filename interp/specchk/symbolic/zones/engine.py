@@ -194,6 +194,7 @@ class ZoneEngine(Engine[range]):
             self.abstraction.precision = precision
             self.expander.controls.known.clear()  # a control part has a symbol for each further place
             return False
+        # Predicates first, since they concern single shapes: a further reach makes the zones of all finer.
         if self.reaches == MAX_REFINEMENTS or self.reach is None:
             self.findings.stopped = Inconclusive(
                 f"`{min(unsettled)}` is not decided: it depends on differences of offsets that the search "
@@ -284,10 +285,10 @@ class ZoneEngine(Engine[range]):
     def _number(self, takings: list[Taking]) -> range:
         """Number the new zones in one order, whoever owns them."""
         first = len(self.nodes)
-        found = [(order, owner, taken) for owner, own in enumerate(takings) for order, taken in own.found]
-        found.sort(key=itemgetter(0))
+        arrived = [(order, owner, taken) for owner, own in enumerate(takings) for order, taken in own.found]
+        arrived.sort(key=itemgetter(0))
         numbers: list[list[int]] = [[] for _ in takings]
-        for index, ((parent, _), owner, taken) in enumerate(found, first):
+        for index, ((parent, _), owner, taken) in enumerate(arrived, first):
             numbers[owner].append(index)
             self.nodes.append((parent, self.steps.setdefault(taken, taken)))
         self.counts.covered += sum([own.dropped for own in takings])
@@ -311,10 +312,10 @@ class ZoneEngine(Engine[range]):
             by_what.setdefault((candidate.kind, candidate.name), []).append((index, candidate))
         # Sorted, and candidates in the order of their zones: what is reported depends neither on the number
         # of members nor on which was faster.
-        for (kind, name), found in sorted(by_what.items()):
+        for (kind, name), alike in sorted(by_what.items()):
             if self.findings.has(kind, name):
                 continue
-            real = self._first_real(found[:TRIES])
+            real = self._first_real(alike[:TRIES])
             if real is None and kind == "reached":
                 self.doubtful.add(name)  # perhaps it is reached by another path
             elif real is None and kind == "deadlock" and self.options.horizons:
@@ -330,8 +331,8 @@ class ZoneEngine(Engine[range]):
         if candidate.step is not None and candidate.step.shape is None:
             self.concretiser.faulty.add(candidate.step.action)
 
-    def _first_real(self, found: list[tuple[int, Candidate]]) -> Real | None:
-        for one in found:
+    def _first_real(self, candidates: list[tuple[int, Candidate]]) -> Real | None:
+        for one in candidates:
             real = self._real(one)
             if real is not None:
                 return real

@@ -105,8 +105,10 @@ class ZoneMember:
     def recorded(self) -> list[Record]:
         """The comparisons and steps that the trees of its control parts have recorded, each once."""
         controls, abstraction = self.expander.controls, self.expander.abstraction
-        found = [recorded(control, shape, abstraction.of(shape)) for shape, control in controls.known.items()]
-        return list(dict.fromkeys(chain.from_iterable(found)))
+        records = [
+            recorded(control, shape, abstraction.of(shape)) for shape, control in controls.known.items()
+        ]
+        return list(dict.fromkeys(chain.from_iterable(records)))
 
     def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
         """A successor: it is sent to its owner, unless it would be dropped there."""

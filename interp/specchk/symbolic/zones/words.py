@@ -47,20 +47,20 @@ def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> 
     for number, offset in enumerate(offsets, 1):
         if isinstance(offset, Term):
             place.setdefault(offset.symbol, symbol(number, -offset.plus))
-    found = []
+    lines = []
     for terms, number, plus in definitions(rows):
         if place.keys() >= symbols(terms):
             form, more = substituted((terms, 0), place.__getitem__)
             low, high = ends_of(rows, terms)
             most, least = rows[number][0] + plus - more, plus - rows[0][number] - more
             if most == least:
-                found.append(_compared(names, form, "==", most))
+                lines.append(_compared(names, form, "==", most))
                 continue
             if most < FREE >> 1 and (high is None or most + more < high):
-                found.append(_compared(names, form, "<=", most))
+                lines.append(_compared(names, form, "<=", most))
             if least > -FREE >> 1 and (low is None or least + more > low):
-                found.append(_compared(names, form, ">=", least))
-    return tuple(dict.fromkeys(found))
+                lines.append(_compared(names, form, ">=", least))
+    return tuple(dict.fromkeys(lines))
 
 
 def _compared(names: Sequence[str], terms: Terms, order: str, bound: int) -> str:

@@ -1,10 +1,10 @@
 """Processes that share the zones of a search: each owns those of some shapes.
 
-An owner expands its zones and knows which were seen, so nothing is known twice and no zone waits for
-another process.  Zones are kept to the end and have no cycles, so nobody looks for garbage among them
-meanwhile.  A process is forked when the search begins and stays: what it has recorded of control
-parts (`controls`) is there at the next level.  It does what it is told over a pipe, one call at a time,
-and all do the same at once.  One process alone is this one, and nothing is forked.
+An owner expands its zones and has the set of those that were seen, so nothing is stored twice and no zone
+waits for another process.  Zones are kept to the end and have no cycles, so garbage collection is off
+meanwhile.  Processes are forked when the search begins and stay: decision trees that one has recorded
+(`controls`) are there at the next level.  Calls arrive over a pipe, one at a time, and all processes
+execute the same one at once.  A search with one worker runs in this process, and nothing is forked.
 """
 
 from __future__ import annotations
