@@ -19,7 +19,7 @@ from specchk.native import compiler
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
 from specchk.native.exchange import Buckets, address_of, exchange_worker
 from specchk.native.machine.layout import StateLayout, layout_of
-from specchk.native.store import Found
+from specchk.native.store import NotedState
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
 from specchk.spark.ledger import gaps
@@ -119,7 +119,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 def test_a_slice_says_what_was_written(storage: Storage) -> None:
     """States and all that is said of them come back, from any storage."""
-    found = (Found(3, (1, 2), (3, 4)),)
+    found = (NotedState(3, (1, 2), (3, 4)),)
     about = Slice(4, 1, 2, 1, 96, SliceTally(5, 1, (2, 0, 3), found))
     slices = Slices(storage, "run", SIZE)
     slices.write(about, [packed(range(2)), packed(range(2, 3))])

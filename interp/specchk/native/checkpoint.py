@@ -27,7 +27,7 @@ from crc32c import crc32c
 from specchk.ir.types import Room
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.memory import sync_folder, write_fully
-from specchk.native.store import Found, Run, Store, without
+from specchk.native.store import NotedState, Run, Store, without
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
@@ -51,7 +51,7 @@ class Saved:
     totals: list[int]
     counts: list[int]
     seconds: float
-    found: list[tuple[Found, int]]  # with its level
+    found: list[tuple[NotedState, int]]  # with its level
 
 
 class Checkpoints:
@@ -141,7 +141,7 @@ class Checkpoints:
         self._states = self.directory / content["file"]
         self._checks = [(first, end, check) for first, end, check in content["checks"]]
         known = content["saved"]
-        saved = Saved(**{**known, "found": [(Found.of(one), level) for one, level in known["found"]]})
+        saved = Saved(**{**known, "found": [(NotedState.of(one), level) for one, level in known["found"]]})
         try:
             with self._states.open("rb", buffering=0) as file:
                 for first, end, check in self._checks:

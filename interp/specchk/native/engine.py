@@ -35,7 +35,7 @@ from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.optimise import Optimiser
 from specchk.native.regions import StepsOfSearch
 from specchk.native.resting import smallest_deadlock
-from specchk.native.store import TOTALS, Found, Run, Store
+from specchk.native.store import TOTALS, NotedState, Run, Store
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
@@ -130,7 +130,7 @@ class NativeEngine(Engine[list[Run]]):
     levels: list[list[Run]] = field(init=False, default_factory=list)  # those that were begun
     following: list[Run] = field(init=False, default_factory=list)  # of the level after these, so far
     initial_count: int = field(init=False, default=0)
-    noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # and the levels then
+    noted: list[tuple[NotedState, int]] = field(init=False, default_factory=list)  # and the levels then
     is_handed_over: bool = field(init=False, default=False)
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
@@ -276,7 +276,7 @@ class NativeEngine(Engine[list[Run]]):
 
     def _note_found(self) -> None:
         """Turn what the workers noted of the last level into violations and witnesses."""
-        best: dict[int, Found] = {}
+        best: dict[int, NotedState] = {}
         for worker in self.store.workers:
             for noted in worker.found():
                 known = best.get(noted.record)
@@ -287,7 +287,7 @@ class NativeEngine(Engine[list[Run]]):
             best.pop(DEADLOCK)
             state = self._deadlock()
             if state is not None:
-                best[DEADLOCK] = Found(DEADLOCK, state, state)
+                best[DEADLOCK] = NotedState(DEADLOCK, state, state)
         for _, noted in sorted(best.items()):
             self._explain(noted, len(self.levels))
 
@@ -296,7 +296,7 @@ class NativeEngine(Engine[list[Run]]):
         resting = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
         return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, resting)
 
-    def _explain(self, noted: Found, depth: int) -> None:
+    def _explain(self, noted: NotedState, depth: int) -> None:
         record = records_of(self.program)[noted.record]
         if not self.findings.has(record.kind, record.name):
             self.noted.append((noted, depth))

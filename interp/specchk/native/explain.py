@@ -19,7 +19,7 @@ from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State
 from specchk.native.machine.frames import RecordKind, old_records, records_of
 from specchk.native.machine.layout import StateLayout
-from specchk.native.store import Found
+from specchk.native.store import NotedState
 from specchk.search.findings import Findings
 from specchk.search.replay import ReplayFailed, rebuild, step_to
 from specchk.search.symmetry import Symmetry
@@ -61,7 +61,7 @@ class Explainer:
             path.append(before)
         return rebuild(self.program, self.stepper, [self._known(s) for s in reversed(path)], self.symmetry)
 
-    def note(self, findings: Findings, noted: Found, levels: Levels) -> None:
+    def note(self, findings: Findings, noted: NotedState, levels: Levels) -> None:
         """Add what was found to the findings, as a witness or violation with its trace."""
         record = records_of(self.program)[noted.record]
         if record.kind == "reached":
@@ -84,7 +84,7 @@ class Explainer:
         # representatives.
         return state if self.symmetry is None else self.symmetry.canonical(state)
 
-    def _violation(self, record: RecordKind, noted: Found, levels: Levels) -> Violation:
+    def _violation(self, record: RecordKind, noted: NotedState, levels: Levels) -> Violation:
         of_level = noted.record < old_records(self.program)  # of a state that was expanded
         # A step ends outside of the levels, so its trace is that of its state and one step more.
         if record.kind in ("step invariant", "refinement") or self._is_step(record):
@@ -137,7 +137,7 @@ class Explainer:
                 return unclear.blame
         return None
 
-    def _step(self, record: RecordKind, noted: Found, levels: Levels) -> Violation:
+    def _step(self, record: RecordKind, noted: NotedState, levels: Levels) -> Violation:
         base = self.trace(noted.state, levels[:-1])
         last, after = base.states[-1], self.layout.unpack(noted.after)
         # With symmetry the packed successor is one of several renamings, so several real steps may lead to

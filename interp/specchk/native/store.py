@@ -48,7 +48,7 @@ WAIT_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NotedState:
     """A record that a level filled: its position, the state, and the state after."""
 
     record: int
@@ -56,7 +56,7 @@ class Found:
     after: tuple[int, ...]
 
     @classmethod
-    def of(cls, saved: Mapping[str, Any]) -> Found:
+    def of(cls, saved: Mapping[str, Any]) -> NotedState:
         """One that was saved by its fields."""
         return cls(saved["record"], tuple(saved["state"]), tuple(saved["after"]))
 
@@ -126,7 +126,7 @@ class Worker:
         self.block[Thread.RUN] = free
         return [*runs, (first, free - first)] if free > first else runs
 
-    def note(self, noted: Found) -> None:
+    def note(self, noted: NotedState) -> None:
         """Fill a record."""
         for index, word in enumerate((1, *noted.state, *noted.after)):
             self._records[noted.record * record_words(self.words) + index] = word
@@ -137,13 +137,13 @@ class Worker:
             # The first word says whether a record is filled, so the others need not be cleared.
             self._records[index * record_words(self.words)] = 0
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[NotedState]:
         """The contents of the records."""
         size = record_words(self.words)
         for index in range(len(self.records)):
             if self._records[index * size]:
                 both = self._records.read(index * size + 1, 2 * self.words)
-                yield Found(index, both[: self.words], both[self.words :])
+                yield NotedState(index, both[: self.words], both[self.words :])
 
     def release(self) -> None:
         """Give the buffers back."""

@@ -34,7 +34,7 @@ from specchk.native.explain import Explainer
 from specchk.native.identity import Identity, identity_of
 from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import layout_of
-from specchk.native.store import Found
+from specchk.native.store import NotedState
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
 from specchk.search.symmetry import Renaming
@@ -148,7 +148,7 @@ class SparkEngine(Engine[int]):
     tally: SliceTally = field(init=False)
     outside: int = field(init=False, default=0)
     is_exhausted: bool = field(init=False, default=False)  # the last level was expanded, too
-    noted: dict[tuple[str, str], tuple[Found, int]] = field(init=False, default_factory=dict)
+    noted: dict[tuple[str, str], tuple[NotedState, int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.program, self.findings = self.search.program, self.search.findings
@@ -332,7 +332,7 @@ class SparkEngine(Engine[int]):
         )
         self.search.report(sum(self.search.levels) + size, self.tally.generated, size, note)
 
-    def _note(self, noted: Found, depth: int) -> None:
+    def _note(self, noted: NotedState, depth: int) -> None:
         """Keep what was found after so many levels, of each kind and name the first."""
         record = records_of(self.program)[noted.record]
         name = record.kind, record.name

@@ -22,7 +22,7 @@ from specchk.native.engine import NativeEngine
 from specchk.native.exchange import Buckets, exchange_worker
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.frames import Thread
-from specchk.native.store import Found, Run, without
+from specchk.native.store import NotedState, Run, without
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
 from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
@@ -45,7 +45,7 @@ class Handed:
     outside: int
     initial: int
     tally: SliceTally
-    noted: list[tuple[Found, int]]  # what was found, with the number of levels then
+    noted: list[tuple[NotedState, int]]  # what was found, with the number of levels then
     seconds: float
 
 
@@ -81,7 +81,7 @@ def read_handed(storage: Storage, identity: Identity) -> Handed:
     """Where Spark took over; `Unusable` if there is no ledger, a damaged one, or one of something else."""
     content = _content(storage)
     refuse_others("the ledger", content["identity"], identity)
-    noted = [(Found.of(one), depth) for one, depth in content["noted"]]
+    noted = [(NotedState.of(one), depth) for one, depth in content["noted"]]
     return Handed(**{**content, "tally": tally_of(content["tally"]), "noted": noted})
 
 

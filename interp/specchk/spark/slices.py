@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 
 from crc32c import crc32c
 
-from specchk.native.store import Found
+from specchk.native.store import NotedState
 from specchk.spark.storage import Data, Storage
 
 _END = struct.Struct("<IQ8s")
@@ -49,7 +49,7 @@ class SliceTally:
     generated: int = 0
     cuts: int = 0
     counts: tuple[int, ...] = ()  # coverage
-    found: tuple[Found, ...] = ()  # of each record the smallest
+    found: tuple[NotedState, ...] = ()  # of each record the smallest
 
     def __add__(self, other: SliceTally) -> SliceTally:
         counts = [self.counts, other.counts]
@@ -63,9 +63,9 @@ class SliceTally:
         )
 
 
-def smallest(found: Iterable[Found]) -> tuple[Found, ...]:
+def smallest(found: Iterable[NotedState]) -> tuple[NotedState, ...]:
     """Of each record the smallest state, and of these the smallest after it."""
-    best: dict[int, Found] = {}
+    best: dict[int, NotedState] = {}
     for noted in found:
         known = best.get(noted.record)
         if known is None or (noted.state, noted.after) < (known.state, known.after):
@@ -293,5 +293,5 @@ def reading(name: str) -> Iterator[None]:
 
 def tally_of(tally: Mapping[str, Any]) -> SliceTally:
     """A tally as JSON gives it."""
-    notes = tuple(map(Found.of, tally["found"]))
+    notes = tuple(map(NotedState.of, tally["found"]))
     return SliceTally(tally["generated"], tally["cuts"], tuple(tally["counts"]), notes)

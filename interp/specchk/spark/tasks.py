@@ -32,7 +32,7 @@ from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import Buckets, address_of, address_of_bytes, smallest_predecessor
 from specchk.native.machine.frames import DEADLOCK, Thread
 from specchk.native.resting import resting, smallest_deadlock
-from specchk.native.store import Found, Run, Worker
+from specchk.native.store import NotedState, Run, Worker
 from specchk.native.visited import Busy, Visited, VisitedSet
 from specchk.search.findings import Findings
 from specchk.spark.ledger import gaps
@@ -223,8 +223,8 @@ def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -
 
 
 def confirmed(
-    host: Host, level: int, noted: Iterable[Found], ends: Ends, findings: Findings
-) -> Iterator[Found]:
+    host: Host, level: int, noted: Iterable[NotedState], ends: Ends, findings: Findings
+) -> Iterator[NotedState]:
     """The records of the states of a level; of deadlocks the smallest real one.  For the driver."""
     for noted_state in noted:
         if noted_state.record != DEADLOCK or not ends.lists_horizon:
@@ -234,7 +234,7 @@ def confirmed(
         states = chain.from_iterable(_resting(host, level, partition) for partition in partitions)
         state = smallest_deadlock(ends, findings, host.layout, states)
         if state is not None:
-            yield Found(DEADLOCK, state, state)
+            yield NotedState(DEADLOCK, state, state)
 
 
 def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]]:
