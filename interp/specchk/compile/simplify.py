@@ -19,7 +19,6 @@ from specchk.ir import nodes
 from specchk.ir.program import Clause, Program, Property, Refinement
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Int, Option
-from specchk.lang.text.source import Span
 
 Known = Mapping[int, nodes.Const]  # locals that stand for constants
 
@@ -98,7 +97,7 @@ def _unwrap(stmt: nodes.Unwrap, known: Known, out: list[nodes.Stmt]) -> Known:
             return {**known, stmt.local.slot: nodes.Const(value.type.item, value.span, value.value[0])}
         # The guard shows that the constants switch the action off (`footprint.switched_off`); what follows
         # still mentions the name, so the option stays as well.
-        out.append(nodes.Guard(_bool(found=False, span=value.span)))
+        out.append(nodes.Guard(nodes.Const(BOOL, value.span, False)))
     out.append(replace(stmt, value=value))
     return known
 
@@ -123,8 +122,8 @@ def _expr(expr: nodes.Expr, known: Known) -> nodes.Expr:
         case nodes.Var():
             return _only_value(expr)
         case nodes.Local():
-            found = known.get(expr.slot)
-            return expr if found is None else replace(found, span=expr.span)
+            value = known.get(expr.slot)
+            return expr if value is None else replace(value, span=expr.span)
         case nodes.Apply():
             return _apply(replace(expr, args=tuple(map(go, expr.args))))
         case nodes.And() | nodes.Or():
@@ -215,20 +214,16 @@ def _const(expr: nodes.Expr, value: nodes.Value) -> nodes.Const:
     return nodes.Const(kind, expr.span, value)
 
 
-def _bool(*, found: bool, span: Span) -> nodes.Const:
-    return nodes.Const(BOOL, span, found)
-
-
 def _truth(expr: nodes.Expr) -> bool | None:
     """The value of a decided condition; one at a coverage point stays, since evaluating it counts."""
     return bool(expr.value) if isinstance(expr, nodes.Const) and not expr.ends_at_horizon else None
 
 
-def _junction(expr: nodes.And | nodes.Or, found: tuple[nodes.Expr, ...]) -> nodes.Expr:
+def _junction(expr: nodes.And | nodes.Or, parts: tuple[nodes.Expr, ...]) -> nodes.Expr:
     """`and` / `or`: parts that do not matter go; what comes after the deciding part goes too."""
     deciding = isinstance(expr, nodes.Or)
     kept: list[nodes.Expr] = []
-    for part in found:
+    for part in parts:
         truth = _truth(part)
         if truth is None:
             kept.append(part)
@@ -236,22 +231,22 @@ def _junction(expr: nodes.And | nodes.Or, found: tuple[nodes.Expr, ...]) -> node
             # A part before it that may be undefined has to stay: it is evaluated first, and its fault is a
             # violation.
             if all(is_total(before) for before in kept):
-                return _bool(found=deciding, span=part.span)
+                return nodes.Const(BOOL, part.span, deciding)
             kept.append(part)
             break
     if not kept:
-        return _bool(found=not deciding, span=expr.span)
+        return nodes.Const(BOOL, expr.span, not deciding)
     return kept[0] if len(kept) == 1 else replace(expr, parts=tuple(kept))
 
 
 def _implies(expr: nodes.Implies, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
     truth = _truth(left)
     if truth is not None:
-        return right if truth else _bool(found=True, span=expr.span)
+        return right if truth else nodes.Const(BOOL, expr.span, True)
     return replace(expr, left=left, right=right)
 
 
 def _quantifier(expr: nodes.Quantifier) -> nodes.Expr:
     if isinstance(expr.domain, nodes.Const) and expr.domain.value == () and not expr.domain.ends_at_horizon:
-        return _bool(found=expr.every, span=expr.span)
+        return nodes.Const(BOOL, expr.span, expr.every)
     return expr

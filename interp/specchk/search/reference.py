@@ -145,9 +145,9 @@ class ReferenceEngine(Engine[list[State]]):
             return False
 
     def _unclear(self, unclear: NoAnswer, parent: State | None, state: State) -> None:
-        self._found("undefined", unclear.name, parent, state, unclear.blame)
+        self._violated("undefined", unclear.name, parent, state, unclear.blame)
 
-    def _found(
+    def _violated(
         self, kind: str, name: str, parent: State | None, state: State, blame: Blame | None = None
     ) -> None:
         """Keep a violation in a state, with its trace; of each kind and name the first."""
@@ -189,7 +189,7 @@ class ReferenceEngine(Engine[list[State]]):
 
     def _faulty(self, state: State, fault: Faulty) -> None:
         name = self.program.actions[fault.action].name
-        self._found("undefined", name, self.parents[state], state, Blame.of(fault.undefined))
+        self._violated("undefined", name, self.parents[state], state, Blame.of(fault.undefined))
 
     def _deadlock(self, state: State) -> None:
         if self.findings.has("deadlock", "deadlock"):
@@ -201,7 +201,7 @@ class ReferenceEngine(Engine[list[State]]):
             return
         self.findings.note_end(end)
         if end is End.DEADLOCK:
-            self._found("deadlock", "deadlock", self.parents[state], state)
+            self._violated("deadlock", "deadlock", self.parents[state], state)
 
     def _path(self, state: State) -> list[State]:
         path = [state]

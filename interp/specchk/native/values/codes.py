@@ -7,6 +7,7 @@ In registers a bool is an `i1`, a number its signed 64-bit value, everything els
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from llvmlite import ir
@@ -105,6 +106,14 @@ class Codes:
         out: Val = 0
         for index, ((_, item), value) in enumerate(zip(kind.fields, values, strict=True)):
             out = self.asm.bor(out, self.placed(item, value, field_offset(kind, index), register(kind)))
+        return out
+
+    def map(self, kind: Map, values: Iterable[Val]) -> Val:
+        """A map of held values, one for each key in their order."""
+        out: Val = 0
+        for position, value in enumerate(values):
+            placed = self.placed(kind.value, value, self.key_offset(kind, position), register(kind))
+            out = self.asm.bor(out, placed)
         return out
 
     def is_some(self, kind: Option, option: Val) -> Val:

@@ -9,7 +9,7 @@ they can be noticed (`totality`), so that coverage counts are equal, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import assert_never
 
 from llvmlite import ir
@@ -216,8 +216,7 @@ class ExpressionEmitter:
 
         self.domains.each(expr.domain, visit)
         self.asm.b.store(self.asm.val(not stop_at, I1), answer)
-        self.asm.goto(done)
-        self.asm.enter(done)
+        self.asm.fall_into(done)
         return self.asm.b.load(answer)
 
     def _choose(self, expr: nodes.Choose) -> Val:
@@ -313,14 +312,7 @@ class ExpressionEmitter:
         kind = of_shape(expr.type, Map)
         shape, count = register(kind), key_count(kind)
         if count <= UNROLLED_KEYS:
-            out: Val = 0
-            for position, key in enumerate(sorted(universe(kind.key))):
-                self.bind(expr.local, constant(kind.key, key), kind.key)
-                item = self.of_type(expr.body, kind.value)
-                out = self.asm.bor(
-                    out, self.codes.placed(kind.value, item, self.codes.key_offset(kind, position), shape)
-                )
-            return out
+            return self.codes.map(kind, self._at_each_key(expr, kind))
         cell = self.asm.cell(shape)
 
         def visit(rank: Val) -> None:
@@ -332,6 +324,11 @@ class ExpressionEmitter:
 
         self.asm.loop(0, count - 1, visit)
         return self.asm.b.load(cell)
+
+    def _at_each_key(self, expr: nodes.MapOf, kind: Map) -> Iterator[Val]:
+        for key in sorted(universe(kind.key)):
+            self.bind(expr.local, constant(kind.key, key), kind.key)
+            yield self.of_type(expr.body, kind.value)
 
 
 def read_bits(asm: Asm, words: list[Val], offset: int, size: int) -> Val:

@@ -82,30 +82,30 @@ class Fitting(Codes):
         super().__init__(asm)
         self.sparse = Sparse(asm)
 
-    def convert(self, value: Val, found: Type, wanted: Type) -> Val:
+    def convert(self, value: Val, given: Type, wanted: Type) -> Val:
         """A held value of one type as one of another; what does not fit is cut off unseen."""
-        if same_code(found, wanted):
+        if same_code(given, wanted):
             return value
-        if is_empty(found) or is_empty(wanted):
+        if is_empty(given) or is_empty(wanted):
             return 0  # an item of an empty collection, as in `none`: there is none, whatever its shape
-        match found, wanted:
+        match given, wanted:
             case Option(), Option():
-                item = self.convert(self.unwrapped(found, value), found.item, wanted.item)
+                item = self.convert(self.unwrapped(given, value), given.item, wanted.item)
                 some = self.asm.band(self.some(wanted, item), mask(width(wanted)))
-                return self.asm.select(self.is_some(found, value), some, 0, register(wanted))
+                return self.asm.select(self.is_some(given, value), some, 0, register(wanted))
             case Record(), Record():
-                pairs = [(self.field(found, value, i), a, b) for i, ((_, a), (_, b)) in enumerate(
-                    zip(found.fields, wanted.fields, strict=True))]  # fmt: skip
+                pairs = [(self.field(given, value, i), a, b) for i, ((_, a), (_, b)) in enumerate(
+                    zip(given.fields, wanted.fields, strict=True))]  # fmt: skip
                 return self.record(wanted, [self._cut(self.convert(v, a, b), b) for v, a, b in pairs])
             case Union(), Union():
-                return self._convert_union(value, found, wanted)
+                return self._convert_union(value, given, wanted)
             case Map(), Map():
-                return self._convert_map(value, found, wanted)
+                return self._convert_map(value, given, wanted)
             case Set(), Set():
-                return self._convert_set(value, found, wanted)
+                return self._convert_set(value, given, wanted)
             case Seq() | Bag(), Seq() | Bag():
-                return self._convert_items(value, found, wanted)
-        raise AssertionError((found, wanted))
+                return self._convert_items(value, given, wanted)
+        raise AssertionError((given, wanted))
 
     def _cut(self, value: Val, kind: Type) -> Val:
         """Keep a number that does not fit from spilling into its neighbours."""
@@ -113,32 +113,30 @@ class Fitting(Codes):
             return self.asm.add(self.asm.band(self.asm.sub(value, kind.low), mask(width(kind))), kind.low)
         return value
 
-    def _convert_union(self, value: Val, found: Union, wanted: Union) -> Val:
-        tag, out = self.tag(found, value), 0
+    def _convert_union(self, value: Val, given: Union, wanted: Union) -> Val:
+        tag, out = self.tag(given, value), 0
         result: Val = out
-        pairs = zip(found.variants, wanted.variants, strict=True)
+        pairs = zip(given.variants, wanted.variants, strict=True)
         for index, ((_, a), (_, b)) in enumerate(pairs):
-            record = self.convert(self.payload(found, value, index), a, b)
+            record = self.convert(self.payload(given, value, index), a, b)
             made = self.variant(wanted, index, self.asm.band(record, mask(width(b))))
             result = self.asm.select(self.asm.cmp("==", tag, index), made, result, register(wanted))
         return result
 
-    def _convert_map(self, value: Val, found: Map, wanted: Map) -> Val:
-        out: Val = 0
-        for position in range(key_count(found)):
-            item = self.part(found.value, value, self.key_offset(found, position))
-            item = self._cut(self.convert(item, found.value, wanted.value), wanted.value)
-            out = self.asm.bor(
-                out, self.placed(wanted.value, item, self.key_offset(wanted, position), register(wanted))
-            )
-        return out
+    def _convert_map(self, value: Val, given: Map, wanted: Map) -> Val:
+        items = (
+            self.part(given.value, value, self.key_offset(given, position))
+            for position in range(key_count(given))
+        )
+        converted = (self.convert(item, given.value, wanted.value) for item in items)
+        return self.map(wanted, (self._cut(item, wanted.value) for item in converted))
 
-    def _convert_set(self, value: Val, found: Set, wanted: Set) -> Val:
-        a, b = found.item, wanted.item
-        if is_sparse(found) or is_sparse(wanted):
-            return self._convert_each(value, found, wanted)
+    def _convert_set(self, value: Val, given: Set, wanted: Set) -> Val:
+        a, b = given.item, wanted.item
+        if is_sparse(given) or is_sparse(wanted):
+            return self._convert_each(value, given, wanted)
         if isinstance(a, Int) and isinstance(b, Int):
-            kind = max(register(found), register(wanted), key=lambda t: t.width)
+            kind = max(register(given), register(wanted), key=lambda t: t.width)
             wide, by = self.asm.resize(value, kind), a.low - b.low
             moved = self.asm.shl(wide, by, kind) if by >= 0 else self.asm.shr(wide, -by)
             return self.asm.band(self.asm.resize(moved, register(wanted)), mask(set_size(wanted)))
@@ -150,24 +148,24 @@ class Fitting(Codes):
                 result = self.asm.bor(result, self.asm.shl(bit, table[item], register(wanted)))
         return result
 
-    def _convert_each(self, value: Val, found: Set, wanted: Set) -> Val:
+    def _convert_each(self, value: Val, given: Set, wanted: Set) -> Val:
         """Item by item, between sets of which at least one is sparse."""
         asm, shape = self.asm, register(wanted)
         listing = ItemsListing(self.sparse, wanted) if is_sparse(wanted) else None
         bits = None if listing is not None else asm.cell(shape)
 
         def put(item: Val) -> None:
-            made = self._cut(self.convert(item, found.item, wanted.item), wanted.item)
+            made = self._cut(self.convert(item, given.item, wanted.item), wanted.item)
             if listing is not None:
                 listing.add(asm.resize(self.code(wanted.item, made), I64))
             elif bits is not None:
                 # What does not fit has a rank that may exceed the width, and such a shift is poison.
-                fitting = self.within(item, found.item, wanted.item)
+                fitting = self.within(item, given.item, wanted.item)
                 rank = asm.select(fitting, self.rank(wanted.item, made), 0)
                 bit = asm.shl(asm.resize(fitting, shape), asm.resize(rank, shape), shape)
                 asm.b.store(asm.val(asm.bor(asm.b.load(bits), bit), shape), bits)
 
-        self.each_item(found, value, put)
+        self.each_item(given, value, put)
         return listing.packed() if listing is not None else asm.b.load(bits)
 
     def each_item(self, kind: Set, items: Val, body: Callable[[Val], None]) -> None:
@@ -187,20 +185,20 @@ class Fitting(Codes):
         if set_size(kind):
             asm.while_(lambda: asm.cmp("!=", asm.b.load(rest), 0), visit)
 
-    def _convert_items(self, value: Val, found: Seq | Bag, wanted: Seq | Bag) -> Val:
-        size = self.length(found, value)
-        limit = min(found.limit, wanted.limit)
+    def _convert_items(self, value: Val, given: Seq | Bag, wanted: Seq | Bag) -> Val:
+        size = self.length(given, value)
+        limit = min(given.limit, wanted.limit)
         out = self.asm.band(self.asm.resize(size, register(wanted)), mask(length_bits(wanted)))
-        if same_bits(found.item, wanted.item):
+        if same_bits(given.item, wanted.item):
             # The first slots are the highest, so those that both types have are moved as one block.
-            top = self.asm.shr(value, self.slot_offset(found, limit - 1)) if limit else 0
+            top = self.asm.shr(value, self.slot_offset(given, limit - 1)) if limit else 0
             kind = register(wanted)
             return self.asm.bor(
                 out, self.asm.shl(self.asm.resize(top, kind), self.slot_offset(wanted, limit - 1), kind)
             )
         for index in range(limit):
             item = self._cut(
-                self.convert(self.slot(found, value, index), found.item, wanted.item), wanted.item
+                self.convert(self.slot(given, value, index), given.item, wanted.item), wanted.item
             )
             placed = self.placed(wanted.item, item, self.slot_offset(wanted, index), register(wanted))
             out = self.asm.bor(
@@ -212,30 +210,30 @@ class Fitting(Codes):
         """Whether two values of two types, both within `common`, are the same."""
         return self.asm.cmp("==", self.convert(a, first, common), self.convert(b, second, common))
 
-    def within(self, value: Val, found: Type, wanted: Type) -> Val:
+    def within(self, value: Val, given: Type, wanted: Type) -> Val:
         """Whether a value of one type is also one of another, of the same shape."""
         verdicts: list[Val] = []
-        self._misfits(value, found, wanted, True, lambda misfit, _: verdicts.append(self.asm.negate(misfit)))
+        self._misfits(value, given, wanted, True, lambda misfit, _: verdicts.append(self.asm.negate(misfit)))
         result: Val = True
         for fine in verdicts:
             result = self.asm.both(result, fine)
         return result
 
-    def check(self, value: Val, found: Type, wanted: Type, undefined: ir.Block, beyond: ir.Block) -> None:
+    def check(self, value: Val, given: Type, wanted: Type, undefined: ir.Block, beyond: ir.Block) -> None:
         """Leave for `undefined` or `beyond` at the first part of a value that does not fit."""
 
         def leave(misfit: Val, is_horizon: bool) -> None:
             self.asm.leave_if(misfit, beyond if is_horizon else undefined)
 
-        self._misfits(value, found, wanted, True, leave)
+        self._misfits(value, given, wanted, True, leave)
 
     def _misfits(
-        self, value: Val, found: Type, wanted: Type, present: Val, report: Callable[[Val, bool], None]
+        self, value: Val, given: Type, wanted: Type, present: Val, report: Callable[[Val, bool], None]
     ) -> None:
         """Report, part by part, in what case a value does not fit and whether that is a horizon."""
         asm = self.asm
         # Most parts end here, so that a check of a large value is code for the parts only that can be wrong.
-        if fits(found, wanted):
+        if fits(given, wanted):
             return
 
         def tell(misfit: Val, *, horizon: bool) -> None:
@@ -245,29 +243,29 @@ class Fitting(Codes):
             tell(True, horizon=False)
             return
 
-        match found, wanted:
+        match given, wanted:
             case Int(), Int():
-                if found.low < wanted.low:
+                if given.low < wanted.low:
                     # Below first, as `meaning.evaluate` has it: too small is a mistake even where the upper
                     # end is a horizon.
                     tell(asm.cmp("<", value, wanted.low), horizon=False)
-                if found.high > wanted.high:
+                if given.high > wanted.high:
                     tell(asm.cmp("<", wanted.high, value), horizon=wanted.horizon)
-            case Set(), Set() if is_sparse(found):
-                self._misfit_items(value, found, wanted, tell)
+            case Set(), Set() if is_sparse(given):
+                self._misfit_items(value, given, wanted, tell)
             case Set(), Set():
                 misfit_of = misfit(wanted.item)
-                for rank, item in enumerate(sorted(universe(found.item))):
+                for rank, item in enumerate(sorted(universe(given.item))):
                     horizon = misfit_of(item)
                     if horizon is not None:
                         tell(asm.cmp("!=", asm.bits(value, rank, 1), 0), horizon=horizon)
             case Seq() | Bag(), Seq() | Bag():
-                if found.limit > wanted.limit:
-                    tell(asm.cmp("<", wanted.limit, self.length(found, value)), horizon=False)
-        for part, a, b, here in self._inner(value, found, wanted):
+                if given.limit > wanted.limit:
+                    tell(asm.cmp("<", wanted.limit, self.length(given, value)), horizon=False)
+        for part, a, b, here in self._inner(value, given, wanted):
             self._misfits(part, a, b, asm.both(present, here), report)
 
-    def _misfit_items(self, value: Val, found: Set, wanted: Set, tell: Callable[..., None]) -> None:
+    def _misfit_items(self, value: Val, given: Set, wanted: Set, tell: Callable[..., None]) -> None:
         """Report the first item of a sparse set that does not fit."""
         asm = self.asm
         first, mistake, horizon = asm.cell(I64), 1, 2
@@ -279,30 +277,30 @@ class Fitting(Codes):
                 fresh = asm.both(asm.cmp("==", known, 0), misfit)
                 asm.b.store(asm.val(asm.select(fresh, kind, known)), first)
 
-            self._misfits(item, found.item, wanted.item, True, note)
+            self._misfits(item, given.item, wanted.item, True, note)
 
-        self.each_item(found, value, visit)
+        self.each_item(given, value, visit)
         tell(asm.cmp("==", asm.b.load(first), mistake), horizon=False)
         tell(asm.cmp("==", asm.b.load(first), horizon), horizon=True)
 
-    def _inner(self, value: Val, found: Type, wanted: Type) -> Iterator[tuple[Val, Type, Type, Val]]:
+    def _inner(self, value: Val, given: Type, wanted: Type) -> Iterator[tuple[Val, Type, Type, Val]]:
         """The parts of a value with their types in both, in order, and whether each is there."""
-        match found, wanted:
+        match given, wanted:
             case Option(), Option():
-                yield self.unwrapped(found, value), found.item, wanted.item, self.is_some(found, value)
+                yield self.unwrapped(given, value), given.item, wanted.item, self.is_some(given, value)
             case Record(), Record():
-                for index, ((_, a), (_, b)) in enumerate(zip(found.fields, wanted.fields, strict=True)):
-                    yield self.field(found, value, index), a, b, True
+                for index, ((_, a), (_, b)) in enumerate(zip(given.fields, wanted.fields, strict=True)):
+                    yield self.field(given, value, index), a, b, True
             case Union(), Union():
-                for index, ((_, c), (_, d)) in enumerate(zip(found.variants, wanted.variants, strict=True)):
-                    here = self.asm.cmp("==", self.tag(found, value), index)
-                    yield self.payload(found, value, index), c, d, here
+                for index, ((_, c), (_, d)) in enumerate(zip(given.variants, wanted.variants, strict=True)):
+                    here = self.asm.cmp("==", self.tag(given, value), index)
+                    yield self.payload(given, value, index), c, d, here
             case Map(), Map():
-                for position in range(key_count(found)):
-                    item = self.part(found.value, value, self.key_offset(found, position))
-                    yield item, found.value, wanted.value, True
+                for position in range(key_count(given)):
+                    item = self.part(given.value, value, self.key_offset(given, position))
+                    yield item, given.value, wanted.value, True
             case Seq() | Bag(), Seq() | Bag():
-                size = self.length(found, value)
-                for index in range(found.limit):
+                size = self.length(given, value)
+                for index in range(given.limit):
                     here = self.asm.cmp("<", index, size)
-                    yield self.slot(found, value, index), found.item, wanted.item, here
+                    yield self.slot(given, value, index), given.item, wanted.item, here

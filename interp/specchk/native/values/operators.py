@@ -106,13 +106,7 @@ def _get_or(e: Emitter, expr: Apply) -> Val:
 
 def _map(e: Emitter, expr: Apply) -> Val:
     kind = of_shape(expr.type, Map)
-    out: Val = 0
-    for position, arg in enumerate(expr.args):
-        item = e.of_type(arg, kind.value)
-        out = e.asm.bor(
-            out, e.codes.placed(kind.value, item, e.codes.key_offset(kind, position), register(kind))
-        )
-    return out
+    return e.codes.map(kind, (e.of_type(arg, kind.value) for arg in expr.args))
 
 
 def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:

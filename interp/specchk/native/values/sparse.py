@@ -274,8 +274,7 @@ def _add(asm: Asm, kind: Set) -> None:
         asm.enter(asm.block("dead"))
 
     asm.when(_is_full(asm, kind, count), lambda: _note_overflow(asm, kind), put)
-    asm.goto(same)
-    asm.enter(same)
+    asm.fall_into(same)
     asm.b.ret(count)
 
 
