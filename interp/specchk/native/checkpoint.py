@@ -1,7 +1,7 @@
 """Checkpoints: a search on disk, resumed to the same answer.
 
-    claim          whose the directory is while a search runs (`claims`)
-    search.json    sealed: of which search it is, where that was, and which states count, with checksums
+    claim          the owner of the directory while a search runs (`claims`)
+    search.json    sealed: the identity of the search, its position, and which states count, with checksums
     states-X.bin   states, to which a search only appends; X is the search's
 
 `search.json` is replaced at once (write, sync, rename), and what it counts is never written again: new
@@ -9,7 +9,7 @@ states go behind the others, or to numbers that were free, and a search that beg
 own.  Whatever happens in between, the directory is a checkpoint.  The table is not kept: it follows
 from the states.
 
-Nothing is believed without its checksum: CRC-32C for ranges of states, a digest for `search.json`.
+Nothing is accepted without its checksum: CRC-32C for ranges of states, a digest for `search.json`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A claim is a lock on the file `claim` there, which the system drops with the process that has it, however
 that ends; so no claim is ever stale.  On NFS it is the server's lock.  The file stays when the lock
-goes: a lock on a file that was removed would say nothing.
+goes: a lock on a file that was removed excludes nobody.
 
 Where there are no locks, or locks that other machines do not see (some mounts of network file systems,
 object stores), files alone have to do, in a directory whose listing shows every file written before:
@@ -10,11 +10,11 @@ object stores), files alone have to do, in a directory whose listing shows every
     bid-X     X wants the claim; stays until X gives it up
     held-X    X has it
 
-Who wants it writes a bid, and only then looks at the others'.  It gives way to any that is held and to a
-bid with a smaller name, waits while larger bids give way, and holds the claim once it sees no other bid.
-Of two that hold, one would have looked after the other had written its bid, and seen it.  Such a claim can
-be left by a process that was killed: it is dropped where that process was of this very system and is
-gone; else the refusal names the files to remove.
+A process that wants it writes a bid, and only then reads the others'.  It gives way to any that is held
+and to a bid with a smaller name, waits while larger bids give way, and holds the claim once there is no
+other bid.  Two cannot hold it: one of them would have read after the other had written its bid.  A process
+that is killed leaves its claim: it is dropped where that process was of this very system and has ended;
+else the refusal names the files to remove.
 """
 
 from __future__ import annotations

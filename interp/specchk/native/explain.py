@@ -1,7 +1,7 @@
 """From packed states to traces and reasons.
 
 A path is found backwards: of each level the smallest state that leads on.  The reference stepper
-then takes it forwards (`search.replay`), and the reference evaluator says why the property fails, with
+then takes it forwards (`search.replay`), and the reference evaluator finds why the property fails, with
 the span and the values; a path or a failure that it does not confirm is a bug of this engine and
 raises `ReplayFailed`.
 """

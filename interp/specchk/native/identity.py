@@ -1,6 +1,6 @@
 """The identity of a search that was kept on disk: all parts that determine its answer.
 
-A checkpoint and a ledger keep the identity of their search, and only a search of the same one goes on
+A checkpoint and a ledger keep the identity of their search, and only a search of the same one continues
 with them.  What does not decide the answer is not in it: budgets, workers, `strict` (which is about the
 counts in the end), where Spark took over, spans, comments.
 

@@ -1,7 +1,8 @@
 """Deadlocks among states in which no listed step is enabled.
 
-Where the spec lists a `nat upto`, compiled code cannot tell a deadlock from the end of a horizon
-(`meaning.deadlock`).  It notes one state of a level without steps; then all of that level are looked at.
+Where the spec lists a `nat upto`, compiled code cannot distinguish a deadlock from the end of a
+horizon (`meaning.deadlock`).  It notes one state of a level without steps; then all states of that level are
+checked.
 """
 
 from __future__ import annotations

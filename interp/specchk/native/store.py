@@ -134,7 +134,7 @@ class Worker:
     def forget(self) -> None:
         """Empty the records."""
         for index in range(len(self.records)):
-            # The first word says whether a record is filled, so the others need not be cleared.
+            # The first word is 1 where a record is filled, so the others need not be cleared.
             self._records[index * record_words(self.words)] = 0
 
     def found(self) -> Iterator[NotedState]:
@@ -289,7 +289,7 @@ class Store:
     def work(self, looking: Callable[[], bool]) -> None:
         """Let the workers run until the level is done or they stop.
 
-        Now and then `looking` is asked whether they should.
+        `looking`, called now and then, returns whether they should.
         """
         self.control[SharedWord.STOP] = 0
         many = self.control[SharedWord.WORK_END] - self.control[SharedWord.CURSOR]

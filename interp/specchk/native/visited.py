@@ -1,17 +1,17 @@
 """One partition's visited set: states in order of insertion, and the kernel's table over them.
 
-The set is a cache of what is kept elsewhere for good: it has the states of the first `levels`
-levels, and whoever needs more adds them.  `InMemory` ends with its process.  `Visited` is in files of
-one machine that processes take over from one another:
+The set is a cache of what is kept elsewhere permanently: it has the states of the first `levels`
+levels, and its users add more where they need them.  `InMemory` ends with its process.  `Visited` is in
+files of one machine that processes take over from one another:
 
-    head      levels, states, slots, whether somebody is at work; checksums of states, table and head
-    states    the states, in the order in which they came
+    head      levels, states, slots, whether a process is at work; checksums of states, table and head
+    states    the states, in the order in which they arrived
     slots-N   the table over them (`table_kernel`), N slots
 
 A process that ends in the middle of a level leaves the head at the level before; the next one takes
-the states that count and makes the table anew.  A table that does not have its checksum is made anew, too;
-states that do not are forgotten, with their levels.  Only one process at a time has it open: a lock that
-the system drops with the process says so.
+the states that count and rebuilds the table.  A table with a wrong checksum is rebuilt, too; states with a
+wrong one are dropped, with their levels.  Only one process at a time has it open: it holds a lock, which
+the system releases when the process ends.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Visited(VisitedSet):
         """Have what others left of it, as far as it is what they wrote."""
         self.levels, self.used, slots, at_work, self._check, table = self._read_head()
         self._map(slots, anew=bool(at_work))
-        # The states first: a table over wrong states would be of no use, whatever its own checksum says.
+        # The states first: a table over wrong states would be of no use, whatever its own checksum is.
         if crc32c(self._view(0, self.used * self.state_bytes)) != self._check:
             self.levels = self.used = self._check = 0
             self._remap(FIRST_SLOTS)
@@ -215,7 +215,7 @@ class Visited(VisitedSet):
         """See `VisitedSet`."""
         super().begin()
         self._kept = self.used
-        # Before the table is touched: from here on a process that ends leaves a table that is not believed.
+        # Before the table is touched: from here on a process that ends leaves a table that is not trusted.
         self._write_head(at_work=True)
 
     def commit(self) -> None:

@@ -8,7 +8,7 @@ reported of it is the smallest.
 
 What is kept for good is in the ledger (`ledger`); the driver can be lost at any time.
 
-Not here: what a task does (`tasks`), how a session is had (`session`).
+Not here: tasks (`tasks`), and how a session is obtained (`session`).
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
     states to expand | states outside the constraints | end, as JSON | its checksum and length, magic
 
-A slice is written once, whole (`storage`); that it is there says that its part of the level is done.
-Who does the work again finds it and takes its word.  Two attempts at one slice have the same states
+A slice is written once, whole (`storage`); once it is there, its part of the level is done, and a repeated
+attempt uses it instead of making another one.  Two attempts at one slice have the same states
 and the same tally, in another order at most.
 
-Its end says whose it is (run, level, partition) and has a checksum (CRC-32C) for each block of the states.
+Its end names it (run, level, partition) and has a checksum (CRC-32C) for each block of the states.
 Nothing that is read is used before it was compared with its checksum: a slice that is damaged, cut off,
 lost or in the place of another one is `BrokenSlice`, with a sentence that names it.
 
-A tally is what was counted and noted on the way.  What tasks that expanded a level have to tell is
-in the next level's slice of partition 0.
+A tally is what was counted and noted on the way.  That of the tasks that expanded a level is in the
+next level's slice of partition 0.
 """
 
 from __future__ import annotations

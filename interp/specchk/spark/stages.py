@@ -39,7 +39,7 @@ class Made(NamedTuple):
 class LevelMaker:
     """Makes the levels of a search; `parcel` is a broadcast of the packed parcel.
 
-    `describe`: tells Spark's own UI what the calling thread's next jobs are for.
+    `describe`: describes the calling thread's next jobs in Spark's own UI.
     `sizes`: of the levels so far; who takes a level from an iterator adds its size before the next one.
     An iterator makes no more levels once it is closed.
     """
@@ -76,7 +76,7 @@ class LevelMaker:
         began, pause = time.monotonic(), FIRST_PAUSE
         while True:
             running = job.is_running  # asked first: what it made is there when it has ended
-            # The ledger and not the tasks says what was made: the stage hands nothing out before its end.
+            # The ledger and not the tasks shows what was made: the stage hands nothing out before its end.
             slices = self.slices.level(len(self.sizes), self.handed.partitions)
             if slices is not None:
                 yield Made(slices, time.monotonic() - began)
@@ -159,7 +159,7 @@ class StageJob:
             with suppress(*SPARK_FAILED):  # without Spark's process the thread ends by itself
                 self._levels.context.cancelJobGroup(self._levels.handed.run)
             self._thread.join()
-        # A refusal goes first: what Spark says after it is only that tasks had to stop.
+        # A refusal goes first: Spark reports after it only that tasks had to stop.
         self.failure = refusal_in(Path(self._sent.name)) or self.failure
         self._sent.cleanup()
 

@@ -113,7 +113,7 @@ class Replay:
     def _steps(self, before: State, after: State) -> list[Step]:
         """The steps between two states, also where another step out of the first one is undefined.
 
-        No search goes on from such a state, but induction may begin in one: that it is reached is not known.
+        No search expands such a state, but induction may begin in one: that it is reached is not known.
         """
         try:
             return quiet_steps_to(self.program, self.stepper, before, after, None)
@@ -157,7 +157,7 @@ class Replay:
     def _ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
         """Whether a state is a deadlock, or one without steps for which `deadlock ok` has no value.
 
-        Who asks has found that no number enables a step, listed or not.  Open numbers confirm that where
+        The caller has found that no number enables a step, listed or not.  Open numbers confirm that where
         they can be computed with; elsewhere only the listed ones do.
         """
         try:

@@ -1,4 +1,4 @@
-"""Strongly connected components of a region, as instructions that know nothing of the spec.
+"""Strongly connected components of a region, as instructions that do not depend on the spec.
 
 Pearce's form of Tarjan's algorithm (A space-efficient algorithm for finding strongly connected components,
 2016), without recursion.  A state has one word of 4 bytes, its order of visit and then its component; a frame

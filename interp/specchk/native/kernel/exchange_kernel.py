@@ -39,7 +39,7 @@ class ExchangeKernel(Kernel):
     def emit_scatter(self, name: str) -> None:
         """`scatter(exchange, thread, states, count)`: successors into buckets, until one is full.
 
-        The exchange's `DONE` says how many of the states were expanded.  `deal` puts the states
+        The exchange's `DONE` is the number of states that were expanded.  `deal` puts the states
         themselves into the buckets.
         """
         asm = self.function(name, 4, ir.VoidType())

@@ -1,6 +1,6 @@
 """Regions in which a goal is owed, as instructions: their states, edges and rests.
 
-A region has a block (`Owing`).  A state's place says where it is in the region:
+A region has a block (`Owing`).  A state's place is its position in the region:
 
     0  not seen        2  the goal is true there        4  in the region, without edges
     1  a trigger       3  waits to be expanded          above: where its edges begin

@@ -136,7 +136,7 @@ class Asm:
             # LLVM's shift by the width or more is poison, from which it may conclude anything about the
             # code around it.
             if by < 0 or by >= (kind if isinstance(a, int) else a.type).width:
-                return 0  # a shift by this much only stands where control never comes
+                return 0  # such a shift is only built where control never comes
             if by == 0:
                 return a
             if isinstance(a, int):
@@ -300,7 +300,7 @@ class Asm:
     def leave(self, block: ir.Block) -> None:
         """Jump and continue in an unreachable block."""
         self.goto(block)
-        # Callers go on to build, as if the jump could fail; what they add needs a block.
+        # Callers continue to build, as if the jump could fail; what they add needs a block.
         self.enter(self.block("dead"))
 
     def leave_if(self, condition: Val, block: ir.Block) -> None:

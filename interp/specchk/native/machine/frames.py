@@ -1,8 +1,8 @@
 """The memory that Python and the kernel share: blocks of 64-bit words, by position.
 
 `SharedWord` is one block for all workers, `Thread` one for each; the coverage counts follow the
-thread's fixed words.  A *record* is what a worker has to say about a property: whether anything was
-found, and the smallest state (for step invariants: step) for which it was.
+thread's fixed words.  A *record* is a worker's finding about a property: whether there is one, and the
+smallest state (for step invariants: step) that it is about.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BATCH = 64  # successors between two visits of the table
 # Taking numbers is the one place where all workers write the same word; once for 1024 states is not
 # noticed.
 CHUNK = 1024  # state numbers that a worker takes at once
-MAX_RUNS = 4096  # runs of new states, at half of which a worker asks to report them
+MAX_RUNS = 4096  # runs of new states, at half of which a worker requests to report them
 # 10^12 states, far more than fit any memory; the rest of a slot decides which states are worth a look.
 INDEX_BITS = 40  # of a table slot; the others are the tag
 # Room for all successors of one state is reserved in every worker: kernels write them without looking at a

@@ -1,6 +1,6 @@
 """Expressions as instructions, one rule a node, as `meaning.evaluate` gives them meaning.
 
-The emitter stands in one function of the kernel: `before` and `after` are the words of the packed
+An emitter builds into one function of the kernel: `before` and `after` are the words of the packed
 states, `locals` the held values of bound names.  Where an expression has no value control goes to
 `undefined`, where a stored number is above its horizon to `beyond`; what these blocks do is the
 caller's business.  Evaluation order and short circuits are those of the reference engine wherever

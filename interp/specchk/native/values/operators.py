@@ -1,6 +1,6 @@
 """The strict operators as instructions: operator -> rule, total over `Op` (a law test holds it).
 
-What an operator means is said in `meaning.operators`; here is only how.  Sets, sequences and bags have
+`meaning.operators` defines the operators; here they are only translated.  Sets, sequences and bags have
 rooms of their own (`set_rules`, `sequence_rules`).
 """
 

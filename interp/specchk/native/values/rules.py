@@ -1,7 +1,6 @@
 """The common part of the rules for operators: a rule gets an application and builds its value.
 
-It asks for its arguments' values itself, left to right, so that `x in lo..hi` and the like never
-build the set.
+It evaluates its arguments itself, left to right, so that `x in lo..hi` and the like never build the set.
 """
 
 from __future__ import annotations

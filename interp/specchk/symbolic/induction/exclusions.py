@@ -1,7 +1,7 @@
 """Candidates for lemmas: atoms that exclude each other, for all keys, in the states that were enumerated.
 
 A clause is written down as what it forbids, literals that are never true together for the same keys.  Only
-minimal ones are candidates: where fewer literals exclude each other, more say nothing new.
+minimal ones are candidates: where fewer literals exclude each other, more are redundant.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
    reasons for these, and so on; then each that is not missed is left out.
 
 Clauses of one atom come first, then those of two and of three, until every invariant is proved.
-A lemma is believed by nobody: `prove` is run on the model with the lemmas as invariants.
+No lemma is trusted: `prove` is run on the model with the lemmas as invariants.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Step:
     """A way through an instance of an action, or its lack of meaning: its condition and its goals.
 
     `goals` are by name: the invariants of the program, its step invariants, and the candidates that the
-    step may break; `after` is what atoms say behind it.
+    step may break; `after` has the truths of atoms behind it.
     """
 
     when: list[Truth]
@@ -124,7 +124,7 @@ class _Lemmas:
         for prop in self.program.invariants:
             self._assume(prop.name, conj(system.holds(prop, before)))
         self.start.add([fact for fact in (*system.initial(before), *system.fresh.facts) if fact is not True])
-        # An instance stands for its renamed copies only if no atom can tell them apart, either.
+        # An instance stands for its renamed copies only if no atom can distinguish them, either.
         atoms = tuple([table.true for table in self.tables.values()])
         full = replace(self.program, invariants=(*self.program.invariants, *atoms))
         for index, position in representatives(full)[0]:

@@ -1,4 +1,4 @@
-"""What atoms say in a state, at each choice of their keys: evaluated, and encoded.
+"""The truths of atoms in a state, at each choice of their keys: evaluated, and encoded.
 
 A table is a map of maps of truth values, one map a key.
 """

@@ -1,4 +1,4 @@
-"""Atoms of lemmas, as text of a spec: what its variables and definitions say, key by key.
+"""Atoms of lemmas, as text of a spec: predicates of its variables and definitions, key by key.
 
 A place is found through maps (at each key, or at a constant of the key's sort), fields of records and
 options; a definition whose parameters have few values is a place, too.  Of a place or two an atom is made:
@@ -59,7 +59,7 @@ class Atom:
     """A predicate over keys, which are different where their domains are the same, and contents of options.
 
     Where one of the options is none, the atom is neither true nor false.  Of the atoms of a `family` one is
-    true at most, for the same keys.  `is_value`: that it is false says that another of its family is true.
+    true at most, for the same keys.  `is_value`: where it is false another of its family is true.
     """
 
     left: str

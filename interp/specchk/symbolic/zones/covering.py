@@ -2,11 +2,11 @@
 
 A zone says of each two offsets how far apart they are at most.  Its mask is a number with a bit for each
 two offsets and each limit: whether the zone keeps within it.  A zone lies within another one if it keeps
-within every limit that the other does, so one `&` tells.  The limits are those that the zones of a shape
-have; zones that forget differences beyond a reach follow from what they say up to there.
+within every limit that the other does, which one `&` decides.  The limits are those that the zones of a shape
+have; zones that forget differences beyond a reach follow from the differences up to there.
 
-A shape may have thousands of zones.  Their masks are grouped by the few bits that tell them apart best,
-and of a group whose bits a zone lacks no mask is looked at.
+A shape may have thousands of zones.  Their masks are grouped by the few bits that distinguish them best,
+and groups with a bit that a zone lacks are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specchk.symbolic.zones.zones import Reach, Shape, Zone
 FAR = FREE >> 1  # no bound is so large: what is, is none
 SIGNS = 12  # bits by which masks are grouped: more of them make more groups of fewer masks
 SAMPLE = 64  # masks among which those bits are chosen
-GROWTH = 4  # they are chosen anew when there are so many times as many masks
+GROWTH = 4  # they are chosen again when there are so many times as many masks
 
 
 class Covered:
@@ -84,7 +84,7 @@ class _Seen:
     limits: list[int] = field(default_factory=list)
     groups: dict[int, list[int]] = field(default_factory=dict)  # the masks, by their bits in `signs`
     signs: int = 0
-    enough: int = SAMPLE  # with so many zones the masks are grouped anew
+    enough: int = SAMPLE  # with so many zones the masks are grouped again
 
     def has(self, mask: int) -> bool:
         """Whether a zone with this mask lies within one of them."""

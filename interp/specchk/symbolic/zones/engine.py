@@ -2,9 +2,9 @@
 
 Breadth first over zones of states (`zones`), by the spec's own meaning run on open numbers (`moves`).
 A zone that lies within one seen before is dropped.  Zones forget differences beyond a reach, so that
-there are finitely many; what they then say too much is never believed: a violation, a witness or a
+there are finitely many.  They then have states that do not exist, so a violation, a witness or a
 deadlock counts only once `concrete` has found real states along its path.  If it finds none, the
-search begins again with a further reach, and after `MAX_REFINEMENTS` of these it is inconclusive.
+search restarts with a further reach, and after `MAX_REFINEMENTS` of these it is inconclusive.
 
 So `Holds` is for all offsets, and counterexamples are shortest: every behaviour of n steps lies in
 zones of at most n steps.
@@ -46,7 +46,7 @@ from specchk.symbolic.zones.zones import Reach, Zone
 
 MAX_REFINEMENTS = 5  # by a further reach; before each, by predicates as long as there are new ones
 MAX_PRECISIONS = 8
-TRIES = 40  # candidates for one property in one level that are looked at
+TRIES = 40  # candidates for one property in one level that are tried
 FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
 
 
@@ -125,7 +125,7 @@ class ZoneEngine(Engine[range]):
         self.program = search.program if options.horizons else with_checks(search.program)
         self.reach = None if options.horizons else options.reach
         self.counts = Counts(len(self.program.points))
-        # A renaming sorts the items of sets and bags anew (`search.symmetry.renamer`), which would compare
+        # A renaming sorts the items of sets and bags again (`search.symmetry.renamer`), which would compare
         # open numbers, and a comparison is a question.
         if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):
             search.symmetry, search.symmetry_text = None, "off (offsets are kept in sets)"

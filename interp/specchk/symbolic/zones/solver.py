@@ -78,7 +78,7 @@ class LinearSolver:
         self._solver.push()
         try:
             self._solver.add(self._constraints(rows, used))
-            # Unknown is possible: what is believed too much is refuted by real offsets, or not at all.
+            # Unknown counts as possible: a state too many is refuted by real offsets, one too few is lost.
             return bool(self._solver.check() != z3.unsat)
         finally:
             self._solver.pop()

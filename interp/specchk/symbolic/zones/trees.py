@@ -3,12 +3,12 @@
 Zones of one shape differ in what is known of their offsets only.  So a run of the spec's code on the
 shape, with a symbol for each of its offsets, is the same for all of them up to the first comparison
 that their matrices answer differently.  A `Tree` is all such runs of one piece of code: its inner nodes
-are the questions in the order in which the code asks them, its leaves what the code gave.  A zone goes
+are the questions in the order in which they arise, its leaves the results of the code.  A zone goes
 through the tree, answers each question from its matrix, and forks where it can go either way.  The code
 itself runs only where a zone is the first to come, and then with that zone's answers.
 
-What the answers before it decide is no question, so a node tells nothing about which zone came first,
-and each zone comes to the leaves that its own runs would give.
+What earlier answers decide is no question, so a tree does not depend on which zone came first, and each
+zone reaches the leaves of its own runs.
 
     x_i - x_j <= bound     `Ask`; symbols are the offsets of the shape in their order, and 0 the number 0
     one of so many ways    `Alternative`; a zone takes them all

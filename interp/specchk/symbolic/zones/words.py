@@ -1,8 +1,8 @@
 """Path conditions in the spec's terms: the constraints of a zone on the offsets in its states.
 
-Offsets that are equal, or known numbers apart, are said once, after the first of them; of the order of
-the others no more is said than what the rest does not imply.  Sums are said where they are less free than
-their parts.
+Of offsets that are equal, or known numbers apart, the first one is named for all; of the order of the
+others only those constraints are given that the rest does not imply.  Sums are given where they are less
+free than their parts.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _forget(matrix: Rows, reach: Reach) -> Rows:
     """The closed matrix without bounds beyond `reach`."""
     upper, lower = reach.upper, -reach.lower
     # As with clocks (Bengtsson and Yi, 2004) this gives finitely many matrices.  With differences compared,
-    # no such abstraction is exact (Bouyer, 2003): that is why nothing found in zones is believed before
+    # no such abstraction is exact (Bouyer, 2003): that is why no finding in zones is accepted before
     # `concrete` has real offsets for it.
     out = [[FREE if bound > upper else max(bound, lower) for bound in row] for row in matrix]
     for index, row in enumerate(out):

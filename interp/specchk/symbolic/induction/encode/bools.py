@@ -1,7 +1,7 @@
 """Truth values that are decided as long as they can be: a Python bool, or a Z3 term.
 
 Every rule folds what is decided, so that a term is made only of what a state leaves open; an
-encoding of a concrete state is concrete.  Nothing here asks the solver.
+encoding of a concrete state is concrete.  Nothing here calls the solver.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The upper end of a `nat upto` is dropped here: its numbers are Z3 integers from the lower end on.
 Numbers of a small range are propositions, one a value; a state's items that a length or a `none`
-hides are free, so equality is asked by `encode_merge.equal` only.
+hides are free, so `encode.merge.equal` alone compares trees.
 """
 
 from __future__ import annotations
