@@ -1,8 +1,8 @@
 """What all tests share: which slow ones run, how Hypothesis searches, `--rewrite` for golden texts.
 
 - `--part` chooses: `unit`, `agreement` (all engines, the same answers) or `system` (processes, Spark,
-  browsers, documents, mutants, and every slow test).  `make test` runs the first two, `make system` the
-  third.
+  browsers, documents, mutants and planted bugs, whole specs, further seeds of random ones, and every slow
+  test).  `make test` runs the first two, `make system` the third.
 - `--slow` runs every test marked `slow`.  Without it a sample of them runs, one in `SAMPLE`, chosen
   by `--sample-seed`, so that one seed always means the same tests; the header names it.
 - Hypothesis draws the same examples in every run, on every machine: profile `same`.  With
@@ -33,14 +33,17 @@ SAMPLE = 15  # one slow test in so many
 TESTS = Path(__file__).parent
 PARTS = ("unit", "agreement", "system")
 # Files and folders of the parts; all others are `unit`.
-AGREEMENT = ("agreement", "specs")
+AGREEMENT = ("agreement",)
 SYSTEM = (
-    "agreement/test_planted_bugs.py", "browser", "cli/test_process.py", "conform/test_faults.py",
-    "conform/test_guard.py", "conform/test_mutants_replog.py", "conform/test_replog.py",
-    "conform/test_since.py", "docs",
-    "lang/test_worst_input.py", "laws/test_bench.py", "laws/test_repeatable.py", "native/test_checkpoints.py",
-    "replog/cli", "replog/demo", "replog/sim/test_planted.py", "replog/sim/test_run.py",
-    "report/draw/test_documents.py", "report/draw/test_files.py", "report/draw/test_pictures.py", "spark",
+    "agreement/test_planted_bugs.py", "agreement/test_planted_sparse_bugs.py",
+    "agreement/test_planted_walks.py", "browser", "cli/test_process.py", "conform/test_adapter.py",
+    "conform/test_crews.py", "conform/test_faults.py", "conform/test_guard.py", "conform/test_languages.py",
+    "conform/test_mutants_replog.py", "conform/test_replog.py", "conform/test_since.py",
+    "conform/test_small_bindings.py", "conform/test_two_phase.py", "conform/test_validate_replog.py", "docs",
+    "export/test_whole.py", "lang/test_worst_input.py", "laws/test_bench.py", "laws/test_repeatable.py",
+    "native/test_checkpoints.py", "native/test_claims.py", "replog/cli", "replog/demo",
+    "replog/sim/test_planted.py", "replog/sim/test_run.py", "report/draw/test_documents.py",
+    "report/draw/test_files.py", "report/draw/test_pictures.py", "spark", "specs",
 )  # fmt: skip
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)

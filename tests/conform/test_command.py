@@ -20,13 +20,16 @@ from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer
 
 BINDING = str(ROOT / "conformance" / "binding.py")
+A_GATE = pytest.param(
+    ["--set", "MaxOffset=1", "--set", "MaxCrashes=0"], 0, "conforms: replication", marks=pytest.mark.system
+)
 
 
 @pytest.mark.parametrize(
     ("options", "code", "first"),
     [
         (["--tier", "smoke"], 0, "conforms: replication, model two_brokers"),
-        (["--set", "MaxOffset=1", "--set", "MaxCrashes=0"], 0, "conforms: replication"),
+        A_GATE,
         (["--suite", "product", "--max-states", "20"], 20, "conforms so far: replication"),
         (["--suite", "classes", "--max-states", "20"], 20, "conforms so far: replication"),
         (["--suite", "walks", "--walks", "1", "--steps", "1"], 0, "conforms: replication"),

@@ -206,6 +206,7 @@ def _often(folder: str, ready: Any, answers: Any) -> None:
             next((Path(folder) / "specchk" / "suites").glob("[0-9a-f]*"), Path("none")).unlink()
 
 
+@pytest.mark.system
 def test_runs_on_one_cache_do_not_disturb_each_other(tmp_path: Path) -> None:
     """Six processes compute, keep, read and remove one suite: one answer, and no draft is left."""
     context = multiprocessing.get_context("fork")
@@ -248,6 +249,7 @@ def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.system
 def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: Any) -> None:
     """By the command: what happened, where, and what to do; a gate that may see less is not held to it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

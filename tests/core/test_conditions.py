@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from spec_texts import instance_of, small_spec
 
+from seeded import few_of
 from specchk.cli.commands.conditions import command
 from specchk.compile.instantiate import instantiate
 from specchk.explore.conditions import Condition, Decided, asking_conditions, conditions, decided
@@ -216,7 +217,7 @@ def forbidding(found: tuple[Condition, ...], action: Action) -> set[str]:
     return {one.span.where for one in found if (one.owner, one.effect) == (action.name, "forbids")}
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", few_of(range(4)))
 def test_guards_decide_as_in_single_states(block: int, tmp_path: Path) -> None:
     """Of random specs: exactly the parts that some state and some arguments show."""
     compared = 0

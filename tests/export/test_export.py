@@ -75,6 +75,7 @@ def test_the_engines_export_the_same_graph(file: str, tmp_path: Path) -> None:
     assert classes[0] == classes[1]
 
 
+@pytest.mark.system
 @settings(max_examples=25, suppress_health_check=SHARED, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_random_specs_export_the_same_graph(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:

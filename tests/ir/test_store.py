@@ -114,6 +114,7 @@ def refusals(checked: CheckedSpec, model: str) -> set[str]:
     return set()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_every_model_of_every_spec_lowers_to_a_legal_program(path: Path) -> None:
     """verify() accepts each; what is refused is refused with a diagnostic."""

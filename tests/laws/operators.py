@@ -70,7 +70,8 @@ SIGNATURES: dict[Op, tuple[Signature, ...]] = {
     ),
     Op.MAP_SET: tuple((kind, key, BOOL) for kind in (SHELF, LOWER) for key in KEYS),
     Op.SET: ((), (DIGIT,), (DIGIT, SIGNED)),
-    Op.RANGE: ((DIGIT, SIGNED), (DIGIT, WIDE), (Int(1, 2), WIDE), (WIDE, DIGIT)),
+    # Of few values, since each range up to a wide one is a set of a million items.
+    Op.RANGE: ((DIGIT, SIGNED), (Int(0, 0), WIDE), (Int(1, 1), WIDE), (WIDE, DIGIT)),
     Op.IN_SET: ((DIGIT, DIGITS), (SIGNED, DIGITS)),
     **dict.fromkeys((Op.SUBSET, Op.UNION, Op.INTERSECT, Op.DIFFERENCE), SETS),
     **dict.fromkeys((Op.CARD, Op.SET_MIN, Op.SET_MAX, Op.SET_SUM), ((DIGITS,), (Set(SIGNED),))),

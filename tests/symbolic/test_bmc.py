@@ -69,7 +69,7 @@ def test_a_flaw_beyond_every_horizon_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "model", "length"),
     [
-        ("replication.spec", "b14_optimistic_shrink", 2),
+        pytest.param("replication.spec", "b14_optimistic_shrink", 2, marks=pytest.mark.system),
         pytest.param("replication.spec", "b22_acks_one", 3, marks=pytest.mark.slow),
         pytest.param("replication.spec", "b31_never_truncates", 5, marks=pytest.mark.slow),
     ],

@@ -31,7 +31,7 @@ from symbolic.relation import Relation, some_states
 SPEC = Path(__file__).parents[2] / "spec"
 MODELS = (
     ("two_round_fetch.spec", "small"),
-    ("replication.spec", "page_cache_lost"),
+    pytest.param("replication.spec", "page_cache_lost", marks=pytest.mark.system),
     ("kafka/kip320.spec", "small"),
     ("examples/two_phase_commit.spec", None),
     ("examples/lossy_channel.spec", None),
@@ -159,6 +159,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_encoder_bugs_are_noticed(bug: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The comparison fails for every wrong rule, on one of a few models."""

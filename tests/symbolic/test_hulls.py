@@ -137,6 +137,7 @@ class Careless(HullTable):
         self.changed = {key: None for key in self.changed if key not in known}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("planted", ["a bound of a hull is too low", "a hull that grew is not expanded"])
 def test_planted_errors_of_hulls_are_detected(planted, tmp_path, monkeypatch):
     """By some of the specs of the test before."""
@@ -157,6 +158,7 @@ def said(outcome):
     )
 
 
+@pytest.mark.system
 @settings(max_examples=40, suppress_health_check=SHARED)
 @given(st.integers(0, 10**6), st.booleans())
 def test_hulls_change_no_answer(tmp_path, seed, symmetry):
