@@ -1,11 +1,11 @@
 # The two commands of the README, and what they need; everything else is in .ci/run.
 #
 #   make run    check the main spec, spec/replication.spec
-#   make test   run the unit tests and those of agreement between engines, then the gate, which holds
-#               replog to its spec (without it: ARGS=, what pytest is to run)
+#   make test   run the unit tests and those of agreement between engines, and beside them the gate, which
+#               holds replog to its spec (without it: ARGS=, what pytest is to run)
 #
-# `make system` runs the other tests: processes, Spark, browsers, documents, mutants, and the slow ones, sampled
-# (SLOW=1: all of them).
+# `make system` runs the other tests: processes, Spark, browsers, documents, mutants, whole specs, and the slow
+# ones, sampled (SLOW=1: all of them).
 #
 # Each makes .venv on first use.  PYTHON names another interpreter than python3 (3.11 or newer).
 #
@@ -23,14 +23,28 @@ SAMPLED = $(if $(SLOW),--slow,--sample-seed=$(SEED))
 EXAMPLES = $(addprefix --random-seed=,$(RANDOM))
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 
-.PHONY: run test system nightly gate lint docs clean
+# The tests and the gate start hundreds of processes: without kept bytecode each compiles all modules again.
+export PYTHONDONTWRITEBYTECODE =
+
+.PHONY: run test tests gate-beside system nightly gate lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/specchk run $(SPEC)
 
-test system: export PYTHONHASHSEED = $(or $(RANDOM),0)
+# The report of the gate comes last, whichever ends first.  A make of its own and not `&`: so Ctrl-C ends both.
 test: $(VENV)/.tested
-	$(PYTEST) $(if $(ARGS),$(SAMPLED),--part=unit --part=agreement) $(EXAMPLES) $(ARGS); tests=$$?; $(if $(ARGS),,$(GATE) &&) exit $$tests
+ifdef ARGS
+	@$(MAKE) --no-print-directory tests
+else
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 tests gate-beside; failed=$$?; cat $(VENV)/gate.txt; exit $$failed
+endif
+
+tests system: export PYTHONHASHSEED = $(or $(RANDOM),0)
+tests:
+	$(PYTEST) $(if $(ARGS),$(SAMPLED),--part=unit --part=agreement) $(EXAMPLES) $(ARGS)
+
+gate-beside:
+	@$(GATE) >$(VENV)/gate.txt 2>&1
 
 system: $(VENV)/.tested
 	$(PYTEST) --part=system $(SAMPLED) $(EXAMPLES)
