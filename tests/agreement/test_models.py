@@ -6,7 +6,6 @@ The reference engine is the oracle.  Models of more than a few thousand states a
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
@@ -23,10 +22,10 @@ from specchk.search.engine import Options
 from specchk.search.reference import search
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated
+from specs.spec_runs import declared
 
 SPECS = Path(__file__).parents[2] / "spec"
 FILES = sorted(str(path.relative_to(SPECS)) for path in SPECS.rglob("*.spec") if "large" not in path.stem)
-_MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
 MOST_STATES = 6_000
 # one or two of each kind run always, the others are sampled
 ALWAYS = {
@@ -47,13 +46,8 @@ def checked(file: str) -> CheckedSpec:
     return check(str(SPECS / file))
 
 
-def named(file: str) -> list[str]:
-    """The names of a file's models, read without the parser: to collect tests is not to check all specs."""
-    return _MODEL.findall((SPECS / file).read_text(encoding="utf-8"))
-
-
 def models() -> list[object]:
-    names = [(file, model) for file in FILES for model in named(file)]
+    names = [(file, model) for file in FILES for model in declared("model", file.removesuffix(".spec"))]
     return [
         pytest.param(file, model, id=f"{file} {model}",
                      marks=[] if f"{file} {model}" in ALWAYS else [pytest.mark.slow])
@@ -118,12 +112,6 @@ def assert_same(program: Program, *, symmetry: bool) -> None:
             counts = taken(with_packed_order(program))
         assert taken(found) == counts
         assert {name for name, _ in found.witnesses} == {name for name, _ in expected.witnesses}
-
-
-@pytest.mark.system  # checks all specs
-def test_every_model_of_the_specs_has_a_test() -> None:
-    """What is read of the texts are the models that the checker knows."""
-    assert {file: named(file) for file in FILES} == {file: list(checked(file).spec.models) for file in FILES}
 
 
 @pytest.mark.parametrize(("file", "model"), models())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from replog.sim.cluster.world import WorldOptions
 from replog.sim.recording.record_run import RecordedRun
 from replog_rules import EXHAUSTIVE, GATE, SMOKE, TODAY
 from specchk.compile.instantiate import instantiate
+from specchk.ir.program import Program
 from specchk.lang.frontend import check
 
 RULES = {field.name for field in fields(Protocol)}
@@ -27,7 +29,11 @@ HELD = (
     *sorted((ROOT / "impl/replog/sim/recording").glob("*.py")),
 )
 SETTINGS = {"acks", "min_isr", "one_record", "consumers"}
-SPEC = check(str(ROOT / "spec" / "replication.spec"))
+
+
+@cache
+def program() -> Program:
+    return instantiate(check(str(ROOT / "spec" / "replication.spec")), "two_brokers", {}).program
 
 
 def switches(text: str) -> Iterator[tuple[int, str]]:
@@ -52,7 +58,7 @@ def test_a_switched_rule_would_be_found() -> None:
 @pytest.mark.parametrize("kind", [ReplogBinding, FilesBinding])
 def test_the_bindings_run_the_defaults(kind: type[ReplogBinding]) -> None:
     """Each broker and the controller of a new cluster."""
-    cluster = kind(instantiate(SPEC, "two_brokers", {}).program).start()
+    cluster = kind(program()).start()
     rules = [cluster.controller.state.protocol]
     rules += [node.process.state.protocol for node in cluster.nodes if node.process is not None]
     assert rules == [Protocol()] * 3
@@ -70,7 +76,7 @@ def test_recordings_the_simulator_and_the_demo_run_the_defaults() -> None:
 
 def test_the_models_of_the_gate_have_the_rules_that_are_the_specs_defaults() -> None:
     """What the binding requires of a model is what the spec has by default, and no suite sets it."""
-    constants = {one.name: one for one in instantiate(SPEC, "two_brokers", {}).program.constants}
+    constants = {one.name: one for one in program().constants}
     assert set(TODAY) < set(constants)
     for at in (*SMOKE, *GATE, *EXHAUSTIVE):
         assert not set(at.bounds) & set(TODAY), at

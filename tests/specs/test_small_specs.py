@@ -13,6 +13,7 @@ from specchk.search.engine import Options
 from specchk.search.reference import search
 from specs.spec_runs import (
     SPECS,
+    declared,
     failure_of_scenario,
     lengths,
     models_of,
@@ -39,6 +40,16 @@ SLOW = {
     "examples/scheduling_allocator": {"three_clients"},
     "examples/token_ring": {"six"},
 }
+
+
+ALL = sorted(path.relative_to(SPECS).with_suffix("").as_posix() for path in SPECS.rglob("*.spec"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_read_of_a_text_is_what_it_declares(name: str) -> None:
+    """Tests are made for the models and scenarios of a text; the checker has the same."""
+    assert declared("model", name) == list(spec(name).spec.models)
+    assert declared("scenario", name) == list(spec(name).spec.scenarios)
 
 
 @pytest.mark.parametrize(("name", "model"), models_of(FILES, SLOW))
