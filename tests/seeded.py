@@ -1,4 +1,4 @@
-"""Seeds of random specs: a few in `make test`, all in CI."""
+"""Seeds of random specs, and models: a few in `make test`, all in CI."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 
-def few_of(seeds: Sequence[int], few: int = 1) -> list[object]:
-    """Parameters of a test: the first seeds in its own part, the others in the part `system`."""
-    return [*seeds[:few], *(pytest.param(seed, marks=pytest.mark.system) for seed in seeds[few:])]
+def few_of(values: Sequence[object], few: int = 1) -> list[object]:
+    """Parameters of a test: the first values in its own part, the others in the part `system`."""
+    return [*values[:few], *(pytest.param(value, marks=pytest.mark.system) for value in values[few:])]

@@ -16,6 +16,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+import pytest
+
 from laws.sources import ROOT
 from replog.play import stories
 from specchk.conform.contract.known_bad import BadCode, Control
@@ -173,6 +175,7 @@ def test_a_mutant_of_a_rule_is_in_its_row():
     assert [(rule, name) for rule, name in rules if name not in cited[rule]] == []
 
 
+@pytest.mark.system
 def test_a_test_enters_a_function_of_its_row():
     """A test that never runs what it is cited for holds nothing."""
     tests = sorted({name for row in ROWS for _, name in row.names("test")})

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agreement.both import of_seed, program_of
+from seeded import few_of
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
@@ -92,7 +93,7 @@ def test_a_base_that_a_limit_cuts_short_proves_nothing(
     assert isinstance(prove(found, ProofOptions(k=2)).verdict, Violated)
 
 
-@pytest.mark.parametrize("model", ["two_replicas", "three_replicas"])
+@pytest.mark.parametrize("model", few_of(["two_replicas", "three_replicas"]))
 def test_two_rounds_are_proved_for_any_length(model: str) -> None:
     """All invariants of two_round_fetch.spec hold with two and three replicas, whatever MaxOffset is."""
     proof = prove(program("two_round_fetch_proof.spec", model), ProofOptions())

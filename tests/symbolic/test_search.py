@@ -125,6 +125,7 @@ def test_a_flaw_that_needs_ten_thousand_records_is_found_with_the_fewest():
     assert violation.condition == ("hw == leo", "leo >= 10001")
 
 
+@pytest.mark.system
 def test_any_number_of_workers_gives_the_same_answer():
     """Zones, levels, verdict and counterexample."""
     program = model(SPEC, "b9_diverging_fetch_counts")
