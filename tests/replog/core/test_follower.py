@@ -10,6 +10,8 @@ from core_support import NOW, following, log_of, metadata, sent
 from replog.core.broker.follower import truncation_point
 from replog.core.broker.state import FetchPhase
 from replog.core.effects import Append, Reset, SetTimer, StoreEpochs, Timer, Truncate
+from replog.core.log.epochs import EpochCache
+from replog.core.log.logview import LogView
 from replog.core.messages import (
     EARLIEST,
     LATEST,
@@ -22,6 +24,8 @@ from replog.core.messages import (
 )
 from replog.core.protocol import CURRENT, TruncateWhen, Truncation
 from replog.core.types import UNDEFINED, Batch, EpochEnd, Error
+from replog.sim.cluster.storage import MemoryStorage
+from replog.sim.disks.stored import StoreStorage
 
 
 def ask(replica):
@@ -207,6 +211,37 @@ def test_out_of_range_below_the_leaders_start_begins_anew_there():
     effects = follower.receive(0, ListOffsetsReply(request.correlation, Error.NONE, 40), NOW)
     assert effects[:2] == [Reset(40), StoreEpochs(())]
     assert (follower.state.log.log_start, follower.state.log.leo, follower.state.log.hw) == (40, 40, 40)
+
+
+LATER_START = LogView([Batch(40, 0, 2)], EpochCache([(0, 40)]), hw=42, log_start=40)
+"""A log that began anew at a leader's start, 40."""
+
+
+def ends_below(follower):
+    """Let the leader answer that its log ends at 5."""
+    answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
+    return follower.receive(0, ListOffsetsReply(ask(follower).correlation, Error.NONE, 5), NOW)
+
+
+def diverges_below(follower):
+    """Let the leader answer that the epoch of the follower's last record ends at 5 there."""
+    return answer(follower, diverging=EpochEnd(0, 5))
+
+
+@pytest.mark.parametrize("cut", [ends_below, diverges_below])
+@pytest.mark.parametrize("storage", [MemoryStorage, StoreStorage])
+def test_a_cut_below_the_log_start_begins_anew_there(cut, storage):
+    """A9, I27: after an unclean election the leader may end before this log starts; memory and disk follow."""
+    follower, disk = following(LATER_START.copy(), epoch=1), storage()
+    disk.recover()
+    for effect in (Reset(40), StoreEpochs(((0, 40),)), Append((Batch(40, 0, 2),))):
+        disk.perform(effect)
+    for effect in cut(follower):
+        if not isinstance(effect, SetTimer):
+            disk.perform(effect)
+    log = follower.state.log
+    assert (log.log_start, log.hw, log.leo, disk.end()) == (5, 5, 5, 5)
+    assert ask(follower).fetch_offset == 5
 
 
 def test_an_error_about_the_leaders_end_cuts_nothing():

@@ -279,11 +279,17 @@ def truncate_by_answer(state: ReplicaState, end: EpochEnd, out: list[Effect]) ->
 
 
 def truncate(state: ReplicaState, offset: int, out: list[Effect]) -> None:
-    """Cut the log at `offset`, then its epoch cache.
+    """Cut the log at `offset`, then its epoch cache; below its start, begin it anew at `offset`.
 
     In that order on disk too, and entries at LEO go as well.
     """
     log = state.log
+    # After an unclean election a leader may end before this log starts. Nothing of it is left then, and it
+    # continues at that end, as in Kafka; at its own start its fetches would be out of range without end.
+    if offset < log.log_start:
+        log.reset(offset)
+        out.extend((Reset(offset), StoreEpochs(())))
+        return
     cut = log.truncate_to(offset)
     if cut:
         out.append(Truncate(offset))
