@@ -19,6 +19,7 @@ class SegmentText:
     batches: int = 0
     epochs: tuple[int, int] = (-1, -1)
     last_offsets: dict[int, int] = field(default_factory=dict)
+    timestamps: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin at the base offset."""
@@ -31,6 +32,7 @@ class SegmentText:
         self.end = header.next_offset
         self.size = position + header.size_bytes
         self.last_offsets[position] = header.last_offset - self.base
+        self.timestamps[header.last_offset - self.base] = header.max_timestamp
 
     def summary(self) -> str:
         """Say how much there is."""
@@ -53,8 +55,11 @@ class SegmentText:
     def check_time_index(self, data: bytes) -> int | None:
         """Return the number of entries of a time index, None if one is not that of a batch here."""
         index = TimeIndex.decode(data)
-        known = set(self.last_offsets.values())
-        return None if index is None or not known.issuperset(index.offsets) else len(index.offsets)
+        if index is None:
+            return None
+        pairs = zip(index.offsets, index.timestamps, strict=True)
+        is_right = all(self.timestamps.get(offset) == timestamp for offset, timestamp in pairs)
+        return len(index.offsets) if is_right else None
 
 
 def batch_text(position: int, header: BatchHeader) -> str:

@@ -12,8 +12,10 @@ from replog.store.files.errors import (
     InvalidRecordError,
     OffsetOutOfRangeError,
 )
+from replog.store.files.findings import OpenPoint
+from replog.store.files.fs import read_file
 from replog.store.partition import PartitionLog
-from replog.store.segments.batch import iterate_headers
+from replog.store.segments.batch import BatchHeader, iterate_headers
 from replog.store.segments.index import OffsetIndex, TimeIndex
 from replog.store.segments.records import Record, decode_batch, encode_batch
 
@@ -250,6 +252,33 @@ def test_index_files_survive_the_round_trip(steps: list[int]) -> None:
     for at, offset in enumerate(index.offsets):
         assert index.lookup(offset) == index.positions[at]
         assert index.lookup(offset - 1) == (index.positions[at - 1] if at and steps[at] >= 1 else 0)
+
+
+times = st.lists(st.integers(0, 30), min_size=1, max_size=12)
+
+
+@given(times, times)
+def test_the_time_index_leads_to_the_batch_of_its_timestamp(before: list[int], after: list[int]) -> None:
+    """As in Kafka, also where timestamps fall: a search by time begins at the entry's offset."""
+    fs, config = SimFs(), LogConfig(segment_bytes=600, index_interval_bytes=100)
+    for moments, point in ((before, OpenPoint()), (after, OpenPoint(was_clean=True))):
+        log = PartitionLog.open(fs, "t-0", config, point)
+        for moment in moments:
+            log.append_as_leader(batch(b"x" * 20, b"y", time=moment), 0)
+        log.seal()
+        log.close()
+    ends = (*log.segment_bases[1:], log.log_end)
+    for base, end in zip(log.segment_bases, ends, strict=True):
+        segment = [header for header in log_headers(fs, config) if base <= header.base_offset < end]
+        largest = {header.last_offset - base: header.max_timestamp for header in segment}
+        index = TimeIndex.decode(read_file(fs, f"t-0/{base:020d}.timeindex"))
+        assert index is not None
+        assert [largest[offset] for offset in index.offsets] == index.timestamps
+        assert max(largest.values(), default=-1) == max(index.timestamps, default=-1)
+
+
+def log_headers(fs: SimFs, config: LogConfig) -> list[BatchHeader]:
+    return list(PartitionLog.open(fs, "t-0", config, OpenPoint(was_clean=True)).headers())
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,14 @@ def has_chain(file: File, size: int, expected: int, epochs: Entries = ()) -> boo
 
 
 class Contents:
-    """Bytes from 0 to `size` of the segment that begins at `base_offset`; made empty."""
+    """Bytes from 0 to `size` of the segment that begins at `base_offset`; made empty.
+
+    `max_at` is the last offset, relative to the base, of the first batch that has `max_timestamp`.
+    """
 
     __slots__ = (
-        "_index_interval", "_since_index", "base_offset", "chain", "index", "max_timestamp", "next_offset",
-        "size", "time_index",
+        "_index_interval", "_since_index", "base_offset", "chain", "index", "max_at", "max_timestamp",
+        "next_offset", "size", "time_index",
     )  # fmt: skip
 
     def __init__(self, base_offset: int, index_interval: int) -> None:
@@ -61,6 +64,7 @@ class Contents:
         self.size = 0
         self.chain = 0
         self.max_timestamp = NO_TIMESTAMP
+        self.max_at = 0
         self.index = OffsetIndex()
         self.time_index = TimeIndex()
 
@@ -68,13 +72,14 @@ class Contents:
         """Account for the batch at `position`, the end so far."""
         base, length, epoch, magic, crc, _, delta, _, max_timestamp = header[:9]
         last = base + delta
+        # With its own batch, as Kafka does: timestamps may fall, and a search by time begins at that offset.
         if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
+            self.max_timestamp, self.max_at = max_timestamp, last - self.base_offset
         # The entry is for this batch, and comes before its bytes are counted, as Kafka does: files of both
         # agree.
         if self._since_index > self._index_interval:
             self.index.add(last - self.base_offset, position)
-            self.time_index.add(self.max_timestamp, last - self.base_offset)
+            self.time_index.add(self.max_timestamp, self.max_at)
             self._since_index = 0
         size = length + LENGTH_START
         self._since_index += size
@@ -87,6 +92,7 @@ class Contents:
         """Become what a manifest and index files of its checksums say, without reading a batch."""
         self.size, self.next_offset, self.chain = mark.size, mark.next_offset, mark.chain
         self.index, self.time_index = index, time_index
-        self.max_timestamp = time_index.timestamps[-1] if time_index.timestamps else NO_TIMESTAMP
+        if time_index.timestamps:
+            self.max_timestamp, self.max_at = time_index.timestamps[-1], time_index.offsets[-1]
         # The same as if the batches had been written here: the batch of the last entry counts.
         self._since_index = mark.size - (index.positions[-1] if index.positions else 0)

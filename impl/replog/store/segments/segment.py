@@ -323,7 +323,7 @@ class Segment:
         if contents.size:
             # The largest timestamp has to be in the index: a start that takes the segment over reads it from
             # there.
-            contents.time_index.add(contents.max_timestamp, contents.next_offset - 1 - self.base_offset)
+            contents.time_index.add(contents.max_timestamp, contents.max_at)
         data = contents.index.encode(), contents.time_index.encode()
         for suffix, content in zip(INDEX_SUFFIXES, data, strict=True):
             with closing(self._fs.create(self._path(suffix))) as file:
