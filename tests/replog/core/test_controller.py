@@ -9,6 +9,7 @@ from core_cluster import Cluster
 from core_support import PARTITION
 
 from replog.core.controller.election import Rules, prefer
+from replog.core.effects import Fired, Timer
 from replog.core.messages import (
     HeartbeatReply,
     HeartbeatRequest,
@@ -51,6 +52,7 @@ CHECKS = [
     ({"new_isr": ((0, 2), (8, -1))}, Error.INVALID_REQUEST),
     ({"is_recovering": True}, Error.INVALID_REQUEST),
     ({"new_isr": ((0, 2), (1, 77))}, Error.INELIGIBLE_REPLICA),
+    ({"new_isr": ((0, 2), (1, 2))}, Error.INELIGIBLE_REPLICA),
 ]
 
 
@@ -265,6 +267,35 @@ def test_a_copy_is_independent():
     cluster.expire(0)
     assert twin.state.partitions[PARTITION].leader == 0
     assert cluster.image.leader == 1
+
+
+def test_a_session_ends_after_the_timeout_and_not_with_it():
+    """A23: longer than session.timeout.ms without a heartbeat."""
+    cluster = Cluster()
+    for late, state in ((9_000, BrokerState.ACTIVE), (9_001, BrokerState.FENCED)):
+        cluster.controller.handle(Fired(Timer.SESSION_CHECK), cluster.now + late)
+        assert {broker.state for broker in cluster.controller.state.brokers.values()} == {state}
+
+
+def test_a_broker_that_dies_in_its_controlled_shutdown_is_fenced():
+    """A23, A29: its session ends like any other; else its next process would wait without end."""
+    cluster = Cluster()
+    cluster.beat(2, shutdown=True)
+    assert cluster.controller.state.brokers[2].state is BrokerState.SHUTTING_DOWN
+    cluster.expire(2)
+    assert cluster.controller.state.brokers[2].state is BrokerState.FENCED
+    assert cluster.register(2, 2).error is Error.NONE
+
+
+def test_a_member_since_creation_leaves_the_isr_when_it_registers_again():
+    """A23: it was never active, so nothing fenced it; its next process is a member by its leader's word only."""
+    cluster = Cluster(brokers=0)
+    cluster.controller.create_partition(PARTITION, (0, 1))
+    cluster.epochs = {broker: cluster.register(broker, 1).broker_epoch for broker in (0, 1)}
+    cluster.beat(0)
+    assert (cluster.image.leader, cluster.image.isr) == (0, (0, 1))
+    cluster.register(1, 2, previous=cluster.epochs[1])
+    assert cluster.image.isr == (0,)
 
 
 def test_a_broker_is_fenced_once():

@@ -213,6 +213,16 @@ def test_out_of_range_below_the_leaders_start_begins_anew_there():
     assert (follower.state.log.log_start, follower.state.log.leo, follower.state.log.hw) == (40, 40, 40)
 
 
+def test_a_log_that_touches_the_leaders_is_kept():
+    """A9: the leader's EARLIEST may be past this log's start, as long as it is not past its end."""
+    follower = following(log_of(0, 0, 0))
+    answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
+    follower.receive(0, ListOffsetsReply(ask(follower).correlation, Error.NONE, 50), NOW)
+    effects = follower.receive(0, ListOffsetsReply(ask(follower).correlation, Error.NONE, 3), NOW)
+    assert effects == [SetTimer(Timer.SEND_FETCH, 0)]
+    assert follower.state.log.leo == ask(follower).fetch_offset == 3
+
+
 LATER_START = LogView([Batch(40, 0, 2)], EpochCache([(0, 40)]), hw=42, log_start=40)
 """A log that began anew at a leader's start, 40."""
 

@@ -8,7 +8,7 @@ from replog.core.broker.broker import Broker
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
-from replog.core.effects import Fired, Received, ShutDown, Timer
+from replog.core.effects import Fired, Received, SetTimer, ShutDown, Timer
 from replog.core.messages import (
     HeartbeatReply,
     HeartbeatRequest,
@@ -91,6 +91,14 @@ def test_a_stale_broker_epoch_makes_it_register_again():
     process = registered()
     process.handle(Received(-1, HeartbeatReply(7, Error.STALE_BROKER_EPOCH, True, False)), NOW)
     assert sent(process.handle(Fired(Timer.HEARTBEAT), NOW)) == [RegisterRequest(1, 4, -1)]
+
+
+def test_a_fenced_broker_reports_new_metadata_at_once_and_keeps_one_timer():
+    """A23: the heartbeat that gets it unfenced is an extra one; a second timer would double all later ones."""
+    process = registered()
+    out = update(process, 5)
+    assert sent(out) == [HeartbeatRequest(1, 7, 5)]
+    assert not [e for e in out if isinstance(e, SetTimer) and e.timer is Timer.HEARTBEAT]
 
 
 def test_a_shutdown_is_granted_only_to_who_asked():

@@ -75,9 +75,11 @@ def test_a_commit_needs_the_current_owner_and_generation():
     groups.join("g", 1)
     assert groups.commit(Commit("g", "t-0", 9), 1, first) is Error.ILLEGAL_GENERATION
     assert groups.commit(Commit("g", "t-0", -9), 1, first + 1) is Error.INVALID_REQUEST
-    groups.join("g", 2)
+    second = groups.join("g", 2)
     assert groups.commit(Commit("g", "t-0", 9), 1, first + 1) is Error.UNKNOWN_MEMBER_ID
     assert groups.position("g", "t-0") == 5
+    assert groups.commit(Commit("g", "t-0", 3), 2, second) is Error.NONE
+    assert groups.position("g", "t-0") == 3, "an owner may rewind"
 
 
 def test_committed_offsets_are_a_function_of_the_commit_log():
