@@ -83,12 +83,16 @@ class ExpressionLowering:
         self.next_local += 1
         return Local(kind, span, self.next_local - 1, name)
 
-    def lower(self, node: tree.Expr, scope: Scope) -> Expr:
-        """The core of one expression."""
+    def count(self, span: Span) -> None:
+        """Count what is lowered: definitions and helper actions that use others can grow without bound."""
         self._made += 1
         if self._made > MAX_NODES:
             hint = "name the repeated part with `let`, so that it is computed once"
-            raise refusal("S509", node.span, "the definitions expand to too large an expression here", hint)
+            raise refusal("S509", span, "the definitions expand to too large an expression here", hint)
+
+    def lower(self, node: tree.Expr, scope: Scope) -> Expr:
+        """The core of one expression."""
+        self.count(node.span)
         try:
             match node:
                 case tree.Name() | tree.Field() | tree.Index():
@@ -151,7 +155,7 @@ class ExpressionLowering:
         ref = self.facts.ref(node)
         if ref.kind == "property" and ref.home is not None:
             prop = ref.home.properties[ref.name]
-            return self.conjunction(prop.lets, prop.conjuncts, replace(scope, names={}), prop.span)
+            return self.conjunction(prop.lets, prop.conjuncts, replace(scope, names={}, owner=""), prop.span)
         return self.names.of(node, ref, scope)
 
     def conjunction(
@@ -188,7 +192,7 @@ class ExpressionLowering:
         args = [self.lower(arg.value, scope) for arg in node.args]
         # None of the caller's names: a definition means the same wherever it is used.  Its arguments are
         # lowered already, and slots are never used twice, so nothing is captured.
-        inner = Scope(home, {}, scope.primed, scope.points)
+        inner = Scope(home, {}, scope.primed, scope.points, owner="")
         return self._inline(decl, args, inner)
 
     def _inline(self, decl: decls.Def, args: list[Expr], scope: Scope) -> Expr:
@@ -293,12 +297,13 @@ class ExpressionLowering:
         then, orelse = self.lower(node.then, scope), self.lower(node.orelse, scope)
         kind = hull(then.type, orelse.type)
         if scope.points == "branch":
-            then = self._covered(then, "then", node.then.span)
-            orelse = self._covered(orelse, "else", node.orelse.span)
+            then = self._covered(then, "then", node.then.span, scope)
+            orelse = self._covered(orelse, "else", node.orelse.span, scope)
         return If(kind, node.span, condition, then, orelse)
 
-    def _covered(self, body: Expr, label: str, span: Span) -> Expr:
-        return Cover(body.type, body.span, self.points.at("branch", label, span), body)
+    def _covered(self, body: Expr, label: str, span: Span, scope: Scope) -> Expr:
+        point = self.points.at("branch", label, span, scope.owner)
+        return Cover(body.type, body.span, point, body)
 
     def _implication(self, node: tree.Binary, scope: Scope) -> Expr:
         """`a implies b`, its antecedent counted in properties."""
@@ -306,7 +311,7 @@ class ExpressionLowering:
         if scope.points == "implication":
             # The consequent is evaluated exactly where the antecedent is true, so its count is the
             # antecedent's.
-            point = self.points.at("implication", node.left.span.text, node.left.span)
+            point = self.points.at("implication", node.left.span.text, node.left.span, scope.owner)
             right = Cover(BOOL, right.span, point, right)
         return Implies(BOOL, node.span, left, right)
 
@@ -322,7 +327,7 @@ class ExpressionLowering:
             inner = scope.bind(local.name, local) if local else scope
             body = self.lower(arm.body, inner)
             if scope.points == "branch":
-                body = self._covered(body, arm.pattern.tag, arm.span)
+                body = self._covered(body, arm.pattern.tag, arm.span, scope)
             if tag is None:
                 default = body
             else:

@@ -14,13 +14,15 @@ class Scope:
     """What names mean at one place.
 
     `points` is where coverage of branches is recorded: `branch` in actions, `implication` in
-    properties, nothing elsewhere.
+    properties, nothing elsewhere.  `owner` is whose point it is: that of the
+    declaration being lowered (None), or (the empty text) that of all uses of a definition together.
     """
 
     home: Spec
     names: Mapping[str, Expr] = field(default_factory=dict)
     primed: bool = False
     points: str = ""
+    owner: str | None = None
 
     def bind(self, name: str, expr: Expr) -> Scope:
         """The scope in which `name` is bound to `expr`."""

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.scope import Scope
 from specchk.compile.store import stored
-from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, PathStep, Stmt, Unwrap, When
+from specchk.ir.nodes import (
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Const,
+    Either,
+    Expr,
+    Guard,
+    Local,
+    PathStep,
+    Stmt,
+    Unwrap,
+    Var,
+    When,
+)  # fmt: skip
 from specchk.ir.types import Type, item_of
 from specchk.ir.typing import part_at
 from specchk.lang.syntax import decls, tree
@@ -52,9 +68,27 @@ class StatementLowering:
                 out.append(Either(branches, points))
             case decls.When():
                 out.append(self._when(stmt, scope))
+            case decls.CallHelper():
+                self._call(stmt.call, scope, out)
             case decls.Skip():
                 pass
         return scope
+
+    def _call(self, call: tree.CallExpr, scope: Scope, out: list[Stmt]) -> None:
+        """The statements of a helper action, its parameters bound to the arguments' values."""
+        self.expressions.count(call.span)
+        helper = scope.home.helpers[call.callee.text]
+        # None of the caller's names, and none for the caller's rest of the block: what is bound in it ends
+        # with it.
+        inner = replace(scope, names={})
+        for param, arg in zip(helper.params, call.args, strict=True):
+            value: Expr = self.lower(arg.value, scope)
+            if not isinstance(value, Const | Local | Var):
+                local = self.expressions.local(param.name, value.type, arg.span)
+                out.append(Bind(local, value))
+                value = local
+            inner = inner.bind(param.name, value)
+        out.extend(self.block(helper.body, inner))
 
     def _branch(self, label: str, body: tuple[decls.Stmt, ...]) -> int:
         return self.points.at("branch", label, body[0].span.to(body[-1].span))

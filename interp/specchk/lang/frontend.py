@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.declarations import Declarations
+from specchk.lang.check.declared.declarations import Declarations
 from specchk.lang.check.expressions import expression_checker
 from specchk.lang.check.levels import Level
 from specchk.lang.check.model_rules import Models, elements

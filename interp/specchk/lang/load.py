@@ -223,7 +223,8 @@ def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
     tables: dict[type, dict[str, Any]] = {
         decls.Sort: spec.sorts, decls.Const: spec.consts, decls.TypeDecl: spec.types,
         decls.Var: spec.variables, decls.Def: spec.defs, decls.Action: spec.actions,
-        decls.Property: spec.properties, decls.Model: spec.models, decls.Scenario: spec.scenarios,
+        decls.Helper: spec.helpers, decls.Property: spec.properties, decls.Model: spec.models,
+        decls.Scenario: spec.scenarios,
     }  # fmt: skip
     table, place = tables[type(decl)], decl.span.word(decl.name)
     if isinstance(decl, decls.Model | decls.Scenario):

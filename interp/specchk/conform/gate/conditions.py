@@ -101,7 +101,12 @@ def determined(
 def _named(checked: CheckedSpec, condition: Condition) -> UndecidedCondition:
     span = condition.span
     spec = checked.spec
-    declarations = [*spec.defs.items(), *spec.actions.items(), *spec.properties.items()]
+    declarations = [
+        *spec.defs.items(),
+        *spec.actions.items(),
+        *spec.helpers.items(),
+        *spec.properties.items(),
+    ]
     within = [
         name
         for name, one in declarations

@@ -191,7 +191,12 @@ def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
     imported = {alias: (decl.consts, decl.types, decl.defs) for alias, decl in spec.imports.items()}
     # By name, so that moving a declaration changes nothing.
     declared = [sorted(table.items()) for table in (*tables, properties, imported)]
-    return _short([declared, spec.inits]), {name: _short(decl) for name, decl in sorted(spec.actions.items())}
+    # Only where there are any, so that a spec without them has the name that it had.
+    helpers = [sorted(spec.helpers.items())] if spec.helpers else []
+    actions = {
+        name: _short([decl, *helpers] if helpers else decl) for name, decl in sorted(spec.actions.items())
+    }
+    return _short([declared, spec.inits, *helpers]), actions
 
 
 def _short(what: object) -> str:

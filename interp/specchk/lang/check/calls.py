@@ -42,16 +42,24 @@ def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, cont
         what = "an action" if name in home.actions else "not a definition"
         if name in home.defs:
             what = "a definition of the refined spec"
+        if name in home.helpers:
+            what = "a helper action"
         checker.report.add(
             "S203",
             node.callee.span,
             f"`{name}` is {what}, it cannot be called in an expression",
-            "maps are indexed with brackets: `m[k]`" if name in home.variables else None,
+            _call_hint(name, home),
         )
     else:
         known = [*home.defs, *home.variants, *BUILTINS]
         hint = foreign_hint(name) or nearest(name, known)
         checker.report.add("S201", node.callee.span, f"no definition `{name}` is known here", hint)
+
+
+def _call_hint(name: str, home: Spec) -> str | None:
+    if name in home.helpers:
+        return "its call is a statement of an action, on a line of its own"
+    return "maps are indexed with brackets: `m[k]`" if name in home.variables else None
 
 
 def _builtin(checker: Checker, node: tree.CallExpr, context: Context, expected: Type | None) -> Type:

@@ -229,11 +229,17 @@ class Checker:
                 "S203",
                 name.span,
                 f"`{name.full}` is not {'an' if what[0] in 'aeiou' else 'a'} {what}",
-                nearest(name.text, table),
+                _no_step(name.text, what, spec) or nearest(name.text, table),
                 [(spec.declared[name.text], "declared here")],
             )
             return
         self.report.add("S201", name.span, f"there is no {what} `{name.full}`", nearest(name.text, table))
+
+
+def _no_step(name: str, what: str, spec: Spec) -> str | None:
+    if what == "action" and name in spec.helpers:
+        return "a helper action is no step of its own: name the actions that call it"
+    return None
 
 
 def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:

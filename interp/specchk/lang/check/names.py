@@ -138,7 +138,8 @@ def no_import(checker: Checker, name: tree.Name, context: Context) -> None:
 
 def _kind_of(text: str, home: Spec) -> str:
     tables = (
-        (home.actions, "an action"), (home.defs, "a definition"), (home.properties, "a property"),
+        (home.actions, "an action"), (home.helpers, "a helper action"), (home.defs, "a definition"),
+        (home.properties, "a property"),
         (home.variants, "a constructor"), (home.imports, "an imported file"),
         (home.variables, "a variable, which has no value outside of its own file"),
     )  # fmt: skip

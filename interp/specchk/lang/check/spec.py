@@ -37,6 +37,7 @@ class Spec:
     inits: list[decls.Init] = field(default_factory=list)
     defs: dict[str, decls.Def] = field(default_factory=dict)
     actions: dict[str, decls.Action] = field(default_factory=dict)
+    helpers: dict[str, decls.Helper] = field(default_factory=dict)
     properties: dict[str, decls.Property] = field(default_factory=dict)
     deadlock: list[decls.DeadlockOk] = field(default_factory=list)
     fair: list[decls.Fair] = field(default_factory=list)

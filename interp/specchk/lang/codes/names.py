@@ -61,10 +61,12 @@ action cut():
     ),
     Page(
         "S206", "a recursive definition",
-        """A definition may not use itself, directly or through others.  Without recursion every
-        expression ends, its cost can be read from its text, and every engine can treat it.""",
+        """A definition may not use itself, directly or through others, and neither may a helper
+        action.  Without recursion every expression ends, its cost can be read from its text, and every
+        engine can treat it.""",
         """Iterate over a set or a sequence instead: a quantifier, a comprehension, `min`, `max`,
-        `sum` or `choose`.""",
+        `sum` or `choose`.  What is done several times is an action that is enabled while there is
+        something to do.""",
         """
 spec recursive
 def factorial(n: int): int = if n == 0 then 1 else n * factorial(n - 1)

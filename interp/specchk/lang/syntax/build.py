@@ -274,6 +274,10 @@ class Statements(_Types):
     skip = leaf(decls.Skip)
     any_ = node(decls.Any)
 
+    def call_helper(self, meta: Meta, c: list[Child]) -> Child:
+        span = self.span(meta)
+        return decls.CallHelper(span, tree.CallExpr(span, self._name(c[0]), c[1] or ()))
+
     def block(self, meta: Meta, c: list[Child]) -> Child:
         statements = joined(c)
         if any(self._depths.get(id(s), 0) > MAX_DEPTH - 2 for s in statements):

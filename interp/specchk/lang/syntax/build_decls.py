@@ -96,6 +96,9 @@ class Builder(Statements):
     def action(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Action(self.span(meta), str(c[0]), c[1] or (), c[2])
 
+    def helper(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Helper(self.span(meta), str(c[0]), c[1] or (), c[2])
+
     def refines(self, meta: Meta, c: list[Child]) -> Child:
         alias = str(c[1]) if c[1] is not None else c[0][-1]
         return decls.Refines(self.span(meta), c[0], alias, present(c[2:]))

@@ -73,7 +73,14 @@ class When(Node):
     orelse: tuple[Stmt, ...]
 
 
-Stmt = Require | Let | Assign | AssignIn | Skip | Any | Either | When
+@dataclass(frozen=True, slots=True)
+class CallHelper(Node):
+    """`advance_hw(r)`: the statements of a helper action."""
+
+    call: CallExpr
+
+
+Stmt = Require | Let | Assign | AssignIn | Skip | Any | Either | When | CallHelper
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,15 @@ class Def(Node):
 @dataclass(frozen=True, slots=True)
 class Action(Node):
     """`action serve_fetch(f: Replica): ...`."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Helper(Node):
+    """`helper action advance_hw(r: Replica): ...`: statements with a name, and no step of their own."""
 
     name: str
     params: tuple[Param, ...]
@@ -305,7 +321,7 @@ class View(Node):
 
 
 Decl = (
-    Header | Import | Extends | Sort | Const | TypeDecl | Var | Init | Def | Action | Property
+    Header | Import | Extends | Sort | Const | TypeDecl | Var | Init | Def | Action | Helper | Property
     | DeadlockOk | Fair | Refines | Model | Scenario | View
 )  # fmt: skip
 
@@ -317,4 +333,4 @@ class Module(Node):
     decls: tuple[Decl, ...]
 
 
-Named = Sort | Const | TypeDecl | Var | Def | Action | Property | Model | Scenario
+Named = Sort | Const | TypeDecl | Var | Def | Action | Helper | Property | Model | Scenario

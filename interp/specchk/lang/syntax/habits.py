@@ -75,6 +75,7 @@ _STATEMENTS = MappingProxyType(
 )
 _STATED = MappingProxyType({word: hint for hint, words in _STATEMENTS.items() for word in words.split()})
 
+_CALLED = re.compile(r"\s+(\w+)\s*\(")
 _STATEMENT = r"(?:^\s+|;\s*)(?P<name>\w+)\s*\Z"
 _HABITS = tuple(
     _Habit(*row)
@@ -98,18 +99,21 @@ _HABITS = tuple(
          "the value after the step has a prime: `{name}'.f = e`"),
         ("action", _STATEMENT, r"(?:[-+*]=|\+\+|--)", "the new value is written out: `{name}' = {name} + 1`"),
         ("action", _STATEMENT, r":?=(?!=)", _PRIME),
-        ("action", _STATEMENT, r"\(",
-         "actions do not call each other: a value is a `def`, a choice of steps is `either:`"),
         ("action", _STATEMENT, r"\.\w+\(", "a step assigns a new value, which is written out: `{name}' = e`"),
         ("action", _STATEMENT, r"==|!=|<|>|(?:in|not|is|and|or|subset|implies)\b|[-+*%.\[]",
          _GUARD + ": `require {name} ...`"),
+        ("action", r"^\s+(?P<name>\w+)\(.*\)\s*\Z",
+         r"==|!=|<|>|(?:in|not|is|and|or|subset|implies|iff)\b|[-+*%.\[]",
+         _GUARD + ": `require {name}(...) ...`"),
         # Declarations.
+        ("", r"^helper\s+\Z", r"\w", "write `helper action name():`"),
         ("", r"^(?:strong )?fair\s+action\s+\Z", r"",
          "fairness is a line of its own below the action: `fair go`"),
-        ("", r"^(?:action|def)\s+\w+\((?:.*,)?\s*(?P<name>\w+)\s*\Z", r"[,)]", _PARAMETER),
-        ("", r"^action\s+(?P<name>\w+)\s*\Z", r"[:={]",
+        ("", r"^action\s+helper\s+\Z", r"\w", "write `helper action name():`"),
+        ("", r"^(?:(?:helper\s+)?action|def)\s+\w+\((?:.*,)?\s*(?P<name>\w+)\s*\Z", r"[,)]", _PARAMETER),
+        ("", r"^(?:helper\s+)?action\s+(?P<name>\w+)\s*\Z", r"[:={]",
          "parameters are in parentheses, also where there are none: `action {name}():`"),
-        ("", r"^action\s+(?P<name>\w+)\(.*\)\s*\Z", r"[={]",
+        ("", r"^(?:helper\s+)?action\s+(?P<name>\w+)\(.*\)\s*\Z", r"[={]",
          "a colon opens the block, and indented lines are in it: `action {name}():`"),
         ("", r"^def\s+(?P<name>\w+)\s*\Z", r"[:=]",
          "parameters are in parentheses, also where there are none: `def {name}() = e`"),
@@ -219,6 +223,11 @@ def declaration_hint(word: str, line: str) -> str | None:
     return _DECLARED.get(word)
 
 
+def statement_hint(word: str) -> str | None:
+    """What to write for a statement of another language that begins with this word."""
+    return _STATED.get(word)
+
+
 def habit_hint(declaration: str, before: str, after: str) -> str | None:
     """The replacement of what people write by habit where the parser stopped; None where none is known.
 
@@ -227,9 +236,13 @@ def habit_hint(declaration: str, before: str, after: str) -> str | None:
     """
     if len(before) > MAX_BEFORE:
         return None
+    declaration = {"helper": "action"}.get(declaration, declaration)  # statements are the same in both
     word = before.strip()
     if declaration == "action" and word in _STATED:
         return _STATED[word]
+    called = _CALLED.match(before)  # as in `if (x > 0) y' = 1`
+    if declaration == "action" and called and called[1] in _STATED:
+        return _STATED[called[1]]
     for habit in _HABITS:
         if habit.declaration and not re.fullmatch(habit.declaration, declaration):
             continue

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from specchk.lang.check.access import place_at
 from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.declared.statements import StatementChecker
 from specchk.lang.check.levels import Level, children
 from specchk.lang.check.model_rules import Refinements
 from specchk.lang.check.spec import Role, Spec
@@ -21,9 +21,6 @@ from specchk.lang.check.types import (
 )  # fmt: skip
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import nearest
-from specchk.lang.text.source import Span
-
-Place = tuple[str, tuple[tree.Accessor, ...], Span]
 
 
 class Declarations:
@@ -60,8 +57,12 @@ class Declarations:
             self._variable(variable, spec)
         for init in spec.inits:
             self._conjuncts(init.lets, init.conjuncts, spec, Level.STATE, "`init` describes a state")
+        statements = StatementChecker(self.checker)
+        statements.helpers(spec)
+        for param in [param for helper in spec.helpers.values() for param in helper.params]:
+            self._bounds(param.type, spec)
         for action in spec.actions.values():
-            self._action(action, spec)
+            self._action(action, spec, statements)
         for item in [item for fair in spec.fair for item in fair.actions]:
             self._fair(item, spec)
         # What else a refined spec claims of itself is checked where it is the spec that runs.
@@ -154,7 +155,7 @@ class Declarations:
         for node in (*lets, *conjuncts):
             self.checker.levels.demand(node, most, place)
 
-    def _action(self, decl: decls.Action, spec: Spec) -> None:
+    def _action(self, decl: decls.Action, spec: Spec, statements: StatementChecker) -> None:
         context = Context(spec)
         for param in decl.params:
             kind = self.checker.resolver.resolve(param.type, spec)
@@ -164,7 +165,7 @@ class Declarations:
                                 "an action's parameters range over finite types")  # fmt: skip
             self.checker.fresh(param.name, param.span, context)
             context = context.bind(param.name, kind)
-        StatementChecker(self.checker).block(decl.body, context, [])
+        statements.block(decl.body, context, [])
 
     def _view(self, view: decls.View, spec: Spec) -> None:
         lane = self._lane(view, spec)
@@ -229,111 +230,3 @@ class Declarations:
                 f"`{action.name}({', '.join(names)})` is fairness for each of their values, with `_` for any",
                 [(action.span.word(action.name), "declared here")],
             )  # fmt: skip
-
-
-class StatementChecker:
-    """Checks one action body; `assigned` are the places written on the path so far."""
-
-    def __init__(self, checker: Checker) -> None:
-        self.checker = checker
-
-    def block(self, body: tuple[decls.Stmt, ...], context: Context, assigned: list[Place]) -> list[Place]:
-        """Check statements in order; returns the places they write."""
-        for stmt in body:
-            context, assigned = self._statement(stmt, context, assigned)
-        return assigned
-
-    def _statement(
-        self, stmt: decls.Stmt, context: Context, assigned: list[Place]
-    ) -> tuple[Context, list[Place]]:
-        match stmt:
-            case decls.Require():
-                self._condition(stmt.condition, context)
-            case decls.Let():
-                context = self._let(stmt, context)
-            case decls.Assign() | decls.AssignIn():
-                assigned = self._assign(stmt, context, assigned)
-            case decls.Any():
-                inner = self.checker.bind(stmt.binders, context)
-                for binder in stmt.binders:
-                    self._state(binder.domain)
-                assigned = _in_scope(self.block(stmt.body, inner, assigned), context)
-            case decls.Either():
-                assigned = _merge([self.block(branch, context, assigned) for branch in stmt.branches])
-                assigned = _in_scope(assigned, context)
-            case decls.When():
-                self._condition(stmt.condition, context)
-                then = self.block(stmt.then, context, assigned)
-                assigned = _merge([then, self.block(stmt.orelse, context, assigned)])
-                assigned = _in_scope(assigned, context)
-            case decls.Skip():
-                pass
-        return context, assigned
-
-    def _condition(self, node: tree.Expr, context: Context) -> None:
-        self.checker.boolean(node, context)
-        self._state(node)
-
-    def _state(self, node: tree.Node) -> None:
-        self.checker.levels.demand(node, Level.STATE, "an action reads the state before its step")
-
-    def _let(self, stmt: decls.Let, context: Context) -> Context:
-        kind = self.checker.settle(stmt.value, context)
-        self._state(stmt.value)
-        self.checker.fresh(stmt.name, stmt.span, context)
-        if stmt.unwraps:
-            if not isinstance(kind, Option) and kind != UNKNOWN:
-                self.checker.report.add(
-                    "S301",
-                    stmt.value.span,
-                    f"`else skip` unwraps an option, this is {show(kind)}",
-                    "leave out `else skip`",
-                )
-            kind = kind.item if isinstance(kind, Option) else UNKNOWN
-        return context.bind(stmt.name, kind)
-
-    def _assign(
-        self, stmt: decls.Assign | decls.AssignIn, context: Context, assigned: list[Place]
-    ) -> list[Place]:
-        name = stmt.target.text
-        decl = context.spec.variables.get(name)
-        if decl is None:
-            self.checker.unknown(stmt.target, context.spec.variables, "variable", context.spec)
-            return assigned
-        kind = self.checker.resolver.resolve(decl.type, context.spec)
-        place = place_at(self.checker, kind, stmt.path, stmt.target, context)
-        value = stmt.value if isinstance(stmt, decls.Assign) else stmt.domain
-        self.checker.check(value, context, place if isinstance(stmt, decls.Assign) else Set(place))
-        for node in (*stmt.path, value):
-            self._state(node)
-        for other, path, first in assigned:
-            if other == name and _same_place(path, stmt.path):
-                message = f"`{name}'` is assigned twice on this path"
-                hint = "keep one assignment, or put them into branches"
-                self.checker.report.add("S404", stmt.span, message, hint, [(first, "first assigned here")])
-        return [*assigned, (name, stmt.path, stmt.span)]
-
-
-def _in_scope(assigned: list[Place], context: Context) -> list[Place]:
-    """The places whose indices still mean what they meant, once inner names are out of scope."""
-    return [place for place in assigned if all(_means_the_same(node, context) for node in place[1])]
-
-
-def _means_the_same(node: tree.Node, context: Context) -> bool:
-    if isinstance(node, tree.Name) and node.qualifier is None:
-        return node.text in context.locals or node.text in context.spec.declared
-    return all(_means_the_same(part, context) for part in children(node))
-
-
-def _same_place(a: tuple[tree.Accessor, ...], b: tuple[tree.Accessor, ...]) -> bool:
-    """Whether one path is certainly a prefix of the other (equal text, so equal index)."""
-    return all(x == y for x, y in zip(a, b, strict=False))
-
-
-def _merge(branches: list[list[Place]]) -> list[Place]:
-    # A place that one branch assigns is assigned behind all of them: on that branch a second assignment would
-    # be an error, and which branch is taken is not known here.
-    merged: list[Place] = []
-    for branch in branches:
-        merged.extend(place for place in branch if place not in merged)
-    return merged
