@@ -241,7 +241,7 @@ def diverges_below(follower):
 @pytest.mark.parametrize("cut", [ends_below, diverges_below])
 @pytest.mark.parametrize("storage", [MemoryStorage, StoreStorage])
 def test_a_cut_below_the_log_start_begins_anew_there(cut, storage):
-    """A9, I27: after an unclean election the leader may end before this log starts; memory and disk follow."""
+    """A9, I27: after an unclean election the leader may end before this log starts; the disk follows."""
     follower, disk = following(LATER_START.copy(), epoch=1), storage()
     disk.recover()
     for effect in (Reset(40), StoreEpochs(((0, 40),)), Append((Batch(40, 0, 2),))):

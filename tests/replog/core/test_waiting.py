@@ -7,7 +7,13 @@ from core_support import CLIENT, NOW, fetch, following, leading, log_of, metadat
 
 from replog.core.broker.state import Config
 from replog.core.effects import Append, Flush, SetTimer, StoreHighWatermark, Timer
-from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, FetchReply, FetchRequest, ProduceReply
+from replog.core.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    FetchReply,
+    FetchRequest,
+    ProduceReply,
+)
 from replog.core.types import Batch, BrokerImage, BrokerState, Error
 
 CONSUMER = -20
@@ -92,7 +98,9 @@ def test_a_follower_whose_registration_is_news_to_the_leader_may_fetch():
     assert (reply.error, len(reply.batches)) == (Error.NONE, 1)
 
 
-@pytest.mark.parametrize("replica", [replica_of(1), following(), leading()], ids=["none", "follower", "leader"])
+@pytest.mark.parametrize(
+    "replica", [replica_of(1), following(), leading()], ids=["none", "follower", "leader"]
+)
 def test_the_periodic_timers_are_armed_again_in_every_role(replica):
     """A10, A25: a broker that becomes a leader later has to check, and to checkpoint."""
     assert SetTimer(Timer.ISR_CHECK, 5_000) in replica.fire(Timer.ISR_CHECK, 0, NOW)
