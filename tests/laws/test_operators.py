@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
 from laws.operators import MADE, miscarded, unmarked, untabled, untried, unwritten, wordless
 from specchk.ir.ops import Op
+from specchk.lang.check.expressions import RULES
+from specchk.lang.syntax import tree
 
 CHECKS = (untabled, untried, unwritten, miscarded, unmarked)
 
@@ -27,3 +30,8 @@ def test_every_word_of_the_language_is_an_operator_s() -> None:
 def test_every_literal_is_given_a_type() -> None:
     """The type of any other result is computed."""
     assert set(MADE) == {op for op in Op if op.card.gives is None}
+
+
+def test_every_kind_of_expression_has_a_rule() -> None:
+    """The checker's table is total: a new node of the tree is not forgotten in it."""
+    assert set(RULES) == set(get_args(tree.Expr))

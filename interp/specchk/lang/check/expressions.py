@@ -1,4 +1,4 @@
-"""The rule of each kind of expression, in one table that is total over them (tests/lang/test_spec.py)."""
+"""The rule of each kind of expression: one table, total over them (tests/laws/test_operators.py)."""
 
 from __future__ import annotations
 
