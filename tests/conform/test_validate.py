@@ -45,9 +45,10 @@ def walk(steps: list[tuple[str, bool, bool]]) -> list[dict]:
 @given(STEPS)
 def test_what_the_spec_allows_is_accepted_however_little_is_told(steps):
     """Leaving out arguments and fields never makes a behaviour unexplained."""
-    found = explained(recorded(*walk(steps)))
+    recording = recorded(*walk(steps))
+    found = explained(recording)
     assert found.blocked is None
-    assert found.consumed == len(found.recording.events)
+    assert found.consumed == len(recording.events)
 
 
 @given(STEPS, st.integers(min_value=1, max_value=4))
