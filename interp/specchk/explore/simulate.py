@@ -65,6 +65,8 @@ class Followed:
 
     violation: Violation | None
     reached: Mapping[str, Trace]
+    coverage: tuple[int, ...]
+    horizon_cuts: int
 
 
 def follow(
@@ -88,7 +90,8 @@ def follow(
         raise ReplayFailed("the walk does not start in an initial state")
     simulation.choose = along
     violation = simulation.walk(path[0])
-    return Followed(violation, simulation.reached)
+    stepper = simulation.stepper
+    return Followed(violation, simulation.reached, tuple(stepper.counts), stepper.horizon_cuts)
 
 
 def begin(program: Program) -> tuple[list[State], Violation | None]:
