@@ -1,15 +1,12 @@
-"""Walking programs: every expression, in evaluation order; and rewriting any part of one."""
+"""Walking programs: every expression, in evaluation order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from collections.abc import Iterator
 
 from specchk.ir.nodes import And, Assign, Bind, Block, Choice, Either, Expr, Guard, Stmt, Unwrap, When
 from specchk.ir.program import Program
 from specchk.ir.verify import judged, parts
-from specchk.lang.text.source import Span
 
 
 def expressions(program: Program) -> Iterator[Expr]:
@@ -79,23 +76,3 @@ def roots(body: Block) -> Iterator[Expr]:
                 yield stmt.value
             case Choice():
                 yield stmt.domain
-
-
-def rewritten(part: Any, change: Callable[[Any], Any]) -> Any:
-    """A part of a program, or a type, with what `change` makes of its parts.
-
-    Of a part for which that is None the parts are rewritten.  What does not change stays the same object.
-    """
-    new = change(part)
-    if new is not None:
-        return new
-    if isinstance(part, tuple):
-        items = [rewritten(item, change) for item in part]
-        return tuple(items) if any(a is not b for a, b in zip(items, part, strict=True)) else part
-    # Any node of the core, by its fields: a new kind of node needs no line here.
-    if is_dataclass(part) and not isinstance(part, Span | type):
-        old = {field.name: getattr(part, field.name) for field in fields(part)}
-        made = {name: rewritten(value, change) for name, value in old.items()}
-        changed = {name: value for name, value in made.items() if value is not old[name]}
-        return replace(part, **changed) if changed else part
-    return part

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from specchk.ir.nodes import Const, Value
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Int, Set, of_shape
-from specchk.ir.walk import rewritten
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
@@ -64,20 +63,29 @@ def _numbers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _with_horizon(part: T, high: int) -> T:
-    """A copy in which every `nat upto` ends at `high` at least."""
-
-    def change(part: Any) -> Any:
-        match part:
-            case Int(horizon=True):
-                return replace(part, high=max(part.high, high))
-            case Const(ends_at_horizon=True):
-                kind = of_shape(_with_horizon(part.type, high), Set)
-                return replace(part, type=kind, value=tuple(sorted(universe(kind.item))))
-        return None
-
-    copied: T = rewritten(part, change)
-    return copied
+def _with_horizon(found: T, high: int) -> T:
+    """A copy in which every `nat upto` ends at `high` at least; equal parts stay the same objects."""
+    changed: Any = found
+    if isinstance(found, Int):
+        changed = replace(found, high=max(found.high, high)) if found.horizon else found
+    elif isinstance(found, Const) and found.ends_at_horizon:
+        kind = of_shape(_with_horizon(found.type, high), Set)
+        changed = replace(found, type=kind, value=tuple(sorted(universe(kind.item))))
+    elif isinstance(found, tuple):
+        parts = tuple([_with_horizon(part, high) for part in found])
+        if any(a is not b for a, b in zip(parts, found, strict=True)):
+            changed = parts
+    elif (
+        # Any node of the core, by its fields: a new kind of node needs no line here.
+        is_dataclass(found)
+        and not isinstance(found, type)
+        and type(found).__module__.startswith("specchk.ir")
+    ):
+        parts_ = {f.name: _with_horizon(getattr(found, f.name), high) for f in fields(found)}
+        if any(part is not getattr(found, name) for name, part in parts_.items()):
+            changed = replace(found, **parts_)
+    result: T = changed
+    return result
 
 
 class Unended(Stepper):

@@ -20,7 +20,6 @@ from typing import Any
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Union, cardinality
-from specchk.ir.walk import rewritten
 from specchk.lang.text.source import Span
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer, Properties
@@ -135,13 +134,17 @@ def _set_with(kind: Set, room: Room) -> Set:
 
 def retyped(part: Any, room: Room) -> Any:
     """A part of a program, or a type, with sets that have so much room."""
-
-    def change(part: Any) -> Any:
-        if isinstance(part, Set):
-            return _set_with(part, room)
-        if isinstance(part, Const):  # values may be many, and have no types in them
-            kind = retyped(part.type, room)
-            return part if kind is part.type else replace(part, type=kind)
-        return None
-
-    return rewritten(part, change)
+    if isinstance(part, Set):
+        return _set_with(part, room)
+    if isinstance(part, Const):  # values may be many, and have no types in them
+        kind = retyped(part.type, room)
+        return part if kind is part.type else replace(part, type=kind)
+    if isinstance(part, tuple):
+        items = [retyped(item, room) for item in part]
+        return tuple(items) if any(a is not b for a, b in zip(items, part, strict=True)) else part
+    if is_dataclass(part) and not isinstance(part, Span | type):
+        parts = {field.name: getattr(part, field.name) for field in fields(part)}
+        changed = {name: retyped(value, room) for name, value in parts.items()}
+        other = {name: changed[name] for name in parts if changed[name] is not parts[name]}
+        return replace(part, **other) if other else part
+    return part
