@@ -288,7 +288,7 @@ def test_a_broker_that_dies_in_its_controlled_shutdown_is_fenced():
 
 
 def test_a_member_since_creation_leaves_the_isr_when_it_registers_again():
-    """A23: it was never active, so nothing fenced it; its next process is a member by its leader's word."""
+    """A23: it was never active, so nothing fenced it; its next process joins by its leader's word."""
     cluster = Cluster(brokers=0)
     cluster.controller.create_partition(PARTITION, (0, 1))
     cluster.epochs = {broker: cluster.register(broker, 1).broker_epoch for broker in (0, 1)}

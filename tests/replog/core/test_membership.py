@@ -94,7 +94,7 @@ def test_a_stale_broker_epoch_makes_it_register_again():
 
 
 def test_a_fenced_broker_reports_new_metadata_at_once_and_keeps_one_timer():
-    """A23: the heartbeat that gets it unfenced is an extra one; a second timer would double them."""
+    """A23: the heartbeat that gets it unfenced is an extra one; a second timer would double the rate."""
     process = registered()
     out = update(process, 5)
     assert sent(out) == [HeartbeatRequest(1, 7, 5)]

@@ -59,7 +59,7 @@ def test_a_member_that_is_only_proposed_does_not_count_for_the_minimum():
 
 
 def test_a_follower_at_the_high_watermark_joins_before_that_moves_on():
-    """A6, A11: else HW, which no longer waits for a follower that is late, would pass it in the same step."""
+    """A6, A11: else HW, which no longer waits for a late follower, would pass it in the same step."""
     leader = leading(log_of(0, 0, 0, 0), isr=(0,))
     (first,) = sent(fetch(leader, 4), AlterPartitionRequest)
     leader.receive(-1, AlterPartitionReply(first.correlation, Error.INELIGIBLE_REPLICA), NOW)
@@ -123,9 +123,18 @@ def test_a_follower_flushes_by_the_policy_too():
 
 
 def test_a_consumer_may_read_on_a_follower_up_to_its_log_end():
-    """A30, KIP-392: between its HW and its end there is nothing to read yet, and nothing wrong."""
+    """A30, KIP-392: between its HW and its end there is nothing to read yet."""
     follower = following(log_of(0, 0), config=Config(follower_read=True))
     follower.state.log.assign_hw(1)
     for offset, error in ((1, Error.NONE), (2, Error.NONE), (3, Error.OFFSET_OUT_OF_RANGE)):
         (reply,) = sent(follower.receive(CLIENT, FetchRequest(1, -1, -1, offset), NOW))
         assert (reply.error, reply.batches) == (error, ())
+
+
+def test_what_a_member_has_lost_does_not_count_any_more():
+    """A6: a fetch below an earlier one takes the acknowledgement back; HW waits for the lower of both."""
+    leader = leading(log_of(0, 0), isr=(0, 1, 2), brokers=3)
+    fetch(leader, 2)
+    fetch(leader, 1)
+    fetch(leader, 2, replica_id=2, broker_epoch=3)
+    assert leader.state.log.hw == 1

@@ -76,7 +76,23 @@ def test_a_flush_syncs_all_segments_that_were_written_to() -> None:
             log.append_as_leader(encode_batch([Record(b"x" * 40)]), 0)
         assert len(log.segment_bases) > 2
         log.flush()
-        assert after_power_loss(fs, seed).log_end == 20
+        again = after_power_loss(fs, seed)
+        assert [header.base_offset for header in again.headers()] == list(range(20)), "no hole, either"
+
+
+def test_a_cut_below_the_log_start_lowers_it() -> None:
+    """Inside of the first segment, too, which has records of before the log start."""
+    fs = SimFs()
+    log = LogDirectory.open(fs, "data", replace(CONFIG, segment_bytes=100_000)).log(*KEY)
+    for _ in range(20):
+        log.append_as_leader(encode_batch([Record(b"x" * 40)]), 0)
+    log.advance_log_start(13)
+    log.truncate_to(10)
+    assert (log.log_start, log.log_end) == (10, 10)
+    log.append_as_leader(encode_batch([Record(b"y" * 40)]), 1)
+    log.flush()
+    again = after_power_loss(fs, 1)
+    assert (again.log_start, again.log_end) == (10, 11)
 
 
 def test_the_recovery_point_is_what_was_synced() -> None:
