@@ -3,9 +3,9 @@
     python bench/commits.py COMMIT [--runs 5] [--only native]
 
 COMMIT is checked out into a folder of its own and run by this interpreter, with the specs of COMMIT for both,
-so that both search the same states.  A search is one `specchk run --json` in a process of its own, with the code
-of an earlier run in the cache; both have to give the same verdict and the same number of states.  A figure is the
-processor time of the process and its children in seconds; ratios are of neighbours, the median of all pairs.
+so that both search the same states.  A search is one `specchk run --json` in a process of its own, with the
+code of an earlier run in the cache; both have to give the same verdict and number of states.  A figure
+is the processor time of the process and its children in seconds; ratios are of neighbours, the median of all.
 Prints the table of bench/README.md.
 """
 
@@ -22,15 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+KIP320 = (
+    "spec/kafka/kip320.spec", "--no-symmetry", "--set", "Replicas=3", "--set", "LogSize=2",
+    "--set", "MaxRecords=2", "--set", "MaxLeaderEpoch=2",
+)  # fmt: skip
 SEARCHES = {
-    "native kip320": ("spec/kafka/kip320.spec", "--set", "Replicas=3", "--set", "LogSize=2", "--set", "MaxRecords=2",
-                      "--set", "MaxLeaderEpoch=2", "--no-symmetry", "--workers", "2"),
+    "native kip320": (*KIP320, "--workers", "2"),
     "native replication": ("spec/replication.spec", "--model", "three_brokers", "--workers", "2"),
     "reference two_round_fetch": ("spec/two_round_fetch.spec", "--engine", "reference"),
     "symbolic three_epochs": ("spec/replication.spec", "--model", "three_epochs", "--engine", "symbolic"),
-    "spark kip320": ("spec/kafka/kip320.spec", "--set", "Replicas=3", "--set", "LogSize=2", "--set", "MaxRecords=2",
-                     "--set", "MaxLeaderEpoch=2", "--no-symmetry", "--engine", "spark", "--master", "local[2]"),
-}  # fmt: skip
+    "spark kip320": (*KIP320, "--engine", "spark", "--master", "local[2]"),
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,10 @@ class Run:
 
 def run_once(code: Path, specs: Path, arguments: tuple[str, ...]) -> Run:
     """Search with the code of one folder and the specs of another."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(code / name) for name in ("interp", "impl"))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(code / name) for name in ("interp", "impl")),
+    }
     spec, *options = arguments
     command = [sys.executable, "-m", "specchk", "run", str(specs / spec), *options, "--json"]
     before = os.times()
@@ -53,7 +58,9 @@ def run_once(code: Path, specs: Path, arguments: tuple[str, ...]) -> Run:
     if not done.stdout:
         raise SystemExit(f"{' '.join(command)}: {done.stderr}")
     report = json.loads(done.stdout)
-    processor = sum(getattr(after, key) - getattr(before, key) for key in ("children_user", "children_system"))
+    processor = sum(
+        getattr(after, key) - getattr(before, key) for key in ("children_user", "children_system")
+    )
     return Run((report["verdict"], report["states_distinct"]), processor, after.elapsed - before.elapsed)
 
 
@@ -66,7 +73,9 @@ def main() -> None:
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         other = Path(name) / "other"
-        subprocess.run(["git", "-C", ROOT, "worktree", "add", "-q", "--detach", other, chosen.commit], check=True)
+        subprocess.run(
+            ["git", "-C", ROOT, "worktree", "add", "-q", "--detach", other, chosen.commit], check=True
+        )
         try:
             measure(other, chosen.runs, chosen.only)
         finally:
@@ -82,16 +91,13 @@ def measure(other: Path, runs: int, only: str) -> None:
             continue
         for code in (other, ROOT):
             run_once(code, other, arguments)  # the code is in the cache then
-        pairs = [
-            (run_once(other, other, arguments), run_once(ROOT, other, arguments)) for _ in range(runs)
-        ]
+        pairs = [(run_once(other, other, arguments), run_once(ROOT, other, arguments)) for _ in range(runs)]
         assert len({run.answer for pair in pairs for run in pair}) == 1, pairs
         before, now = ([run.processor for run in side] for side in zip(*pairs, strict=True))
         ratio = statistics.median(b / a for a, b in zip(before, now, strict=True))
-        print(
-            f"| {label} | {pairs[0][0].answer[1]:,} | {statistics.median(before):.2f} | {statistics.median(now):.2f} | "
-            f"{ratio:.3f}x | {min(now) / min(before):.3f}x |"
-        )
+        medians = " | ".join(f"{statistics.median(side):.2f}" for side in (before, now))
+        states = pairs[0][0].answer[1]
+        print(f"| {label} | {states:,} | {medians} | {ratio:.3f}x | {min(now) / min(before):.3f}x |")
 
 
 if __name__ == "__main__":
