@@ -154,3 +154,25 @@ def termination_ring(nodes: int, *, parts: bool) -> tuple[int, int, int]:
 
     booleans = list(product((False, True), repeat=nodes))
     return count(product(booleans, booleans, ring, [True]), step)
+
+
+def shared_steps(replicas: int, longest: int) -> tuple[int, int, int]:
+    """The leader, the logs with 1 for a deposit and -1 for a withdrawal, what is committed, the balance."""
+
+    def committed(leader: int, logs: State, done: int, balance: int) -> State:
+        if 2 * sum(len(log) > done for log in logs) > replicas:
+            return leader, logs, done + 1, max(0, balance + logs[leader][done])
+        return leader, logs, done, balance
+
+    def step(state: State) -> Iterator[State]:
+        leader, logs, done, balance = state
+        if len(logs[leader]) < longest:
+            for entry in (1, -1):
+                yield committed(leader, put(logs, leader, (*logs[leader], entry)), done, balance)
+        for one, log in enumerate(logs):
+            if len(log) < len(logs[leader]):
+                yield committed(leader, put(logs, one, (*log, logs[leader][len(log)])), done, balance)
+            if one != leader and 2 * sum(len(other) <= len(log) for other in logs) > replicas:
+                yield one, put(tuple([other[:done] for other in logs]), one, log), done, balance
+
+    return count([(leader, ((),) * replicas, 0, 0) for leader in range(replicas)], step)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from specchk.compile import operators
+from specchk.compile.calls import CallLowering, Lowerings
 from specchk.compile.constants import evaluate_constant
 from specchk.compile.ground import Ground, different_keys, refusal
 from specchk.compile.names import Names
@@ -71,6 +72,7 @@ class ExpressionLowering:
         self.facts = checked.facts
         self.names = Names(self.ground, self.facts)
         self.points = points
+        self.calls = CallLowering(self.names, Lowerings(self.lower, self.let, self.below))
         self.next_local = 0
         self._made = 0
 
@@ -104,7 +106,7 @@ class ExpressionLowering:
                 case tree.Prime():
                     return replace(self.lower(node.operand, replace(scope, primed=True)), span=node.span)
                 case tree.CallExpr():
-                    return self._call(node, scope)
+                    return self.calls.lower(node, scope)
                 case tree.IfElse():
                     return self._if(node, scope)
                 case tree.LetIn():
@@ -122,6 +124,8 @@ class ExpressionLowering:
                     return self._pairs(node, scope)
                 case tree.With():
                     return self._changed(node, node.changes, self.lower(node.base, scope), scope)
+                case tree.Lambda():
+                    raise AssertionError("an operator is put in where it is called")
                 case _:
                     assert_never(node)
         except DifferentKeys as difference:
@@ -167,50 +171,17 @@ class ExpressionLowering:
             parts = tuple(self.lower(conjunct, inner) for conjunct in conjuncts)
             return parts[0] if len(parts) == 1 else And(BOOL, span, parts)
 
-        return self._below(lets, scope, conjoined)
+        return self.below(lets, scope, conjoined)
 
-    def _below(self, lets: tuple[decls.Let, ...], scope: Scope, body: Callable[[Scope], Expr]) -> Expr:
+    def below(self, lets: tuple[decls.Let, ...], scope: Scope, body: Callable[[Scope], Expr]) -> Expr:
         """The expression below `let` lines."""
         if not lets:
             return body(scope)
         first, rest = lets[0], lets[1:]
         value = self.lower(first.value, scope)
         return self.let(
-            first.name, value, first.span, lambda x: self._below(rest, scope.bind(first.name, x), body)
+            first.name, value, first.span, lambda x: self.below(rest, scope.bind(first.name, x), body)
         )
-
-    def _call(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        ref = self.facts.ref(node)
-        if ref.kind == "builtin":
-            args = [self.lower(arg.value, scope) for arg in node.args]
-            return operators.builtin(node.span, node.callee.text, args)
-        if ref.kind == "constructor":
-            return self._construct(node, scope)
-        home = ref.home
-        assert home is not None
-        decl = home.defs[ref.name]
-        args = [self.lower(arg.value, scope) for arg in node.args]
-        # None of the caller's names: a definition means the same wherever it is used.  Its arguments are
-        # lowered already, and slots are never used twice, so nothing is captured.
-        inner = Scope(home, {}, scope.primed, scope.points, owner="")
-        return self._inline(decl, args, inner)
-
-    def _inline(self, decl: decls.Def, args: list[Expr], scope: Scope) -> Expr:
-        """The definition's value with the arguments for its parameters."""
-        # By `let` and not by substitution: an argument is evaluated once and before the body, so that its
-        # fault counts even where the body does not use the parameter, and a body that uses it twice does not
-        # double it.
-        if args:
-            name = decl.params[len(decl.params) - len(args)].name
-            return self.let(
-                name, args[0], args[0].span, lambda x: self._inline(decl, args[1:], scope.bind(name, x))
-            )
-        return self._below(decl.lets, scope, lambda inner: self.lower(decl.value, inner))
-
-    def _construct(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        kind = of_shape(self.names.type_of(node, scope), Union)
-        fields = {arg.label or "": self.lower(arg.value, scope) for arg in node.args}
-        return operators.variant(node.span, kind, node.callee.text, fields)
 
     def _operator(self, node: tree.Unary | tree.Binary, scope: Scope) -> Expr:
         if isinstance(node, tree.Unary):

@@ -101,16 +101,14 @@ class Lowering:
         return body, self.expressions.next_local
 
     def definitions(self) -> list[tuple[str, tuple[Type, ...], Type]]:
-        """The definitions with a declared result: names, types of their parameters and of their results."""
-        return [
-            (
-                decl.name,
-                tuple([self.ground.declared(param.type, self.spec) for param in decl.params]),
-                self.ground.declared(decl.returns, self.spec),
-            )
-            for decl in self.spec.defs.values()
-            if decl.returns is not None
-        ]
+        """Definitions of values with a declared result: names, types of their parameters and results."""
+        found: list[tuple[str, tuple[Type, ...], Type]] = []
+        for decl in self.spec.defs.values():
+            plain = [param.type for param in decl.params if isinstance(param, decls.Param)]
+            if decl.returns is not None and len(plain) == len(decl.params):
+                kinds = tuple([self.ground.declared(node, self.spec) for node in plain])
+                found.append((decl.name, kinds, self.ground.declared(decl.returns, self.spec)))
+        return found
 
     def named_types(self) -> dict[Type, str]:
         """The types that the spec has a name for; of several names the first."""
@@ -195,6 +193,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         # Safety does not depend on fairness, so without a temporal property there is none.
         liveness=liveness, fairness=fair_actions(spec, actions) if is_temporal else (),
         left_out_actions=selected.left_out_actions,
+        folded=_folded(lowering, *[one.expressions for one in refinements]),
     )  # fmt: skip
     return program, lowering
 
@@ -215,10 +214,16 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
         inits=tuple(of_other.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in other.inits),
         actions=actions, invariants=(), step_invariants=(), witnesses=(), constraints=(), deadlock_ok=None,
         points=tuple(of_other.points.listed), horizons=(), left_out=(), fairness=fair_actions(other, actions),
+        folded=_folded(of_other),
     )  # fmt: skip
     expressions = ExpressionLowering(checked, model, Points())
     expressions.names.slots.update(lowering.expressions.names.slots)
     return RefinementLowering(checked.spec, decl, abstract, expressions)
+
+
+def _folded(*lowerings: Lowering | ExpressionLowering) -> tuple[str, ...]:
+    names = [one.expressions.names if isinstance(one, Lowering) else one.names for one in lowerings]
+    return tuple(sorted({name for table in names for name in table.folded}))
 
 
 def ground(checked: CheckedSpec, model: FixedModel) -> None:

@@ -30,6 +30,7 @@ class Names:
         self.slots: dict[str, tuple[int, Type]] = {}
         self.images: dict[str, Expr] = {}
         self.listed: list[lang.Type] = []  # types of which all values are listed
+        self.folded: set[str] = set()  # sorts whose elements a fold goes through
 
     def type_of(self, node: tree.Expr, scope: Scope) -> Type:
         """The type of an expression, its bounds evaluated."""
@@ -61,9 +62,9 @@ class Names:
             union = of_shape(self.type_of(node, scope), Union)
             return Const(union, span, (union.index(name), ()))
         self.listed.append(self.facts.type_of(node))
-        return self._all_values(self.type_of(node, scope), span)
+        return self.all_values(self.type_of(node, scope), span)
 
-    def _all_values(self, kind: Type, span: Span) -> Expr:
+    def all_values(self, kind: Type, span: Span) -> Expr:
         """The set of all values of a type, `kind` being the set type."""
         item = item_of(kind)
         size = cardinality(item)

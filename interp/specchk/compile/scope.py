@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from specchk.ir.nodes import Expr
 from specchk.lang.check.spec import Spec
+from specchk.lang.syntax import decls, tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,18 @@ class Scope:
     primed: bool = False
     points: str = ""
     owner: str | None = None
+    operators: Mapping[str, Closure] = field(default_factory=dict)
 
     def bind(self, name: str, expr: Expr) -> Scope:
         """The scope in which `name` is bound to `expr`."""
         return replace(self, names={**self.names, name: expr})
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """An operator: the names of its parameters, its text, and what other names in it mean."""
+
+    params: tuple[str, ...]
+    lets: tuple[decls.Let, ...]
+    body: tree.Expr
+    scope: Scope

@@ -159,6 +159,9 @@ class Program:
     liveness: tuple[Liveness, ...] = ()
     fairness: tuple[Fairness, ...] = ()  # none where no temporal property is selected
     left_out_actions: tuple[str, ...] = ()  # actions the model does not select
+    # Sorts whose elements a fold goes through.  In no `repr`, of which names of kept files are made: the
+    # expressions that a fold is made of are in it.
+    folded: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def refinements(self) -> tuple[Refinement, ...]:

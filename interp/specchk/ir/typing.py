@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 from specchk.ir.nodes import Apply, Const, Expr, Gather, Local, PathStep
 from specchk.ir.ops import Kinds, Op, total
-from specchk.ir.types import Bag, Int, Map, Record, Seq, Type, cardinality, has_horizon, item_of, show
+from specchk.ir.types import (
+    Bag,
+    Int,
+    Map,
+    Record,
+    Seq,
+    Sort,
+    Type,
+    cardinality,
+    components,
+    has_horizon,
+    item_of,
+    show,
+)  # fmt: skip
 
 
 def kinds(args: tuple[Expr, ...]) -> Kinds:
@@ -57,3 +71,12 @@ def part_at(kind: Type, step: PathStep) -> Type:
         case Seq():
             return kind.item
     raise AssertionError(f"{show(kind)} has no parts")
+
+
+def sorts_in(kind: Type) -> Iterator[str]:
+    """The sorts whose elements occur in a type's values."""
+    for part in components(kind):
+        if isinstance(part, Sort):
+            yield part.name
+        elif isinstance(part, Map):
+            yield from sorts_in(part.key)

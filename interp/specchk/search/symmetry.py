@@ -1,10 +1,11 @@
 """Symmetry: one representative for all states that differ by a renaming of sort elements.
 
 Sorts are scalars that a spec can only compare for equality, so renaming their elements maps
-behaviours to behaviours - unless the spec can tell elements apart some other way.  There are three:
+behaviours to behaviours - unless the spec can tell elements apart some other way.  There are four:
 a constant can name one (only renamings that leave all constants as they are count), `choose` over
-values that contain elements picks the first, and a quantifier stops at the first item that decides,
-so that an item without a value counts only before it (then that sort is left alone).  The
+values that contain elements picks the first, a fold goes through them in their order, and a
+quantifier stops at the first item that decides, so that an item without a value counts only before
+it (then that sort is left alone).  The
 representative of a state is the least of its renamings in the order of values.
 """
 
@@ -18,7 +19,8 @@ from typing import Any
 from specchk.ir.nodes import And, Choose, Expr, Implies, Or, Quantifier
 from specchk.ir.program import Program
 from specchk.ir.totality import is_total
-from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, components
+from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.ir.typing import sorts_in
 from specchk.ir.verify import parts, results
 from specchk.ir.walk import expressions, roots
 from specchk.meaning.values import State, universe
@@ -57,11 +59,13 @@ class Symmetry:
         choices = (expr for expr in expressions(program) if isinstance(expr, Choose))
         chosen = {name for choice in choices for name in sorts_in(choice.local.type)}
         decisive = decisive_sorts(program)
-        fixed = chosen | decisive
+        folded = {name for one in _programs(program) for name in one.folded}
+        fixed = chosen | decisive | folded
         free = [sort for sort in program.sorts if sort.name not in fixed and len(sort.members) > 1]
         if fixed:
-            means = "`choose`" if chosen else "a quantifier that may be undefined"
-            self.reason = f"{means} distinguishes the elements of {', '.join(sorted(chosen or decisive))}"
+            means = "`choose`" if chosen else "`fold`" if folded else "a quantifier that may be undefined"
+            named = ", ".join(sorted(chosen or folded or decisive))
+            self.reason = f"{means} distinguishes the elements of {named}"
         count = prod(factorial(len(sort.members)) for sort in free)
         # The renamings that keep the constants are a group, so classes are its orbits and the least of an
         # orbit is the same from whichever of its states it is computed (Ip and Dill, Better verification
@@ -95,9 +99,12 @@ def renamings_of(program: Program, free: Sequence[Sort]) -> list[Renaming]:
     return [{**identity, **{s.name: p for s, p in zip(free, chosen, strict=True)}} for chosen in every]
 
 
+def _programs(program: Program) -> tuple[Program, ...]:
+    return (program, *[refinement.abstract for refinement in program.refinements])
+
+
 def _keeps_constants(program: Program, renaming: Renaming) -> bool:
-    programs = (program, *[refinement.abstract for refinement in program.refinements])
-    constants = [constant for one in programs for constant in one.constants]
+    constants = [constant for one in _programs(program) for constant in one.constants]
     return all(renamer(c.type, renaming)(c.value) == c.value for c in constants)
 
 
@@ -139,15 +146,6 @@ def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
             answers = results(expr)
     for part in parts(expr):
         yield from _decisive(part, answer if any(part is one for one in answers) else None)
-
-
-def sorts_in(kind: Type) -> Iterator[str]:
-    """The sorts whose elements occur in a type's values."""
-    for part in components(kind):
-        if isinstance(part, Sort):
-            yield part.name
-        elif isinstance(part, Map):
-            yield from sorts_in(part.key)
 
 
 def renamer(kind: Type, renaming: Renaming) -> Rename:

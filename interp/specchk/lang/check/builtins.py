@@ -11,6 +11,7 @@
 | len(s), head(s), last(s), tail(s) | sequences | undefined on `[]` but for len |
 | append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n |
 | elements(s) | sequences, bags | the set of what is in it |
+| fold(s, start, (acc, x) => e) | sets, sequences | e for each item in turn, acc being the value before |
 | add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined when x is not in b |
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.lambdas import check_item_fold
 from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, Seq, Set, Type, show
 from specchk.lang.syntax import tree
 
@@ -132,6 +134,7 @@ BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
         "head": (1, 1, _end), "last": (1, 1, _end), "tail": (1, 1, _tail), "prefix": (2, 2, _tail),
         "suffix": (2, 2, _tail), "append": (2, 2, _append), "elements": (1, 1, _elements),
         "add": (2, 2, _bag_change), "remove": (2, 2, _bag_change), "count": (2, 2, _count),
+        "fold": (3, 3, check_item_fold),
     }
 )  # fmt: skip
 FOLDS = frozenset({"min", "max", "sum"})

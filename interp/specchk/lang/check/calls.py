@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.lambdas import check_operator, check_operator_call
 from specchk.lang.check.names import foreign_hint, no_import
 from specchk.lang.check.spec import Ref, Role, Spec
 from specchk.lang.check.types import UNKNOWN, Record, Type, Union, show
-from specchk.lang.syntax import tree
+from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import counted, nearest
 
 
@@ -15,6 +16,8 @@ def check_call(checker: Checker, node: tree.CallExpr, context: Context, expected
     """A definition, built-in or constructor applied to arguments."""
     home = context.spec.lookup(node.callee.qualifier)
     name = node.callee.text
+    if node.callee.qualifier is None and name in context.operators:
+        return check_operator_call(checker, node, context)
     if home is not None and name in home.variants:
         return _construct(checker, node, home, context)
     if home is not None and name in home.defs and _may_call(home, context):
@@ -101,7 +104,10 @@ def _apply(checker: Checker, node: tree.CallExpr, home: Spec, context: Context) 
             notes=[(decl.span.word(decl.name), "declared here")],
         )
     for value, param in zip(values, decl.params, strict=False):
-        checker.check(value, context, checker.resolver.resolve(param.type, home))
+        if isinstance(param, decls.OperatorParam):
+            check_operator(checker, value, context, checker.signature(param, home))
+        else:
+            checker.check(value, context, checker.resolver.resolve(param.type, home))
     for value in values[len(decl.params) :]:
         checker.check(value, context)
     return checker.returns(decl, home, node)

@@ -38,17 +38,32 @@ from specchk.lang.text.source import Span
 
 
 @dataclass(frozen=True, slots=True)
+class Signature:
+    """The types of an operator's parameters and of its value."""
+
+    params: tuple[Type, ...]
+    result: Type
+
+    @property
+    def shown(self) -> str:
+        """As in a definition's parameter."""
+        return f"({', '.join(show(kind) for kind in self.params)}) => {show(self.result)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """The context of an expression: its namespace and the names bound around it.
 
     `elements` are the sort elements that models and scenarios may name (name -> sort type);
     `properties` says whether invariants may be used as boolean names (scenario asserts, the REPL).
+    `operators` are the parameters of a definition that are operators.
     """
 
     spec: Spec
     locals: Mapping[str, Type] = field(default_factory=dict)
     elements: Mapping[str, Type] = field(default_factory=dict)
     properties: bool = False
+    operators: Mapping[str, Signature] = field(default_factory=dict)
 
     def bind(self, name: str, kind: Type) -> Context:
         """The context inside a binder."""
@@ -179,7 +194,8 @@ class Checker:
         """Report a bound name that would hide another."""
         if name == "_":
             return
-        if name in context.locals or name in context.spec.variables or name in context.spec.consts:
+        bound = (context.locals, context.operators, context.spec.variables, context.spec.consts)
+        if any(name in table for table in bound):
             self.report.add("S208", span.word(name), f"`{name}` is already bound here and cannot be shadowed",
                             f"choose another name, e.g. `{name}2`")  # fmt: skip
 
@@ -207,12 +223,21 @@ class Checker:
         context = Context(home)
         for param in decl.params:
             self.fresh(param.name, param.span, context)
-            context = context.bind(param.name, self.resolver.resolve(param.type, home))
+            if isinstance(param, decls.OperatorParam):
+                signature = self.signature(param, home)
+                context = replace(context, operators={**context.operators, param.name: signature})
+            else:
+                context = context.bind(param.name, self.resolver.resolve(param.type, home))
         context = self.lets(decl.lets, context)
         wanted = self.resolver.resolve(decl.returns, home) if decl.returns is not None else None
         found = self.settle(decl.value, context, wanted)
         # As declared, also where the body is wrong: the error is the body's, and none of its callers'.
         return wanted if wanted is not None else found
+
+    def signature(self, param: decls.OperatorParam, home: Spec) -> Signature:
+        """The signature that a definition's parameter declares."""
+        params = tuple(self.resolver.resolve(node, home) for node in param.params)
+        return Signature(params, self.resolver.resolve(param.result, home))
 
     def lets(self, lets: tuple[decls.Let, ...], context: Context) -> Context:
         """The context after `let` lines."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from specchk.lang.check import access, builtins, calls, forms, names, operators
 from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.lambdas import check_lone_lambda
 from specchk.lang.check.spec import Facts
 from specchk.lang.check.types import BOOL, INT, UNKNOWN, Option, Type
 from specchk.lang.syntax import tree
@@ -33,6 +34,7 @@ RULES: MappingProxyType[type[tree.Node], Rule] = MappingProxyType({
     tree.IfElse: forms.check_if, tree.LetIn: forms.check_let, tree.Match: forms.check_match,
     tree.SetLiteral: forms.check_set, tree.SeqLiteral: forms.check_seq, tree.PairLiteral: forms.check_pairs,
     tree.SetComp: forms.check_set_comp, tree.MapComp: forms.check_map_comp, tree.With: forms.check_with,
+    tree.Lambda: lambda checker, node, *_: check_lone_lambda(checker, node),
 })  # fmt: skip
 
 

@@ -84,6 +84,10 @@ def _report_unknown(checker: Checker, node: tree.Name, context: Context) -> None
     if home is None:
         no_import(checker, node, context)
         return
+    if node.qualifier is None and node.text in context.operators:
+        checker.report.add("S203", node.span, f"`{node.text}` is an operator, not a value",
+                           f"call it: `{node.text}(...)`")  # fmt: skip
+        return
     if node.text in home.declared:
         what = _kind_of(node.text, home)
         is_plain = node.text in home.defs and not home.defs[node.text].params

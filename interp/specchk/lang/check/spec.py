@@ -68,7 +68,7 @@ class Spec:
 class Ref:
     """The meaning of a name: `kind` with the declared `name` in `home`.
 
-    Kinds: `local`, `variable`, `constant`, `def`, `member`, `constructor`, `typeset`, `builtin`,
+    Kinds: `local`, `operator`, `variable`, `constant`, `def`, `member`, `constructor`, `typeset`, `builtin`,
     `property`, `element` (of a sort, in models and scenarios), `first`.
     """
 

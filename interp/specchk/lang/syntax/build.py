@@ -176,6 +176,10 @@ class _Expressions(_Base):
     seq_lit = node(tree.SeqLiteral, rest=0)
     binder = leaf(tree.Binder)
     args = group
+
+    def lambda_(self, meta: Meta, c: list[Child]) -> Child:
+        return self._deep(tree.Lambda(self.span(meta), tuple(str(name) for name in c[1:-1]), c[-1]), c)
+
     arg = node(tree.Argument)
 
     def compare(self, meta: Meta, c: list[Child]) -> Child:

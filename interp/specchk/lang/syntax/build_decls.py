@@ -56,6 +56,11 @@ class Builder(Statements):
     var_open = leaf(partial(decls.Var, initial=None, choices=None))
     params = group
     param = leaf(decls.Param)
+    def_params = group
+
+    def operator_param(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.OperatorParam(self.span(meta), str(c[0]), tuple(c[2:-1]), c[-1])
+
     deadlock = leaf(decls.DeadlockOk)
     fair = leaf(decls.Fair, False)
     strong_fair = leaf(decls.Fair, True)

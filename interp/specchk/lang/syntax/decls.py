@@ -156,11 +156,20 @@ class Param(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorParam(Node):
+    """`ok: (Replica) => bool`: a definition's parameter that is an operator."""
+
+    name: str
+    params: tuple[TypeExpr, ...]
+    result: TypeExpr
+
+
+@dataclass(frozen=True, slots=True)
 class Def(Node):
     """`def isr_end(): Offset = e`; `lets` precede the value in the block form."""
 
     name: str
-    params: tuple[Param, ...]
+    params: tuple[Param | OperatorParam, ...]
     returns: TypeExpr | None
     lets: tuple[Let, ...]
     value: Expr

@@ -182,6 +182,8 @@ _HABITS = tuple(
         ("", r"", r"<>", "write `eventually p`, in `liveness`"),
         ("", r"\[\]\s*\Z", r"[\w(]", "write `always p`, in `liveness`"),
         ("", r"", r"<=>", "equivalence is `iff`"),
+        ("", r"\w\(.*,\s*(?P<name>\w+)\s*\Z", r"=>",
+         "the parameters of an operator are in parentheses: `({name}) => e`"),
         ("", r"", r"=>", "implication is `implies`"),
         ("", r"", r"=<", "write `<=`"),
         ("def", r"\)\s*\Z", r"->", "the result type follows a colon: `def f(x: T): T = e`"),

@@ -25,7 +25,7 @@ from lark import Token
 # Parentheses leave no node in the tree, so `build.MAX_DEPTH` does not see how deep they are; this bound does.
 MAX_BRACKETS = 100
 
-_OPEN = MappingProxyType({"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"})
+_OPEN = MappingProxyType({"LPAR": "RPAR", "ARROW_OPEN": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"})
 _CLOSE = frozenset(_OPEN.values())
 _QUANTIFIERS = frozenset({"FORALL", "EXISTS", "CHOOSE", "FILTER"})
 _GOES_ON_AFTER = frozenset({

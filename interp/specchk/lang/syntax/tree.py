@@ -100,6 +100,14 @@ class Argument(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Lambda(Node):
+    """`(a, b) => a + b`: an operator without a name, as an argument."""
+
+    params: tuple[str, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class CallExpr(Node):
     """A definition, built-in function or union constructor applied to arguments."""
 
@@ -250,7 +258,7 @@ class With(Node):
 Expr = (
     Name | IntLiteral | BoolLiteral | NoneLiteral | Unary | Binary | Prime | Index | Field | CallExpr
     | Fold | Quantified | IfElse | LetIn | Match | SetLiteral | SeqLiteral | PairLiteral | SetComp
-    | MapComp | With
+    | MapComp | With | Lambda
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
+from specchk.ir.typing import sorts_in
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, PTR, Asm, Val
 from specchk.native.machine.layout import WORD, StateLayout, decode, encode, is_scalar, is_sparse, key_count
@@ -22,7 +23,7 @@ from specchk.native.values.expressions import read_bits, write_bits
 from specchk.native.values.fitting import Fitting
 from specchk.native.values.sparse import ItemsListing
 from specchk.search.engine import Unsupported
-from specchk.search.symmetry import Renaming, renamer, sorts_in
+from specchk.search.symmetry import Renaming, renamer
 
 # 4! - 1, what a sort of four elements has besides the identity; with five it would be 119 copies of the
 # code.

@@ -19,6 +19,7 @@ from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property, any_end, nowhere
 from specchk.ir.types import BOOL, Map
+from specchk.ir.typing import sorts_in
 from specchk.ir.verify import judged
 from specchk.ir.walk import inside, roots
 from specchk.meaning.values import State, universe
@@ -27,7 +28,7 @@ from specchk.search.engine import Options, Search, explore
 from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
 from specchk.search.reference import ReferenceEngine
 from specchk.search.replay import ReplayFailed
-from specchk.search.symmetry import Renaming, decisive_sorts, renamer, renamings_of, sorts_in
+from specchk.search.symmetry import Renaming, decisive_sorts, renamer, renamings_of
 from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.steps import arguments

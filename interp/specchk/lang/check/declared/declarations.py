@@ -40,7 +40,7 @@ class Declarations:
         for const in spec.consts.values():
             self._const(const, spec)
         for definition in spec.defs.values():
-            for node in (definition.returns, *(param.type for param in definition.params)):
+            for node in (definition.returns, *[node for p in definition.params for node in _types_of(p)]):
                 if node is not None:
                     self.checker.resolver.resolve(node, spec)
                     self._bounds(node, spec)
@@ -230,3 +230,7 @@ class Declarations:
                 f"`{action.name}({', '.join(names)})` is fairness for each of their values, with `_` for any",
                 [(action.span.word(action.name), "declared here")],
             )  # fmt: skip
+
+
+def _types_of(param: decls.Param | decls.OperatorParam) -> tuple[tree.TypeExpr, ...]:
+    return (*param.params, param.result) if isinstance(param, decls.OperatorParam) else (param.type,)

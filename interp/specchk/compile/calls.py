@@ -1,0 +1,188 @@
+"""Lowering calls: definitions and operators are put in, built-in functions are nodes, folds unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from specchk.compile import operators
+from specchk.compile.constants import fold
+from specchk.compile.ground import refusal
+from specchk.compile.names import Names
+from specchk.compile.scope import Closure, Scope
+from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
+from specchk.ir.ops import Op
+from specchk.ir.types import Int, Seq, Set, Union, cardinality, has_horizon, hull, item_of, of_shape
+from specchk.ir.typing import sorts_in
+from specchk.ir.walk import inside
+from specchk.lang.syntax import decls, tree
+from specchk.lang.text.source import Span
+
+MAX_FOLDED = 256  # items that a fold goes through: each is a copy of its operator
+
+
+@dataclass(frozen=True, slots=True)
+class Lowerings:
+    """The lowering of what calls are made of: an expression, a bound name, what is below `let` lines."""
+
+    expression: Callable[[tree.Expr, Scope], Expr]
+    let: Callable[[str, Expr, Span, Callable[[Expr], Expr]], Expr]
+    below: Callable[[tuple[decls.Let, ...], Scope, Callable[[Scope], Expr]], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What a fold meets at one place: the item, and where it may be missing whether it is there."""
+
+    is_there: Expr | None
+    value: Expr
+
+
+class CallLowering:
+    """The calls of one program."""
+
+    def __init__(self, names: Names, lowerings: Lowerings) -> None:
+        self.names = names
+        self.facts = names.facts
+        self.make = lowerings
+
+    def lower(self, node: tree.CallExpr, scope: Scope) -> Expr:
+        """The core of a call."""
+        ref = self.facts.ref(node)
+        if ref.kind == "builtin":
+            if ref.name == "fold":
+                return self._fold(node, scope)
+            args = [self.make.expression(arg.value, scope) for arg in node.args]
+            return operators.builtin(node.span, node.callee.text, args)
+        if ref.kind == "constructor":
+            return self._construct(node, scope)
+        if ref.kind == "operator":
+            closure = scope.operators[ref.name]
+            args = [self.make.expression(arg.value, scope) for arg in node.args]
+            primed = closure.scope.primed or scope.primed
+            return self._applied(replace(closure, scope=replace(closure.scope, primed=primed)), args)
+        home = ref.home
+        assert home is not None
+        decl = home.defs[ref.name]
+        pairs = list(zip(decl.params, node.args, strict=True))
+        values = [arg.value for param, arg in pairs if isinstance(param, decls.Param)]
+        given = {
+            p.name: self._closure(a.value, scope) for p, a in pairs if isinstance(p, decls.OperatorParam)
+        }
+        args = [self.make.expression(value, scope) for value in values]
+        closure = self._of_def(decl, replace(scope, home=home, operators=given))
+        return self._applied(closure, args)
+
+    def _of_def(self, decl: decls.Def, scope: Scope) -> Closure:
+        # None of the caller's names: a definition means the same wherever it is used.  Its arguments are
+        # lowered already, and slots are never used twice, so nothing is captured.
+        inner = replace(scope, names={}, owner="")
+        names = tuple(param.name for param in decl.params if isinstance(param, decls.Param))
+        return Closure(names, decl.lets, decl.value, inner)
+
+    def _closure(self, node: tree.Expr, scope: Scope) -> Closure:
+        """The operator that an argument is; names in a lambda mean what they mean where it is written."""
+        if isinstance(node, tree.Lambda):
+            return Closure(node.params, (), node.body, scope)
+        ref = self.facts.ref(node)
+        if ref.kind == "operator":
+            return scope.operators[ref.name]
+        assert ref.home is not None
+        return self._of_def(ref.home.defs[ref.name], replace(scope, home=ref.home, operators={}))
+
+    def _applied(self, closure: Closure, args: Sequence[Expr]) -> Expr:
+        """The operator's value with the arguments for its parameters."""
+        # By `let` and not by substitution: an argument is evaluated once and before the body, so that its
+        # fault counts even where the body does not use the parameter, and a body that uses it twice does not
+        # double it.
+        if args:
+            name, rest = closure.params[0], closure.params[1:]
+
+            def bound(value: Expr) -> Expr:
+                inner = replace(closure, params=rest, scope=closure.scope.bind(name, value))
+                return self._applied(inner, args[1:])
+
+            return self.make.let(name, args[0], args[0].span, bound)
+        return self.make.below(
+            closure.lets, closure.scope, lambda inner: self.make.expression(closure.body, inner)
+        )
+
+    def _construct(self, node: tree.CallExpr, scope: Scope) -> Expr:
+        kind = of_shape(self.names.type_of(node, scope), Union)
+        fields = {arg.label or "": self.make.expression(arg.value, scope) for arg in node.args}
+        return operators.variant(node.span, kind, node.callee.text, fields)
+
+    def _fold(self, node: tree.CallExpr, scope: Scope) -> Expr:
+        """`fold(S, start, (acc, x) => e)`, a step for each item that there may be, ascending or in order."""
+        items, start, operator = [arg.value for arg in node.args]
+        closure = self._closure(operator, scope)
+
+        def over(domain: Expr) -> Expr:
+            found = self._items(items, domain)
+            begin = self.make.expression(start, scope)
+
+            def step(value: Expr, item: _Item) -> Expr:
+                new = self._applied(closure, [value, item.value])
+                if item.is_there is None:
+                    return new
+                return If(hull(new.type, value.type), node.span, item.is_there, new, value)
+
+            return self.make.let("fold", begin, start.span, lambda value: self._steps(value, found, step))
+
+        return self.make.let("items", self.make.expression(items, scope), items.span, over)
+
+    def _steps(self, value: Expr, items: Sequence[_Item], step: Callable[[Expr, _Item], Expr]) -> Expr:
+        """All steps in turn from a value, which has a name."""
+        if len(items) < 2:
+            return step(value, items[0]) if items else value
+        # Halves in halves: a chain of as many bound values as there are items would nest too deeply.
+        middle = len(items) // 2
+        first = self._steps(value, items[:middle], step)
+        return self.make.let("fold", first, first.span, lambda mid: self._steps(mid, items[middle:], step))
+
+    def _items(self, node: tree.Expr, domain: Expr) -> list[_Item]:
+        """The items that a fold may meet: those of a constant, else all that there is room for."""
+        span = node.span
+        if isinstance(domain.type, Seq):
+            self._bounded(domain.type.limit, span)
+            length = operators.of_word(span, "len", domain)
+            places = [Const(Int(n, n), span, n) for n in range(domain.type.limit)]
+            return [
+                _Item(operators.of_word(span, "<", at, length), operators.at(span, domain, at))
+                for at in places
+            ]
+        kind = of_shape(domain.type, Set)
+        self.names.folded |= set(sorts_in(kind.item))
+        known = self._known(domain)
+        if known is not None:
+            self._bounded(len(known), span)
+            return [_Item(None, _constant(kind, span, value)) for value in known]
+        item = item_of(kind)
+        self._bounded(cardinality(item), span)
+        if has_horizon(item):
+            # Numbers above the horizon exist: an engine that knows them has to see that they are left out.
+            self.names.listed.append(self.facts.type_of(node))
+            domain = operators.of_word(span, "intersect", domain, self.names.all_values(kind, span))
+        values = [_constant(kind, span, value) for value in self.names.universe.values(item)]
+        return [_Item(operators.applied(span, Op.IN_SET, value, domain), value) for value in values]
+
+    def _known(self, domain: Expr) -> tuple[Value, ...] | None:
+        """The items of a constant set, ascending."""
+        for part in inside(domain):
+            if isinstance(part, Var | Local) or (isinstance(part, Const) and part.ends_at_horizon):
+                return None
+        found = fold(domain)
+        return found if isinstance(found, tuple) else None
+
+    def _bounded(self, size: int, span: Span) -> None:
+        if size > MAX_FOLDED:
+            hint = "fold over a set of a smaller type, or over a sequence"
+            message = f"`fold` goes through at most {MAX_FOLDED} items, and there may be {size} here"
+            raise refusal("S510", span, message, hint)
+
+
+def _constant(kind: Set, span: Span, value: Value) -> Const:
+    """An item of a set; a number has no other values, so that sums are not wider than they are."""
+    if isinstance(kind.item, Int) and isinstance(value, int):
+        return Const(Int(value, value), span, value)
+    return Const(kind.item, span, value)

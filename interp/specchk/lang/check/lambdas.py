@@ -1,0 +1,111 @@
+"""Operators as arguments: of definitions with such parameters, and of `fold`.
+
+An operator is no value: it is the name of a definition, `(a, b) => e`, or a parameter that is one, and
+it is put in where it is called.  So a place that takes one takes nothing else, and no other place takes
+one.
+"""
+
+from __future__ import annotations
+
+from specchk.lang.check.checker import Checker, Context, Signature
+from specchk.lang.check.spec import Ref, Role
+from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Seq, Set, Type, join, show
+from specchk.lang.syntax import decls, tree
+from specchk.lang.text.diagnostics import counted, nearest
+
+
+def check_lone_lambda(checker: Checker, node: tree.Lambda) -> Type:
+    """An operator where a value is expected."""
+    hint = "it is an argument of `fold`, or of a definition with a parameter `p: (T) => U`"
+    checker.report.add("S302", node.span, "an operator is no value", hint)
+    return UNKNOWN
+
+
+def check_operator(checker: Checker, node: tree.Expr, context: Context, wanted: Signature) -> Type:
+    """Check an operator that is an argument; the type of its value."""
+    if isinstance(node, tree.Lambda):
+        return _lambda(checker, node, context, wanted)
+    found = _named(checker, node, context)
+    if found is None:
+        return UNKNOWN
+    ref, signature = found
+    checker.facts.refs[id(node)] = ref
+    pairs = [*zip(signature.params, wanted.params, strict=False), (signature.result, wanted.result)]
+    if len(signature.params) != len(wanted.params) or any(join(a, b) is None for a, b in pairs):
+        checker.report.add("S301", node.span, f"expected {wanted.shown}, found {signature.shown}")
+    return signature.result
+
+
+def _lambda(checker: Checker, node: tree.Lambda, context: Context, wanted: Signature) -> Type:
+    if len(node.params) != len(wanted.params):
+        checker.report.add(
+            "S302", node.span,
+            f"this operator takes {counted(len(node.params))}, and {wanted.shown} takes {len(wanted.params)}",
+        )  # fmt: skip
+    for name, kind in zip(node.params, wanted.params, strict=False):
+        checker.fresh(name, node.span, context)
+        context = context.bind(name, kind)
+    for name in node.params[len(wanted.params) :]:
+        context = context.bind(name, UNKNOWN)
+    return checker.check(node.body, context, wanted.result)
+
+
+def _named(checker: Checker, node: tree.Expr, context: Context) -> tuple[Ref, Signature] | None:
+    """The operator that a name means."""
+    name = node
+    if isinstance(node, tree.Field) and isinstance(node.base, tree.Name):
+        name = tree.Name(node.span, node.name, node.base.text)
+    if isinstance(name, tree.Name):
+        if name.qualifier is None and name.text in context.operators:
+            return Ref("operator", name.text), context.operators[name.text]
+        home = context.spec.lookup(name.qualifier)
+        if (
+            home is not None
+            and name.text in home.defs
+            and (home.role is not Role.REFINED or home is context.spec)
+        ):
+            decl = home.defs[name.text]
+            plain = [param for param in decl.params if isinstance(param, decls.Param)]
+            if len(plain) == len(decl.params):
+                kinds = tuple(checker.resolver.resolve(param.type, home) for param in plain)
+                return Ref("def", name.text, home), Signature(kinds, checker.returns(decl, home, node))
+    hint = "it is the name of a definition whose parameters are values, or `(x) => e`"
+    if isinstance(name, tree.Name) and name.text not in context.spec.declared:
+        hint = nearest(name.text, [*context.operators, *context.spec.defs]) or hint
+    checker.report.add("S302", node.span, "an operator is expected here", hint)
+    return None
+
+
+def check_operator_call(checker: Checker, node: tree.CallExpr, context: Context) -> Type:
+    """A call of a parameter that is an operator."""
+    name = node.callee.text
+    signature = context.operators[name]
+    checker.facts.refs[id(node)] = Ref("operator", name)
+    for arg, kind in zip(node.args, signature.params, strict=False):
+        checker.check(arg.value, context, kind)
+    if len(node.args) != len(signature.params) or any(arg.label for arg in node.args):
+        checker.report.add(
+            "S302", node.span, f"`{name}` is {signature.shown}: it takes {counted(len(signature.params))}"
+        )
+    return signature.result
+
+
+def check_item_fold(
+    checker: Checker, args: tuple[tree.Expr, ...], context: Context, expected: Type | None
+) -> Type:
+    """`fold(S, start, (acc, x) => e)`: a value of the type of `start`."""
+    items, start, operator = args
+    found = checker.check(items, context)
+    if not isinstance(found, Set | Seq):
+        hint = f"`elements({items.span.text})` is the set of its items" if isinstance(found, Bag) else None
+        checker.unfit(items.span, found, f"`fold` goes through a set or a sequence, not {show(found)}", hint)
+    item = found.item if isinstance(found, Set | Seq) else UNKNOWN
+    kind = checker.check(start, context, expected)
+    # Twice where the operator shows more of the type than `start` does: `fold(s, {}, (seen, x) => ...)`.
+    for _ in range(2):
+        value = check_operator(checker, operator, context, Signature((kind, item), kind))
+        joined = join(value, kind)
+        if joined is None or joined == kind:
+            break
+        kind = checker.check(start, context, joined)
+    return INT if isinstance(kind, Int) else kind
