@@ -154,19 +154,6 @@ def test_a_leader_that_does_not_have_the_minimum_yet_cannot_change_the_isr():
     assert (cluster.image.isr, cluster.image.elr) == ((0,), (1, 2))
 
 
-def test_a_minimum_above_the_number_of_replicas_is_capped():
-    """A17: with all replicas in the ISR HW moves, so nobody beside it is eligible."""
-    cluster = Cluster(min_isr=9)
-    cluster.alter([0, 1])
-    assert cluster.image.elr == (2,)
-    cluster.alter([0, 1, 2])
-    assert (cluster.image.isr, cluster.image.elr) == ((0, 1, 2), ())
-    cluster.configure(8)
-    cluster.alter([0, 1])
-    cluster.alter([0, 1, 2])
-    assert cluster.image.elr == ()
-
-
 def test_a_minimum_that_is_none_is_refused_and_the_same_one_changes_nothing():
     """At least one copy; a repeated request is no new version of the metadata."""
     cluster = Cluster()

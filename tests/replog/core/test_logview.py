@@ -97,3 +97,11 @@ def test_a_reset_log_is_empty_at_its_new_start():
     log = log_of(0, 1)
     log.reset(9)
     assert (log.log_start, log.hw, log.leo, log.cells(), log.epochs.entries) == (9, 9, 9, (), [])
+
+
+def test_a_checkpoint_outside_of_the_log_is_clamped_into_it():
+    """A28: the log may have lost its tail since, or its start may have moved."""
+    batches = [Batch(5, 0, 2)]
+    assert LogView(batches, hw=9, log_start=5).hw == 7
+    assert LogView(batches, hw=6, log_start=5).hw == 6
+    assert LogView(batches, hw=1, log_start=5).hw == 5
