@@ -118,9 +118,10 @@ model default:
     Page(
         "S510", "too many values to list",
         """A quantifier over a type, a map's keys or an action's parameters need the list of all
-        values of a type, and here that list is too long.""",
+        values of a type, and here that list is too long.  A `fold` has a step for each item that
+        there may be, at most 256.""",
         """Choose smaller constants, or quantify over a set in the state instead of a whole
-        type.""",
+        type.  Fold over a sequence, or over a set of a smaller type.""",
         """
 spec many
 type Big = set[0..63]

@@ -23,10 +23,12 @@ action apply():
     Page(
         "S302", "wrong arguments",
         """A definition, an action or a built-in function is given more or fewer arguments than it
-        has parameters, labelled arguments where only positional ones are allowed, or a
-        comprehension that it does not accept.""",
+        has parameters, labelled arguments where only positional ones are allowed, a
+        comprehension that it does not accept, or a value where it has an operator as its
+        parameter.  An operator is an argument of `fold` and of such definitions, and no value.""",
         """The message gives the number of parameters.  Labels are for the fields of union
-        constructors: `Fetch(offset: 1)`.""",
+        constructors: `Fetch(offset: 1)`.  An operator is `(x) => e`, or the name of a definition
+        whose parameters are values.""",
         """
 spec arguments
 var leo : 0..3 = 0
