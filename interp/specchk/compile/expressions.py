@@ -15,8 +15,7 @@ from specchk.compile.calls import CallLowering, Lowerings
 from specchk.compile.constants import evaluate_constant
 from specchk.compile.ground import Ground, different_keys, refusal
 from specchk.compile.names import Names
-from specchk.compile.points import Points
-from specchk.compile.scope import Scope
+from specchk.compile.scope import Points, Scope
 from specchk.ir.nodes import (
     And,
     Case,

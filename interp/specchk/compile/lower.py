@@ -13,9 +13,8 @@ from math import prod
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.ground import refusal
-from specchk.compile.points import Points
 from specchk.compile.refine import RefinementLowering, as_is
-from specchk.compile.scope import Scope
+from specchk.compile.scope import Points, Scope
 from specchk.compile.statements import StatementLowering, Store
 from specchk.compile.store import stored
 from specchk.compile.temporal import TemporalLowering, fair_actions

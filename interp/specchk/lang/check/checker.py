@@ -209,7 +209,7 @@ class Checker:
             circle = [*self.open_defs[met:], decl]
             self.report.add("S206", use.span,
                             f"definitions may not be recursive: {' -> '.join(d.name for d in circle)}",
-                            "iterate with a quantifier, a comprehension, min, max or sum")  # fmt: skip
+                            "iterate with a quantifier, a comprehension, min, max, sum or fold")  # fmt: skip
             return UNKNOWN
         # Bodies are checked when a use needs their type, so definitions may stand in any order; one that is
         # open already is needed by itself.

@@ -65,8 +65,8 @@ action cut():
         action.  Without recursion every expression ends, its cost can be read from its text, and every
         engine can treat it.""",
         """Iterate over a set or a sequence instead: a quantifier, a comprehension, `min`, `max`,
-        `sum` or `choose`.  What is done several times is an action that is enabled while there is
-        something to do.""",
+        `sum` or `choose`; `fold` for the others.  A loop of steps is an action that is enabled while
+        there is something to do.""",
         """
 spec recursive
 def factorial(n: int): int = if n == 0 then 1 else n * factorial(n - 1)

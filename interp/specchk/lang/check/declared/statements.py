@@ -46,7 +46,7 @@ class StatementChecker:
         circle = [*way[way.index(call.callee.text) :], call.callee.text]
         self.checker.report.add(
             "S206", call.span, f"helper actions may not be recursive: {' -> '.join(circle)}",
-            "what is done several times is an action that is enabled while there is something to do",
+            "a loop is an action that is enabled while there is something to do",
         )  # fmt: skip
 
     def _helper(self, decl: decls.Helper, spec: Spec) -> list[Place]:
