@@ -12,8 +12,9 @@
             return [Seen("balance", f'balance[{e["from"]}]', e["after"])]
 
 An event is one action; or several in a row (a tuple of calls); or one of several ways (`Ways`), where
-the recording does not say which.  An argument that the event does not have is `ANY`.  What is seen is
-an expression of the spec and its plain value; what is not logged is not known and not compared.
+the recording does not say which.  A line that may be several equal steps, of which the recording does not
+have the number, is `Repeated`, within bounds.  An argument that the event does not have is `ANY`.  What is
+seen is an expression of the spec and its plain value; what is not logged is not known and not compared.
 
 A tracing is made anew for each recording, so it may remember what it read: an event that cannot be, by
 what was read before it, raises `ImpossibleEvent`.
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from specchk.conform.contract.recording import Event, Recording
 from specchk.ir.program import Program
@@ -60,8 +61,29 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A field of the recording: an expression of the spec, and the plain value that it had."""
+class Repeated:
+    """A call that an event may be several times: at least `least`, at most `most`."""
+
+    call: Call
+    least: int
+    most: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= self.most or self.most < 1:
+            raise ValueError(f"{self.call} cannot be repeated {self.least} to {self.most} times")
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.least} to {self.most} times"
+
+
+TracedStep = Call | Repeated
+
+
+class Seen(NamedTuple):
+    """A field of the recording: an expression of the spec, and the plain value that it had.
+
+    A named tuple, since an event has some fifteen of them and a campaign a million.
+    """
 
     field: str
     expression: str
@@ -70,17 +92,22 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The possible readings of an event: each is a sequence of calls, empty for no step at all."""
+    """The possible readings of an event: each is a sequence of steps, empty for no step at all."""
 
-    ways: tuple[tuple[Call, ...], ...]
+    ways: tuple[tuple[TracedStep, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """An event in the spec's words."""
 
-    ways: tuple[tuple[Call, ...], ...]
+    ways: tuple[tuple[TracedStep, ...], ...]
     seen: tuple[Seen, ...]
+
+    @property
+    def may_be_no_step(self) -> bool:
+        """Whether an explanation of the event may take no step."""
+        return any(all(isinstance(step, Repeated) and step.least == 0 for step in way) for way in self.ways)
 
 
 def event(name: str) -> Callable[[F], F]:
@@ -96,20 +123,26 @@ def event(name: str) -> Callable[[F], F]:
 class Tracing:
     """The base of all tracings; `program` is the spec under the constants that the recording needs.
 
-    `reads` is the format of recordings that is understood; `rare` are events that a campaign need not
-    have, each with its reason.
+    `reads` is the format of recordings that is understood; `silent` are the actions that leave no event,
+    of which at most `most_silent` are taken in a row; `rare` are events that a campaign need not have, each
+    with its reason.
     """
 
     spec: ClassVar[str] = ""
     model: ClassVar[str | None] = None
     reads: ClassVar[str] = ""
     silent: ClassVar[tuple[str, ...]] = ()
+    most_silent: ClassVar[int] = 3
     rare: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, program: Program, recording: Recording) -> None:
         self.program = program
         self.recording = recording
         self._methods = {name: getattr(self, method) for name, method in self.events().items()}
+
+    def again(self) -> Self:
+        """A tracing of the same recording that has read nothing yet."""
+        return type(self)(self.program, self.recording)
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:

@@ -67,6 +67,8 @@ class Recorded:
         if explained.blocked is not None:
             what, reason = explained.blocked.event.get("event"), explained.blocked.reason
             return f"event {explained.blocked.number} ({what}) is not explained {reason}".strip()
+        if explained.gave_up:
+            return explained.gave_up
         # Nothing blocked and not all consumed would be a validator that skips events.
         if not explained.consumed or explained.consumed != len(recording.events):
             return f"{explained.consumed} of {len(recording.events)} events were explained"

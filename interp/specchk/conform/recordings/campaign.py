@@ -5,6 +5,8 @@ A campaign is vacuous, and no success, unless
 - every recording is whole (`recording` refuses others) and every event of it was consumed,
 - every kind of event that the tracing understands was seen, but for those it calls rare,
 - every field had at least two values,
+- no recording is explained by silent steps alone, and all together need no more of them than they have events
+  that are steps: what leaves no event explains anything,
 - candidate sets stayed small: a spec that could be anywhere agrees with anything,
 - of the copies that were spoiled (`corrupt`) at least 95 in 100 were rejected.
 
@@ -59,6 +61,8 @@ class RecordingResult:
     most: int = 0
     total: int = 0
     silent: int = 0
+    acted: int = 0
+    is_idle: bool = False
     seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
     values: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -223,13 +227,15 @@ class _RecordingExplainer:
         explained = self._explain(validator, recording)
         seconds = perf_counter() - begun
         kinds = Counter(str(event["event"]) for event in recording.events[: explained.consumed])
-        # Two are enough to show that a field is compared with something that changes.
-        values = {name: frozenset(sorted(known)[:2]) for name, known in explained.seen.items()}
+        values = {name: frozenset(known) for name, known in explained.seen.items()}
+        bad = f"{recording.name}: {explained.gave_up}" if explained.gave_up else ""
         blocked = None if explained.blocked is None else told(validator, recording, explained.blocked)
-        copies = self._copies(validator, recording) if self.wanted.power and blocked is None else ()
+        accepted = not bad and blocked is None
+        copies = self._copies(validator, recording) if self.wanted.power and accepted else ()
         return RecordingResult(
             recording.name, len(recording.events), explained.consumed, explained.most, explained.total,
-            explained.silent, seconds, kinds, values, copies, "", blocked,
+            explained.silent, explained.acted, explained.is_idle, seconds, kinds, values, copies, bad,
+            blocked,
         )  # fmt: skip
 
     def _explain(self, validator: Validator, recording: Recording) -> Explained:
@@ -269,6 +275,7 @@ def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: CampaignOptions) ->
         constant = _constant(campaign.results)
         if constant:
             reasons.append(f"always the same, so not compared: {', '.join(constant)}")
+    reasons += _silent_only(campaign.results)
     reasons += _too_large(campaign.results)
     power = campaign.power()
     if power is not None and power < POWER and not wanted.partial:
@@ -285,6 +292,18 @@ def _constant(results: Sequence[RecordingResult]) -> list[str]:
         for name, known in result.values.items():
             values.setdefault(name, set()).update(known)
     return sorted(name for name, known in values.items() if len(known) < 2)
+
+
+def _silent_only(results: Sequence[RecordingResult]) -> list[str]:
+    """Why recordings are explained by what they do not show."""
+    found = [f"{one.name}: no action that leaves an event is needed to explain it"
+             for one in results if one.accepted and one.is_idle]  # fmt: skip
+    silent, acted = (
+        sum(numbers) for numbers in zip(*((one.silent, one.acted) for one in results), strict=True)
+    )
+    if silent > acted:
+        found.append(f"{silent} silent steps explain {acted} events that are steps; log more of what happens")
+    return found
 
 
 def _too_large(results: Sequence[RecordingResult]) -> list[str]:

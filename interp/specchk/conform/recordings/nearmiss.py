@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specchk.conform.contract.tracing import Call, ImpossibleEvent, Seen
+from specchk.conform.contract.tracing import ImpossibleEvent, Repeated, Seen, TracedStep
 from specchk.conform.recordings.validate import Blocked, Validator
 from specchk.meaning.explain import Blame, false_guards
 from specchk.meaning.step import Faulty
@@ -65,15 +65,15 @@ def near_misses(validator: Validator, blocked: Blocked) -> tuple[NearMiss, ...]:
 
 
 def _misses(
-    validator: Validator, number: int, state: State, way: Sequence[Call], seen: Sequence[Seen]
+    validator: Validator, number: int, state: State, way: Sequence[TracedStep], seen: Sequence[Seen]
 ) -> Iterator[NearMiss]:
     states: tuple[State, ...] = (state,)
-    for call in way:
+    for step in way:
         try:
-            index, instances = validator.instances(call)
+            index, instances = validator.instances(step.call if isinstance(step, Repeated) else step)
         except ImpossibleEvent:
             return
-        after = validator.by_call(call, states)
+        after = tuple(validator.by_way((step,), states))
         if not after:
             # An argument that is `ANY` stands for every value; a few show which guard is in the way.
             for args in instances[:MOST]:
@@ -87,27 +87,25 @@ def _misses(
 
 def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Iterator[Differs]:
     """The fields of an event that a state does not have as shown."""
-    env: list[Any] = [*state, *state, *([0] * 64)]
     for shown in seen:
-        has = validator.shown(shown, env)
-        if validator.wanted(shown) != has:
-            kind = validator.watch(shown.expression).type
-            yield Differs(
-                shown.field,
-                shown.expression,
-                _plainly(shown.value),
-                "nothing" if has is None else show(has, kind),
-            )
+        expression = validator.fields.expression(shown.expression)
+        has = expression.value(state)
+        if expression.wanted(shown.value) != has:
+            has_text = "nothing" if has is None else show(has, expression.type)
+            yield Differs(shown.field, shown.expression, plainly(shown.value), has_text)
 
 
-def _plainly(value: Any) -> str:
+def plainly(value: Any) -> str:
+    """A recorded value as text; the items of a set in order."""
     return "{" + ", ".join(sorted(map(str, value))) + "}" if isinstance(value, frozenset) else str(value)
 
 
 def _guarded(validator: Validator, number: int, state: State, index: int, args: tuple[Any, ...]) -> NearMiss:
     action = validator.program.actions[index]
     step = Step.of(validator.program, index, args, state)
-    return NearMiss(str(step), number, tuple(false_guards(validator.evaluator, action, state, args)), ())
+    return NearMiss(
+        str(step), number, tuple(false_guards(validator.fields.evaluator, action, state, args)), ()
+    )
 
 
 def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:
@@ -115,18 +113,18 @@ def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:
     if blocked.meaning is None or not blocked.meaning.seen or blocked.reason:
         return ()
     named: set[tuple[int, tuple[Any, ...]]] = set()
-    for call in [call for way in blocked.meaning.ways for call in way]:
-        number, instances = validator.instances(call)
+    for step in [step for way in blocked.meaning.ways for step in way]:
+        number, instances = validator.instances(step.call if isinstance(step, Repeated) else step)
         named.update((number, args) for args in instances)
     labels: dict[str, None] = {}
     for state in blocked.candidates:
-        if validator.agrees(state, blocked.meaning.seen):
+        if validator.fields.agree(state, blocked.meaning.seen):
             labels["no step at all"] = None
         try:
             successors = validator.stepper.successors(state)
         except Faulty:
             continue
         for number, args, after in successors:
-            if (number, args) not in named and validator.agrees(after, blocked.meaning.seen):
+            if (number, args) not in named and validator.fields.agree(after, blocked.meaning.seen):
                 labels[str(Step.of(validator.program, number, args, after))] = None
     return tuple(labels)[:MOST]

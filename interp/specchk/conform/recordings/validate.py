@@ -1,13 +1,18 @@
 """Is a recording a behaviour of the spec?  Candidate-set search, event by event.
 
 The candidates are all states in which the spec can be after the events so far.  An event takes each
-candidate by the actions it names, and keeps those states that agree with all it shows.  Silent steps
-are taken only where no candidate can go on: first none, then one before the event, then two, ...; so
-they have to be ones that can wait until they are needed (a message is lost at any time before the next
-one is sent).  What is not logged stays unknown: it is what candidates differ in.
+candidate by the actions it names, and keeps those states that agree with all it shows.  What is not
+logged stays unknown: it is what candidates differ in.
+
+Silent steps are first taken only where no candidate can continue: taken at every event they would
+multiply the candidates.  That may choose wrongly: of two candidates one continues without a silent step,
+and the other, which needs one, was the right one.  So a recording that is blocked in this way is
+followed once more with silent steps of every candidate at every event (`Haste.EAGER`), and only what that
+search does not explain either is reported.  Both take at most `Tracing.most_silent` silent steps in a row.
 
 A recording is accepted iff candidates are left after its last event.  Otherwise `blocked` says at
-which event, with the candidates before it (see `nearmiss` for why each could not go on).
+which event, with the candidates before it (see `nearmiss` for why each could not go on).  Where the
+candidates are too many to be followed there is no verdict: `gave_up` has the reason.
 
 Theory: trace validation as in Cirstea, Kuppe, Merz, "Validating Traces of Distributed Programs Against
 TLA+ Specifications" (2024); theirs gives the question to a model checker, here only named successors
@@ -18,25 +23,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import product
 from typing import Any
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning, Seen, Tracing
+from specchk.conform.contract.tracing import (
+    ANY,
+    Call,
+    ImpossibleEvent,
+    Meaning,
+    Repeated,
+    TracedStep,
+    Tracing,
+)
 from specchk.conform.contract.values import NotAValue, raw
-from specchk.ir.types import Map, Type
+from specchk.conform.recordings.fields import Fields
+from specchk.ir.types import Map
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, show
 
-# Each step more multiplies the candidates by all instances of the silent actions.
-MOST_SILENT = 3
 # Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
 # campaign called vacuous, beyond it is given up.
 MOST_CANDIDATES = 4_096
+
+
+class Haste(Enum):
+    """When silent steps are taken: where nothing else explains an event, or at every event."""
+
+    LAZY = "lazy"
+    EAGER = "eager"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +71,56 @@ class Blocked:
 
 @dataclass(slots=True)
 class Explained:
-    """How far a recording was explained, and how surely: sizes of the candidate sets, silent steps."""
+    """How far a recording was explained, and how surely: sizes of the candidate sets, silent steps.
+
+    `acted` counts the events that no explanation takes for no step at all.  `is_idle` is whether silent
+    steps alone explain the events; then the recording says nothing.
+    """
 
     consumed: int = 0
     most: int = 1
     total: int = 0
     silent: int = 0
+    acted: int = 0
+    is_idle: bool = True
+    gave_up: str = ""
     blocked: Blocked | None = None
     seen: dict[str, set[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """A compiled expression of the spec."""
+class TakenEvent:
+    """An event taken: the states after it, the silent steps before it, and the states it was tried in."""
 
-    locals: int
-    type: Type
-    evaluate: Any
+    after: tuple[State, ...]
+    silent: int
+    tried: tuple[State, ...]
+
+
+@dataclass(slots=True)
+class Trail:
+    """Results of a search for the next one: meanings of events, and the candidates around each."""
+
+    meanings: list[Meaning] = field(default_factory=list)
+    around: list[tuple[tuple[State, ...], tuple[State, ...]]] = field(default_factory=list)
+
+    def after(self, number: int, before: tuple[State, ...]) -> tuple[State, ...] | None:
+        """The candidates after an event by no silent step, if known; for most events they are the same."""
+        if number > len(self.around) or self.around[number - 1][0] != before:
+            return None
+        return self.around[number - 1][1]
 
 
 class TooMany(Exception):
     """The recording shows so little that the candidates cannot be followed."""
+
+
+class Uncounted(Stepper):
+    """A stepper that counts no coverage in expressions, since a recording is not a search."""
+
+    def make_evaluator(self) -> Evaluator:
+        """The compiler of expressions."""
+        return Evaluator(self.size)
 
 
 class Validator:
@@ -81,82 +129,156 @@ class Validator:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.program = instance.program
-        self.stepper = Stepper(self.program)
-        self.evaluator = Evaluator(len(self.program.variables))
+        self.stepper = Uncounted(self.program)
+        self.fields = Fields(instance)
         self.initial = tuple(initial_states(self.program))
         self._numbers = {action.name: number for number, action in enumerate(self.program.actions)}
         values = Values()
         self._domains = [[values.values(p.type) for p in action.params] for action in self.program.actions]
-        self._watched: dict[str, Watched] = {}
-        self._raw: dict[tuple[str, str], Any] = {}
+        self._instances: dict[tuple[str, str], tuple[int, list[tuple[Any, ...]]]] = {}
 
     def explain(self, tracing: Tracing, recording: Recording) -> Explained:
         """Explain a recording, or as long a prefix of it as can be."""
+        trail = Trail()
+        first = self.follow(tracing, recording, Haste.LAZY, trail)
+        stopped = first.blocked
+        # What a tracing refuses by itself, silent steps do not change.
+        if stopped is None or stopped.reason or not tracing.silent:
+            return first
+        return self.follow(tracing, recording, Haste.EAGER, trail)
+
+    def follow(self, tracing: Tracing, recording: Recording, haste: Haste, trail: Trail) -> Explained:
+        """Follow the candidates through a recording, of which the tracing has read what the trail has."""
         explained = Explained()
-        candidates: tuple[State, ...] = self.initial
-        everywhere = self.every_silent(tracing)
+        candidates = idle = self.initial
+        seen = explained.seen
         for number, event in enumerate(recording.events, 1):
             meaning: Meaning | None = None
             try:
-                meaning = tracing.meaning(event)
-                after, silent, known = self._onward(tracing, event, meaning, candidates, everywhere)
-            except (ImpossibleEvent, TooMany) as error:
+                if number > len(trail.meanings):
+                    trail.meanings.append(tracing.meaning(event))
+                meaning = trail.meanings[number - 1]
+                known = trail.after(number, candidates)
+                onward = self.onward(tracing, event, meaning, candidates, haste, known)
+                if haste is Haste.LAZY:
+                    trail.around.append((candidates, () if onward.silent else onward.after))
+                if idle:
+                    idle = self._idle(tracing, event, meaning, idle)
+            except ImpossibleEvent as error:
                 explained.blocked = Blocked(number, event, meaning, candidates, str(error))
                 return explained
-            if not after:
-                explained.blocked = Blocked(number, event, meaning, known)
+            except TooMany as error:
+                explained.gave_up = f"event {number} ({event['event']}): {error}"
                 return explained
-            candidates = after
+            if not onward.after:
+                explained.blocked = Blocked(number, event, meaning, onward.tried)
+                return explained
+            candidates = onward.after
             explained.consumed = number
-            explained.silent += silent
-            explained.total += len(after)
-            explained.most = max(explained.most, len(after))
-            for seen in meaning.seen:
-                explained.seen.setdefault(seen.field, set()).add(repr(seen.value))
+            explained.silent += onward.silent
+            explained.acted += not meaning.may_be_no_step
+            explained.is_idle = bool(idle)
+            explained.total += len(candidates)
+            explained.most = max(explained.most, len(candidates))
+            for shown in meaning.seen:
+                values = seen.setdefault(shown.field, set())
+                # Two are enough to show that a field is compared with something that changes.
+                if len(values) < 2:
+                    values.add(repr(shown.value))
         return explained
 
-    def _onward(
-        self, tracing: Tracing, event: Event, meaning: Meaning, before: tuple[State, ...],
-        everywhere: Sequence[Call],
-    ) -> tuple[tuple[State, ...], int, tuple[State, ...]]:  # fmt: skip
-        """The candidates after an event, the number of silent steps before it, and the states tried."""
-        # First without any: an event is explained by as few silent steps as possible.
-        after = self.taken(meaning, before)
-        # Silent steps only where no candidate takes the event: taken at every event, they would multiply
-        # the candidates until the spec could be anywhere, which agrees with anything.
-        if after or not tracing.silent:
-            return after, 0, before
-        near = tracing.near(event)
-        calls = everywhere if near is None else near
-        known, edge = dict.fromkeys(before), before
-        for depth in range(1, MOST_SILENT + 1):
-            # Only states that no shorter run of silent steps reaches: the search is breadth first, so runs
-            # are shortest.
-            edge = tuple(s for call in calls for s in self.by_call(call, edge) if s not in known)
+    def onward(
+        self, tracing: Tracing, event: Event, meaning: Meaning, before: tuple[State, ...], haste: Haste,
+        after: tuple[State, ...] | None = None,
+    ) -> TakenEvent:  # fmt: skip
+        """Take an event from the candidates before it; `after` is by no silent step. Raises `TooMany`."""
+        after = self.taken(meaning, before) if after is None else after
+        if not tracing.silent or (after and haste is Haste.LAZY):
+            return TakenEvent(after, 0, before)
+        depth_used = 0
+        reached, known = dict.fromkeys(after), dict.fromkeys(before)
+        for depth, edge in enumerate(self.silently(tracing, event, before), 1):
             known.update(dict.fromkeys(edge))
             # Of the new states alone: those before were tried without, or with fewer, silent steps.
-            after = self.taken(meaning, tuple(dict.fromkeys(edge)))
-            if after or not edge:
-                return after, depth, tuple(known)
-        return (), 0, tuple(known)
+            more = self.taken(meaning, edge)
+            if more and not reached:
+                depth_used = depth
+            reached.update(dict.fromkeys(more))
+            if reached and haste is Haste.LAZY:
+                break
+        self.bounded(len(reached))
+        return TakenEvent(tuple(reached), depth_used, tuple(known))
 
-    def every_silent(self, tracing: Tracing) -> tuple[Call, ...]:
+    def silently(
+        self, tracing: Tracing, event: Event, before: tuple[State, ...]
+    ) -> Iterable[tuple[State, ...]]:
+        """The states after one silent step, those after two and not after fewer, and so on."""
+        near = tracing.near(event)
+        calls = self._every_silent(tracing) if near is None else near
+        known, edge = dict.fromkeys(before), before
+        for _ in range(tracing.most_silent):
+            edge = tuple(
+                dict.fromkeys(s for call in calls for s in self.by_call(call, edge) if s not in known)
+            )
+            if not edge:
+                return
+            known.update(dict.fromkeys(edge))
+            self.bounded(len(known))
+            yield edge
+
+    def _idle(
+        self, tracing: Tracing, event: Event, meaning: Meaning, idle: tuple[State, ...]
+    ) -> tuple[State, ...]:
+        """Of the states that silent steps alone reach, those that an event without a step leaves."""
+        if not meaning.may_be_no_step:
+            return ()
+        runs = self.silently(tracing, event, idle) if tracing.silent else ()
+        states = dict.fromkeys([*idle, *(state for edge in runs for state in edge)])
+        return tuple(state for state in states if self.fields.agree(state, meaning.seen))
+
+    def _every_silent(self, tracing: Tracing) -> tuple[Call, ...]:
         """All silent actions, with arguments unknown."""
         params = {action.name: len(action.params) for action in self.program.actions}
         return tuple(Call(name, (ANY,) * params[name]) for name in tracing.silent)
 
     def taken(self, meaning: Meaning, before: Sequence[State]) -> tuple[State, ...]:
-        """The states after an event that agree with the recorded part."""
+        """The states after an event that agree with the recorded part; raises `TooMany`."""
         reached: dict[State, None] = {}
         for way in meaning.ways:
-            states: Iterable[State] = before
-            for call in way:
-                states = self.by_call(call, states)
-            reached.update(dict.fromkeys(states))
+            reached.update(dict.fromkeys(self.by_way(way, before)))
         # Before what is seen is compared, which is what takes long.
-        if len(reached) > MOST_CANDIDATES:
-            raise TooMany(f"{len(reached)} states of the spec match so far; record more of the state")
-        return tuple(state for state in reached if self.agrees(state, meaning.seen))
+        self.bounded(len(reached))
+        agree, seen = self.fields.agree, meaning.seen
+        return tuple(state for state in reached if agree(state, seen))
+
+    @staticmethod
+    def bounded(states: int) -> None:
+        """Raise `TooMany` for more states than are followed."""
+        if states > MOST_CANDIDATES:
+            raise TooMany(f"{states} states of the spec match so far; record more of the state")
+
+    def by_way(self, way: Sequence[TracedStep], before: Sequence[State]) -> Sequence[State]:
+        """The states after all steps of a way."""
+        for step in way:
+            before = (
+                self.by_repeated(step, before) if isinstance(step, Repeated) else self.by_call(step, before)
+            )
+        return before
+
+    def by_repeated(self, step: Repeated, before: Sequence[State]) -> tuple[State, ...]:
+        """The states after each number of steps that an event may be."""
+        reached = {} if step.least else dict.fromkeys(before)
+        edge: Sequence[State] = before
+        for count in range(1, step.most + 1):
+            edge = self.by_call(step.call, edge)
+            if count >= step.least:
+                # A state that fewer steps reach has been continued from.
+                edge = [state for state in edge if state not in reached]
+                reached.update(dict.fromkeys(edge))
+                self.bounded(len(reached))
+            if not edge:
+                break
+        return tuple(reached)
 
     def by_call(self, call: Call, before: Iterable[State]) -> tuple[State, ...]:
         """The successors by one call, each once."""
@@ -172,7 +294,14 @@ class Validator:
         return tuple(reached)
 
     def instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
-        """An action's number, and all arguments that a call may have; none if one is not a value."""
+        """An action's number, and all arguments that a call may have; raises `ImpossibleEvent`."""
+        # By the text of the arguments, which has their types (True is 1) and exists where a hash does not.
+        key = call.action, repr(call.args)
+        if key not in self._instances:
+            self._instances[key] = self._all_instances(call)
+        return self._instances[key]
+
+    def _all_instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
         number = self._numbers.get(call.action)
         if number is None:
             raise ImpossibleEvent(f"the spec has no action `{call.action}`")
@@ -191,38 +320,3 @@ class Validator:
     def keys(kind: Map) -> list[str]:
         """The keys of a map as the spec writes them, in the order of its values."""
         return [show(key, kind.key) for key in Values().values(kind.key)]
-
-    def agrees(self, state: State, seen: Sequence[Seen]) -> bool:
-        """Whether a state is as an event shows it."""
-        # The state twice, since a compiled expression has the values after a step behind those before it, and
-        # its locals behind both; room for more of these is made on demand.
-        env: list[Any] = [*state, *state, *([0] * 32)]
-        return all(self.wanted(one) == self.shown(one, env) for one in seen)
-
-    def shown(self, seen: Seen, env: list[Any]) -> Any:
-        """The spec's value of a recorded field; None where it is undefined."""
-        watched = self.watch(seen.expression)
-        if len(env) < 2 * len(self.program.variables) + watched.locals + 1:
-            env.extend([0] * watched.locals)
-        try:
-            return watched.evaluate(env)
-        except Undefined:
-            return None
-
-    def wanted(self, seen: Seen) -> Any:
-        """The value of the spec that was seen; an exception's text, equal to no value, if it is none."""
-        key = (seen.expression, repr(seen.value))
-        if key not in self._raw:
-            try:
-                self._raw[key] = raw(seen.value, self.watch(seen.expression).type)
-            except NotAValue as error:
-                # A text is equal to no value of a spec, so a field with no value of its type never agrees.
-                self._raw[key] = str(error)
-        return self._raw[key]
-
-    def watch(self, text: str) -> Watched:
-        """An expression of the spec, compiled once; a `SpecError` if it is none."""
-        if text not in self._watched:
-            body, locals_ = self.instance.expression(text)
-            self._watched[text] = Watched(locals_, body.type, self.evaluator.compile(body))
-        return self._watched[text]

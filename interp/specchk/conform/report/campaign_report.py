@@ -65,6 +65,7 @@ def figures(campaign: Campaign) -> dict[str, Any]:
         "candidates_mean": round(sum(result.total for result in results) / max(consumed, 1), 2),
         "candidates_most": max((result.most for result in results), default=0),
         "silent": sum(result.silent for result in results),
+        "acted": sum(result.acted for result in results),
         "copies": len(campaign.copies),
         "power": campaign.power(),
         "power_by_kind": {kind: rate for kind, rate in power.items() if rate is not None},
