@@ -28,6 +28,7 @@ from typing import Any
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.recording import BadRecording, Recording, decode, read_bytes
 from specchk.conform.contract.tracing import Tracing
+from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.explanation import Explanation, told
 from specchk.conform.recordings.validate import Explained, Validator
@@ -40,6 +41,7 @@ POWER = 0.95
 PER_HAND = 4  # shares of the recordings for each hand of a crew
 # Beyond these the spec could be nearly anywhere, and agrees with whatever is recorded.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
+MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,16 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class CampaignOptions:
-    """How a campaign is run: `power` spoils accepted recordings, `partial` is a few of many."""
+    """How a campaign is run: `power` spoils accepted recordings, `partial` is a few of many.
+
+    Of so many blocked recordings, the first ones, the smallest contradiction is searched for.
+    """
 
     workers: int = 1
     power: bool = True
     partial: bool = False
     seed: int = 1
+    contradictions: int = MOST_CONTRADICTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +188,7 @@ def run_campaign(
         parts = crew.each(work, [tuple(map(_sheet, share)) for share in shares], about)
     # Put back as they were dealt, so that results have the order of the files.
     results = tuple(parts[number % count][number // count] for number in range(len(paths)))
+    results = _contradicted(cls, checked, paths, results, wanted)
     campaign = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
     return replace(campaign, vacuous=_vacuous(cls, campaign, wanted))
 
@@ -194,6 +201,28 @@ def _here(
         return [explainer.result(path.name, partial(read_bytes, path)) for path in share]
 
     return each([partial(explained, share) for share in shares], len(shares))
+
+
+def _contradicted(
+    cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], results: tuple[RecordingResult, ...],
+    wanted: CampaignOptions,
+) -> tuple[RecordingResult, ...]:  # fmt: skip
+    """The results, with the smallest contradictions of the first that are blocked; always on this machine."""
+    chosen = [n for n, one in enumerate(results) if one.blocked is not None][: wanted.contradictions]
+    workers = max(1, min(wanted.workers, len(chosen)))
+    shares = [chosen[number::workers] for number in range(workers)]
+
+    def share(mine: Sequence[int]) -> dict[int, Contradiction | None]:
+        one = _RecordingExplainer(cls, checked, wanted)
+        return {n: one.contradiction(paths[n], results[n]) for n in mine}
+
+    tasks: list[Callable[[], dict[int, Contradiction | None]]] = [partial(share, mine) for mine in shares]
+    parts = each(tasks, workers) if chosen else []
+    known = {n: one for part in parts for n, one in part.items()}
+    return tuple(
+        one if one.blocked is None else replace(one, blocked=replace(one.blocked, contradiction=known.get(n)))
+        for n, one in enumerate(results)
+    )
 
 
 def _sheet(path: Path) -> Sheet:
@@ -237,6 +266,16 @@ class _RecordingExplainer:
             explained.silent, explained.acted, explained.is_idle, seconds, kinds, values, copies, bad,
             blocked,
         )  # fmt: skip
+
+    def contradiction(self, path: Path, result: RecordingResult) -> Contradiction | None:
+        """The smallest contradiction of a blocked recording."""
+        assert result.blocked is not None
+        if result.blocked.reason:
+            return None  # the tracing refused the event by itself
+        recording = decode(path.name, read_bytes(path))
+        validator = self._validator(recording)
+        tracing = self.cls(validator.program, recording)
+        return contradiction_of(validator, tracing, recording, result.blocked.number)
 
     def _explain(self, validator: Validator, recording: Recording) -> Explained:
         return validator.explain(self.cls(validator.program, recording), recording)

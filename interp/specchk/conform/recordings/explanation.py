@@ -10,6 +10,7 @@ from typing import Any
 
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import Meaning
+from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.nearmiss import NearMiss, instead, near_misses
 from specchk.conform.recordings.validate import Blocked, Validator
 from specchk.explore.view import Viewer
@@ -24,7 +25,8 @@ LAST = 5
 class Explanation:
     """Why a recording is no behaviour of the spec, as plain values.
 
-    `before` are the last explained events, with what each of them changed.
+    `before` are the last explained events, with what each of them changed.  `contradiction` is None where it
+    was not searched for.
     """
 
     number: int
@@ -36,6 +38,7 @@ class Explanation:
     misses: tuple[Mapping[str, Any], ...]
     instead: tuple[str, ...]
     reason: str
+    contradiction: Contradiction | None = None
 
 
 def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
@@ -131,9 +134,24 @@ def render(name: str, events: int, explanation: Explanation) -> str:
         lines += [""]
     if explanation.instead:
         lines += ["steps that lead to a state like the event's: " + ", ".join(explanation.instead), ""]
+    if explanation.contradiction is not None:
+        lines += [*_contradiction(explanation.contradiction), ""]
     lines += ["a state of the spec before the event:"]
     lines += [f"  {name} = {value}" for name, value in explanation.state]
     return "\n".join(line for n, line in enumerate(lines) if line or (n and lines[n - 1]))
+
+
+def _contradiction(found: Contradiction) -> Iterator[str]:
+    given = f" after the first {found.given} events" if found.given else ""
+    count = len(found.lines)
+    lines = "this line alone" if count == 1 else f"these {count} lines"
+    yield f"the smallest contradiction{given}: {lines}, whichever of the others happened"
+    for line in found.lines:
+        yield f"{line.number:6}  {line.event.get('at')}: {line.event.get('event')}"
+        claims = [*(["its step"] if line.step else []), *(f"{k}={_short(v)}" for k, v in line.fields.items())]
+        yield f"        needed for {', '.join(claims)}"
+    if not found.is_minimal:
+        yield "  a bound ended the search: less may be enough"
 
 
 def _miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:

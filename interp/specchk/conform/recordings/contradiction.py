@@ -1,0 +1,204 @@
+"""The smallest contradiction: the fewest lines of a blocked recording that no behaviour of the spec explains.
+
+A line claims that its step was taken, and that its fields have these values after it.  A line that is *left
+open* claims neither: its step may have been taken or not.  The more lines are open, the more behaviours
+explain the rest; so from the unexplained line backwards as many as possible are left open, in one piece,
+while the rest stays unexplained.  The line before the piece is needed, and the search continues before it:
+
+    1 2 3 4 5 6 7 8 9       9 is not explained
+    1 2 3 4 5 . . . 9       nor without 6 to 8, but without 5 to 8 it is: 5 is needed
+    . . . . 5 . . . 9       not even without 1 to 4: 5 and 9 contradict each other
+
+Of each line that is left the step, or the fields, that are not needed are left open as well.  The result is
+minimal: whichever claim of it is left open, a behaviour explains the others.
+
+Lines left open multiply the candidates.  Where they are more than `MOST_OPEN`, or all searches together have
+followed `MOST_FOLLOWED`, the search ends: then the lines before contradict nothing by themselves, but are
+assumed (`Contradiction.given`), and what was not decided is kept (`is_minimal` is false).
+
+Theory: minimal unsatisfiable subsets by binary search, as in Hemery, Lecoutre, Sais, Boussemart,
+"Extracting MUCs from constraint networks" (2006).
+
+Not here: why no candidate takes the unexplained line (`nearmiss`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from specchk.conform.contract.recording import Recording
+from specchk.conform.contract.tracing import ImpossibleEvent, Meaning, Tracing
+from specchk.conform.recordings.nearmiss import plainly
+from specchk.conform.recordings.validate import Haste, TooMany, Validator
+from specchk.meaning.values import State
+
+MOST_OPEN = 256  # candidates at once
+MOST_FOLLOWED = 20_000  # candidates of all searches for one recording: some seconds
+
+
+@dataclass(frozen=True, slots=True)
+class NeededLine:
+    """A line of a contradiction: whether its step is needed, and the fields whose recorded values are."""
+
+    number: int
+    event: Mapping[str, Any]
+    step: bool
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Lines that no behaviour explains together, after the first `given` lines as they were recorded."""
+
+    lines: tuple[NeededLine, ...]
+    given: int
+    is_minimal: bool
+
+
+class LinesOutcome(Enum):
+    """Whether lines, some left open, are explained."""
+
+    BLOCKED = "blocked"
+    EXPLAINED = "explained"
+    BOUND = "a bound ended the search"
+
+
+def contradiction_of(
+    validator: Validator, tracing: Tracing, recording: Recording, number: int
+) -> Contradiction | None:
+    """The smallest contradiction of a recording's first lines, of which the last is not explained.
+
+    None where the tracing refuses a line by itself, so that the spec has no part in it, or where the lines
+    before the last have too many candidates.
+    """
+    events = recording.events[:number]
+    reader = tracing.again()
+    try:
+        meanings = [reader.meaning(event) for event in events]
+        return _Shrinking(validator, reader, recording, meanings).smallest()
+    except (ImpossibleEvent, TooMany):
+        return None
+
+
+def _open(meaning: Meaning) -> Meaning:
+    """A line without its claims."""
+    return Meaning((*meaning.ways, ()), ())
+
+
+def _step_open(meaning: Meaning) -> Meaning:
+    return replace(meaning, ways=(*meaning.ways, ()))
+
+
+def _without(meaning: Meaning, field: str) -> Meaning:
+    return replace(meaning, seen=tuple(one for one in meaning.seen if one.field != field))
+
+
+class _Shrinking:
+    """One search: the claims that are left of each line, and the candidates before each line by these."""
+
+    def __init__(
+        self, validator: Validator, tracing: Tracing, recording: Recording, meanings: list[Meaning]
+    ) -> None:
+        self.validator, self.tracing, self.events = validator, tracing, recording.events
+        self.meanings = meanings
+        self.before: list[tuple[State, ...]] = [validator.initial]
+        self.followed = 0
+        self.last = len(meanings) - 1
+        for number in range(self.last):
+            self.before.append(self._onward(number, meanings[number], self.before[-1]))
+
+    def smallest(self) -> Contradiction | None:
+        if self._test(self.last, {}) is not LinesOutcome.BLOCKED:
+            return None  # a tracing that reads the same line differently: nothing can be said
+        needed, given, is_minimal = [self.last], 0, True
+        end = self.last
+        while end > 0:
+            first, outcome = self._opened(end)
+            self.meanings[first:end] = map(_open, self.meanings[first:end])
+            if first == 0:
+                break
+            if outcome is LinesOutcome.BOUND:
+                given, is_minimal = first, False
+                break
+            end = first - 1
+            needed.append(end)
+        needed.reverse()
+        self._renew(given)
+        lines = []
+        for number in needed:
+            line, decided = self._claims(number)
+            is_minimal = is_minimal and decided
+            lines.append(line)
+        return Contradiction(tuple(lines), given, is_minimal)
+
+    def _opened(self, end: int) -> tuple[int, LinesOutcome]:
+        """The first of the lines before `end` that can all be left open, and why not the one before it."""
+        works, fails, why, size = end, -1, LinesOutcome.BLOCKED, 1
+        while fails < 0 < works:
+            first = max(0, works - size)
+            found = self._test(first, {number: _open(self.meanings[number]) for number in range(first, end)})
+            if found is LinesOutcome.BLOCKED:
+                works, size = first, 2 * size
+            else:
+                fails, why = first, found
+        while works - fails > 1 and fails >= 0:
+            first = (works + fails) // 2
+            found = self._test(first, {number: _open(self.meanings[number]) for number in range(first, end)})
+            if found is LinesOutcome.BLOCKED:
+                works = first
+            else:
+                fails, why = first, found
+        return works, why
+
+    def _claims(self, number: int) -> tuple[NeededLine, bool]:
+        """A needed line with the claims of it that are needed, and whether no bound kept another."""
+        trials: list[LinesOutcome] = []
+        # Fields first: where the step alone, or a field alone, would do, the step is easier to follow.
+        if self._weaken(number, replace(self.meanings[number], seen=())) is not LinesOutcome.BLOCKED:
+            names = dict.fromkeys(one.field for one in self.meanings[number].seen)
+            trials += [self._weaken(number, _without(self.meanings[number], name)) for name in names]
+        is_step_needed = True
+        if number != self.last:
+            trials.append(self._weaken(number, _step_open(self.meanings[number])))
+            is_step_needed = trials[-1] is not LinesOutcome.BLOCKED
+        fields = {one.field: plainly(one.value) for one in self.meanings[number].seen}
+        return NeededLine(
+            number + 1, self.events[number], is_step_needed, fields
+        ), LinesOutcome.BOUND not in trials
+
+    def _weaken(self, number: int, meaning: Meaning) -> LinesOutcome:
+        """Leave a claim open if the rest is not explained all the same."""
+        found = self._test(number, {number: meaning})
+        if found is LinesOutcome.BLOCKED:
+            self.meanings[number] = meaning
+            self._renew(number)
+        return found
+
+    def _renew(self, first: int) -> None:
+        """Compute the candidates after a line whose claims have changed, up to the last line."""
+        del self.before[first + 1 :]
+        for number in range(first, self.last):
+            self.before.append(self._onward(number, self.meanings[number], self.before[-1]))
+
+    def _test(self, first: int, other: Mapping[int, Meaning]) -> LinesOutcome:
+        """Whether the lines from one on are explained, with other claims of some."""
+        states = self.before[first]
+        for number in range(first, self.last + 1):
+            try:
+                states = self._onward(number, other.get(number, self.meanings[number]), states)
+            except TooMany:
+                return LinesOutcome.BOUND
+            if len(states) > MOST_OPEN or self.followed > MOST_FOLLOWED:
+                return LinesOutcome.BOUND
+            if not states:
+                return LinesOutcome.BLOCKED
+        return LinesOutcome.EXPLAINED
+
+    def _onward(self, number: int, meaning: Meaning, before: Sequence[State]) -> tuple[State, ...]:
+        self.followed += len(before)
+        return self.validator.onward(
+            self.tracing, self.events[number], meaning, tuple(before), Haste.EAGER
+        ).after
