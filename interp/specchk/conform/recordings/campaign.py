@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -30,6 +32,7 @@ from specchk.conform.contract.recording import BadRecording, Recording, decode, 
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
+from specchk.conform.recordings.dealing import dealt_by_program
 from specchk.conform.recordings.explanation import Explanation, told
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.conform.work.crews import Crew
@@ -177,17 +180,20 @@ def run_campaign(
     """Explain all recordings, here or by a crew; raises `SpecError` if the spec has no room for one."""
     begun = perf_counter()
     workers = max(1, min(wanted.workers if crew is None else crew.hands, len(paths)))
-    count = workers if crew is None else min(PER_HAND * workers, len(paths))
-    # Dealt in turn, since recordings beside each other are often of the same length.
-    shares = [paths[number::count] for number in range(count)]
+    dealt: Sequence[Sequence[int]]
     if crew is None:
-        parts = _here(cls, checked, shares, wanted)
+        dealt = dealt_by_program(cls, paths, workers)
+        parts = _here(cls, checked, [[paths[number] for number in mine] for mine in dealt], wanted)
     else:
+        count = min(PER_HAND * workers, len(paths))
+        # In turn, since recordings beside each other are often of the same length.
+        dealt = [range(number, len(paths), count) for number in range(count)]
         about = f"{cls.__name__}: {len(paths)} recordings"
         work = Explaining(wanted, checked.spec.source.path)
-        parts = crew.each(work, [tuple(map(_sheet, share)) for share in shares], about)
+        parts = crew.each(work, [tuple(_sheet(paths[n]) for n in mine) for mine in dealt], about)
     # Put back as they were dealt, so that results have the order of the files.
-    results = tuple(parts[number % count][number // count] for number in range(len(paths)))
+    pairs = chain.from_iterable(zip(mine, part, strict=True) for mine, part in zip(dealt, parts, strict=True))
+    results = tuple(one for _, one in sorted(pairs, key=itemgetter(0)))
     results = _contradicted(cls, checked, paths, results, wanted)
     campaign = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
     return replace(campaign, vacuous=_vacuous(cls, campaign, wanted))

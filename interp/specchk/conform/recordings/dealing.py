@@ -1,0 +1,63 @@
+"""Which process explains which recordings: those that need the same program are explained by the same one.
+
+Invariant: each recording is dealt once, and the same recordings are dealt in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from specchk.conform.contract.recording import BadRecording, decode, read_bytes
+from specchk.conform.contract.tracing import Tracing
+from specchk.conform.work.forks import each
+
+
+def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) -> Sequence[Sequence[int]]:
+    """The numbers of the recordings of each process; those that need the same program are together.
+
+    A program takes as long as thousands of events, and reading a recording twice as long as a few of its own.
+    """
+    if workers == 1:
+        return [range(len(paths))]
+    shares = [range(number, len(paths), workers) for number in range(workers)]
+    tasks = [partial(_constants, cls, [paths[number] for number in mine]) for mine in shares]
+    groups: dict[str, list[int]] = {}
+    for mine, keys in zip(shares, each(tasks, workers), strict=True):
+        for number, key in zip(mine, keys, strict=True):
+            groups.setdefault(key, []).append(number)
+    size = {number: path.stat().st_size if path.exists() else 0 for number, path in enumerate(paths)}
+    most = -(-sum(size.values()) // workers)
+    pieces = [piece for group in groups.values() for piece in _pieces(sorted(group), size, most)]
+    dealt: list[list[int]] = [[] for _ in range(workers)]
+    loads = [0] * workers
+    # The largest first, each to the process with the least work.
+    for piece in sorted(pieces, key=lambda piece: -sum(size[n] for n in piece)):
+        least = loads.index(min(loads))
+        dealt[least] += piece
+        loads[least] += sum(size[number] for number in piece)
+    return [share for share in dealt if share]
+
+
+def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[list[int]]:
+    """A group cut where it is more than one process's work."""
+    pieces: list[list[int]] = [[]]
+    for number in group:
+        if pieces[-1] and sum(size[n] for n in pieces[-1]) + size[number] > most:
+            pieces.append([])
+        pieces[-1].append(number)
+    return pieces
+
+
+def _constants(cls: type[Tracing], paths: Sequence[Path]) -> list[str]:
+    """The constants that recordings need, as text; empty for a file that is no recording of the tracing."""
+    keys = []
+    for path in paths:
+        try:
+            recording = decode(path.name, read_bytes(path))
+            is_read = recording.header["format"] == cls.reads
+            keys.append(repr(sorted(cls.constants(recording).items())) if is_read else "")
+        except BadRecording:
+            keys.append("")  # reported where it is explained
+    return keys
