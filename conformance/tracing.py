@@ -12,6 +12,10 @@ is repeated because its refusal was lost.  What the recording's number of
 elections, crashes, ... needs of the model is counted beforehand (`constants`), so no bound of the model
 is in the way.
 
+What identifies an event is in every line: its writer, message and the brokers that it is about.  Any other
+field may be missing; then it is unknown, and not compared.  `after` is missing where nothing is shown, and
+empty where the broker is down.
+
 Two checks are of the abstraction itself.  The spec knows a record by its leader epoch and offset, so
 two logs with the same epochs and ends must have the same checksum.  And a message, which the spec
 knows by its content, is sent, counted, answered and taken once each, in this order; its numbers rise.
@@ -24,7 +28,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import Call, ImpossibleEvent, Seen, Tracing, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Tracing, Ways, event
 from specchk.ir.program import Program
 
 CONTROLLER = -1
@@ -63,14 +67,17 @@ class ReplogTracing(Tracing):
         """Room for the recording's elections, records and faults; rounded up, so that programs are shared."""
         kinds = [one["event"] for one in recording.events]
         shown = [one.get("after", {}) for one in recording.events]
+        # Each change of the partition is an event of the controller; those that do not show it count as one.
+        ruled = [one.get("after", {}) for one in recording.events if one["at"] == CONTROLLER]
+        unseen = {name: sum(name not in one for one in ruled) for name in ("epoch", "version")}
         faults = {
             "MaxCrashes": kinds.count("crash") + kinds.count("power-loss") + 1,
             "MaxPowerLosses": kinds.count("power-loss") + 1,
             "MaxFences": kinds.count("fence") + 1,
             "MaxShrinks": kinds.count("shrink") + 1,
             "MaxOffset": max((_number(one, "leo") for one in shown), default=0) + kinds.count("produce"),
-            "MaxEpoch": max((_number(one, "epoch") for one in shown), default=0) + 1,
-            "MaxVersion": max((_number(one, "version") for one in shown), default=0) + 1,
+            "MaxEpoch": max((_number(one, "epoch") for one in shown), default=0) + unseen["epoch"] + 1,
+            "MaxVersion": max((_number(one, "version") for one in shown), default=0) + unseen["version"] + 1,
         }
         header = recording.header
         rules = {
@@ -93,14 +100,14 @@ class ReplogTracing(Tracing):
 
     def after(self, found: Event) -> Iterable[Seen]:
         """What brokers and the controller show of themselves."""
-        shown = found.get("after") or {}
+        shown = found.get("after")
         if shown:
             yield from self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
-        elif found["at"] != CONTROLLER:
+        elif shown is not None and found["at"] != CONTROLLER:
             yield Seen("status", f"status[{self._me(found)}]", "down")
         if found["event"] in ("fetch", "serve"):
             yield from self._fetch(found)
-        if found["event"] == "judge":
+        if found["event"] == "judge" and "verdict" in found:
             leader = self.name(found["leader"])
             yield Seen("verdict", f"get(alter[{leader}]).state", found["verdict"])
 
@@ -108,8 +115,9 @@ class ReplogTracing(Tracing):
         """The request, or what it was answered with."""
         serves = found["event"] == "serve"
         asker = self.name(found["follower"]) if serves else self._me(found)
-        yield Seen("offset", f"get(fetch[{asker}]).offset", found["offset"])
-        if serves:
+        if "offset" in found:
+            yield Seen("offset", f"get(fetch[{asker}]).offset", found["offset"])
+        if serves and "reply" in found:
             kind = f"get(fetch[{asker}]).body is Diverging"
             yield Seen("reply", kind, {"waits": False, "records": False, "diverges": True}[found["reply"]])
 
@@ -138,7 +146,8 @@ class ReplogTracing(Tracing):
 
     def _in_time(self, found: Event, *calls: Call) -> Ways:
         """Steps of a leader, after time has passed for its followers or without."""
-        passed = Call("pass_time", (self._me(found), self._set(found["late"])))
+        late = self._set(found["late"]) if "late" in found else ANY
+        passed = Call("pass_time", (self._me(found), late))
         return Ways((calls, (passed, *calls)))
 
     @event("answer")
@@ -175,12 +184,16 @@ class ReplogTracing(Tracing):
 
     @event("produce")
     def produce(self, found: Event) -> Ways:
-        """Records are appended."""
-        return self._in_time(found, *(Call("produce", (self._me(found),)),) * int(found["count"]))
+        """Records are appended: one where the event has no count, since that is what the producers send."""
+        return self._in_time(found, *(Call("produce", (self._me(found),)),) * int(found.get("count", 1)))
 
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
         """Laggards are to leave the ISR."""
+        if "gone" not in found:
+            one = self._in_time(found, Call("shrink_isr", (self._me(found), ANY)))
+            several = self._in_time(found, Call("shrink_isr_by", (self._me(found), ANY)))
+            return Ways((*one.ways, *several.ways))
         gone = [self.name(one) for one in found["gone"]]
         if len(gone) == 1:
             return self._in_time(found, Call("shrink_isr", (self._me(found), gone[0])))
@@ -209,53 +222,69 @@ class ReplogTracing(Tracing):
     @event("lead")
     def lead(self, found: Event) -> Ways:
         """Metadata in which this broker leads."""
-        return self._in_time(found, Call("become_leader", (self._me(found), found["epoch"])))
+        return self._in_time(found, Call("become_leader", (self._me(found), found.get("epoch", ANY))))
 
     @event("follow")
     def follow(self, found: Event) -> Call:
         """Metadata in which another broker leads, or none."""
-        return Call("become_follower", (self._me(found), found["epoch"]))
+        return Call("become_follower", (self._me(found), found.get("epoch", ANY)))
 
     # -- what is seen
 
     def _controller(self, shown: Mapping[str, Any]) -> Iterable[Seen]:
-        leader = shown["leader"]
-        yield Seen("controller.epoch", "current", shown["epoch"])
-        yield Seen("controller.leader", "meta[current].leader", None if leader is None else self.name(leader))
-        yield Seen("controller.isr", "meta[current].isr", self._set(shown["isr"]))
-        yield Seen("controller.version", "meta[current].version", shown["version"] - 1)
-        yield Seen("controller.fenced", "fenced", self._set(shown["fenced"]))
+        if "epoch" in shown:
+            yield Seen("controller.epoch", "current", shown["epoch"])
+        if "leader" in shown:
+            leader = None if shown["leader"] is None else self.name(shown["leader"])
+            yield Seen("controller.leader", "meta[current].leader", leader)
+        if "isr" in shown:
+            yield Seen("controller.isr", "meta[current].isr", self._set(shown["isr"]))
+        if "version" in shown:
+            yield Seen("controller.version", "meta[current].version", shown["version"] - 1)
+        if "fenced" in shown:
+            yield Seen("controller.fenced", "fenced", self._set(shown["fenced"]))
 
     def _set(self, numbers: Iterable[Any]) -> frozenset[str]:
         return frozenset(self.name(one) for one in numbers)
 
     def _broker(self, found: Event, shown: Mapping[str, Any]) -> Iterable[Seen]:
-        me, role = self._me(found), shown["role"]
-        yield Seen("status", f"status[{me}]", "starting" if role == "none" else "running")
-        yield Seen("leo", f"leo(log[{me}])", shown["leo"])
-        yield Seen("hw", f"hw[{me}]", shown["hw"])
-        yield Seen("epochs", f"log[{me}]", self._log(shown))
-        yield Seen("flushed", f"flushed[{me}]", shown["flushed"])
-        if shown["checkpoint"] is not None:
+        me, role = self._me(found), shown.get("role")
+        if role is not None:
+            yield Seen("status", f"status[{me}]", "starting" if role == "none" else "running")
+        if "leo" in shown:
+            yield Seen("leo", f"leo(log[{me}])", shown["leo"])
+        if "hw" in shown:
+            yield Seen("hw", f"hw[{me}]", shown["hw"])
+        if "leo" in shown and "epochs" in shown:
+            yield Seen("epochs", f"log[{me}]", self._log(shown))
+        if "flushed" in shown:
+            yield Seen("flushed", f"flushed[{me}]", shown["flushed"])
+        if shown.get("checkpoint") is not None:
             yield Seen("checkpoint", f"checkpoint[{me}]", shown["checkpoint"])
-        if role != "none":
-            yield Seen("epoch", f"epoch[{me}]", shown["epoch"])
+        # Of a broker without a role the spec has an epoch that means nothing.
+        if role not in (None, "none"):
+            if "epoch" in shown:
+                yield Seen("epoch", f"epoch[{me}]", shown["epoch"])
             yield Seen("role", f"is_leader({me})", role == "leader")
-        if role == "leader":
-            yield from self._leader(found, me, shown)
+        yield from self._leader(found, me, shown)
 
     def _leader(self, found: Event, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
-        proposed = shown["proposed"]
-        if found["event"] in TIMED:
-            late = self._set(found["late"]) - self._set(shown["isr"])
-            yield Seen("late", f"late[{me}] - isr[{me}]", late)
-        yield Seen("fenced", f"knows[{me}].fenced", self._set(shown["fenced"]))
-        yield Seen("isr", f"isr[{me}]", self._set(shown["isr"]))
-        yield Seen("version", f"version[{me}]", shown["version"] - 1)
-        yield Seen("pending", f"pending({me})", proposed is not None)
-        if proposed is not None:
-            yield Seen("proposed", f"get(alter[{me}]).isr", self._set(proposed))
-        for other, leo in shown["remote"].items():
+        """What only a leader shows."""
+        if "isr" in shown:
+            if found["event"] in TIMED and "late" in found:
+                late = self._set(found["late"]) - self._set(shown["isr"])
+                yield Seen("late", f"late[{me}] - isr[{me}]", late)
+            yield Seen("isr", f"isr[{me}]", self._set(shown["isr"]))
+        if "fenced" in shown:
+            yield Seen("fenced", f"knows[{me}].fenced", self._set(shown["fenced"]))
+        if "version" in shown:
+            yield Seen("version", f"version[{me}]", shown["version"] - 1)
+        if "proposed" in shown:
+            proposed = shown["proposed"]
+            yield Seen("pending", f"pending({me})", proposed is not None)
+            if proposed is not None:
+                yield Seen("proposed", f"get(alter[{me}]).isr", self._set(proposed))
+        for other, leo in shown.get("remote", {}).items():
             yield Seen("remote", f"remote[{me}][{self.name(int(other))}]", None if leo < 0 else leo)
 
     def _log(self, shown: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,7 +296,7 @@ class ReplogTracing(Tracing):
                 at += 1
             ends.append(entries[at][1] if at < len(entries) else leo)
         key = tuple(ends) if leo else (0,)
-        if self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
+        if "crc" in shown and self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
             raise ImpossibleEvent(
                 f"a log with the ends {ends} had the checksum {self._logs[key]}, and has {shown['crc']}"
             )
