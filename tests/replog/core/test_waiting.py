@@ -35,7 +35,7 @@ def test_a_consumer_that_waits_is_answered_when_the_high_watermark_passes_a_reco
 
 
 def test_a_fetch_that_waits_is_refused_when_the_leader_resigns():
-    """A4: NOT_LEADER_OR_FOLLOWER at once; a consumer would ask the wrong broker until its deadline."""
+    """A4: NOT_LEADER_OR_FOLLOWER at once, not at its deadline."""
     leader = leading()
     waiting_consumer(leader)
     replies = sent(leader.apply(metadata(1, 1, 2), 1, NOW), FetchReply)
