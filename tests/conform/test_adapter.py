@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -119,15 +120,12 @@ def test_a_process_that_cannot_rewind_is_a_finding(can: str):
     """An `ok` that is false is no success: the state is not the one that was requested."""
     found = run_suite(Replayer(stubborn(can, "unable")), build_suite(PROGRAM, "classes")).divergence
     assert found is not None
-    assert found.kind == "garbled"
-    assert "`ok` is not true" in found.reason
-    assert "the vault is open" in found.reason
+    assert re.search("garbled: .*`ok` is not true.*the vault is open", f"{found.kind}: {found.reason}")
 
 
 @pytest.mark.parametrize(("kind", "answer"), [
-    ("reset", '"ok": false'), ("reset", '"ok": null'), ("reset", '"ok": 1'), ("restore", '"ok": "no"'),
-    ("do", '"refused": false'), ("do", '"refused": null'), ("do", '"impossible": true'), ("do", '"error": 7'),
-    ("snapshot", '"snapshot": NaN'), ("observe", '"state": {"balance": -Infinity}'),
+    ("reset", '"ok": false'), ("reset", '"ok": null'), ("restore", '"ok": 1'), ("do", '"refused": false'),
+    ("do", '"impossible": null'), ("do", '"error": 7'), ("snapshot", '"snapshot": NaN'),
 ])  # fmt: skip
 def test_the_value_of_an_answer_is_examined(kind: str, answer: str):
     """`ok` is true or nothing, a reason is a text, and a value is one that JSON has."""

@@ -16,10 +16,8 @@ import pytest
 from two_phase_copy import Copy
 
 from specchk import kept
-from specchk.conform.contract.load import load_binding
 from specchk.conform.gate.calls import ELSEWHERE, REST, CallTracer, texts
 from specchk.conform.gate.imported import Imported, imported
-from specchk.conform.gate.lasting import changed_values, lasting_values
 from specchk.conform.gate.since import CallMap, plan, unclear_files
 
 CODE = """
@@ -191,69 +189,6 @@ def test_what_an_import_in_an_action_calls_is_a_part_of_every_case(
     sys.modules.pop("lazy")
     ran = tracer.functions({str(tmp_path / "lazy.py"): "lazy.py"})
     assert ("lazy.py", "made") in ran[REST] & ran["get"]
-
-
-LASTING = """
-import functools, itertools, threading
-from dataclasses import dataclass, field
-
-TABLE, NAMES, LIMITS, COUNT = {}, {"b", "a", "c"}, (1, [2]), itertools.count()
-
-@dataclass
-class Log:
-    entries: list = field(default_factory=list)
-
-class Kept:
-    all = []
-    def add(self, seen=[]):
-        return seen
-    @functools.lru_cache
-    def slow(self):
-        return 1
-
-def counter():
-    made = []
-    return lambda: made
-
-LOG, MADE, LOOP = Log(), counter(), []
-LOOP.append(LOOP)
-"""
-CHANGES = {
-    "TABLE": "TABLE[1] = 2", "NAMES": "NAMES.add('d')", "LIMITS": "LIMITS[1].append(3)",
-    "COUNT": "next(COUNT)", "LOG": "LOG.entries.append(1)", "Kept": "Kept.all.append(1)",
-    "MADE": "MADE().append(1)", "LOOP": "LOOP.append(1)",
-}  # fmt: skip
-
-
-def test_values_that_outlive_cases_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Containers, attributes, defaults, closures, caches; equal in every process, whatever its hashes."""
-    (tmp_path / "things.py").write_text(LASTING, encoding="utf-8")
-    (tmp_path / "binding.py").write_text(TABLES["binding.py"].replace("tables", "things"), encoding="utf-8")
-    names = {str(tmp_path / name): name for name in ("things.py", "binding.py")}
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    cls = load_binding(tmp_path / "binding.py")
-    things = sys.modules.pop("things")
-    monkeypatch.setitem(sys.modules, "things", things)
-    values = imported(tmp_path / "binding.py", names).values
-
-    def changed() -> list[str]:
-        return changed_values(values, lasting_values(cls, names))
-
-    assert changed() == []
-    for name, line in CHANGES.items():
-        exec(line, vars(things))
-        assert f"{name} of things.py" in changed()
-        assert len(changed()) == list(CHANGES).index(name) + 1
-    assert "Kept of things.py" in changed()
-    values = lasting_values(cls, names)
-    for line in ("Kept().add().append(1)", "Kept().slow()"):
-        exec(line, vars(things))
-        assert changed() == ["Kept of things.py"]
-        values = lasting_values(cls, names)
-    # Of the one nothing can be known, the other is nested too deeply.
-    exec("LOCK, DEEP = threading.Lock(), []\nfor _ in range(10**5):\n    DEEP = [DEEP]", vars(things))
-    values = lasting_values(cls, names)
-    assert changed() == ["DEEP of things.py", "LOCK of things.py"]
 
 
 def test_values_that_cases_change_concern_everything():

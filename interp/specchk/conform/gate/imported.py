@@ -1,6 +1,6 @@
-"""What the import of a binding runs and leaves, in a process that has imported nothing of it before.
+"""The effects of importing a binding, in a process that has imported nothing of it before.
 
-Whatever it made is there in every case, and no call of a case shows it: a table, a registry, a class.
+Whatever the import made is there in every case, and no call of a case shows it: a table, a registry, a class.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Imported:
 
 
 def imported(binding: Path, names: Mapping[str, str]) -> Imported:
-    """What the import of a binding runs and leaves; `names` as of `CallTracer.functions`.
+    """The calls and values of importing a binding; `names` as of `CallTracer.functions`.
 
     `ELSEWHERE` is among the calls where the import fails there, though it did not here.
     """
