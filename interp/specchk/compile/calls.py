@@ -32,7 +32,7 @@ class Lowerings:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What a fold meets at one place: the item, and where it may be missing whether it is there."""
+    """A place of a fold: its item and, if that may be missing, the condition that it is there."""
 
     is_there: Expr | None
     value: Expr
