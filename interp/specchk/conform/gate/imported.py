@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from specchk.conform.contract.load import load_binding
 from specchk.conform.gate.calls import ELSEWHERE, CallTracer, Function
 from specchk.conform.gate.lasting import Values, lasting_values
+from specchk.kept import replace
 
 _PROGRAM = "from specchk.conform.gate.imported import note_import; note_import()"
 
@@ -53,4 +54,4 @@ def note_import() -> None:
     with tracer.running():
         cls = load_binding(binding)
     ran = sorted(set().union(*tracer.functions(names).values()))
-    calls.write_text(json.dumps([ran, lasting_values(cls, names)]), encoding="utf-8")
+    replace(calls, json.dumps([ran, lasting_values(cls, names)]).encode())
