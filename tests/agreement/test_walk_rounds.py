@@ -23,10 +23,12 @@ from specchk.search.verdict import Inconclusive
 def test_a_witness_that_is_not_confirmed_hides_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The violation is reported, and a warning names the witness."""
 
-    def only_beyond(program: Program, path: Sequence[State], steps: int) -> Followed:
+    def only_beyond(
+        program: Program, path: Sequence[State], steps: int, on_step: Callable[[int], object]
+    ) -> Followed:
         if steps < len(path):
             raise ReplayFailed("`given` is not true")
-        return follow(program, path, steps)
+        return follow(program, path, steps, on_step)
 
     monkeypatch.setattr(simulation, "follow", only_beyond)
     outcome = simulate(instance_of(WALK).program, Walks(4, 300, 20), 2)

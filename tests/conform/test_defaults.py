@@ -24,8 +24,9 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 
 RULES = {field.name for field in fields(Protocol)}
+# Rules of the past are those of the model; that today's are the defaults is a test of `test_past_rules.py`.
 HELD = (
-    *sorted((ROOT / "conformance").glob("*.py")),
+    *sorted(path for path in (ROOT / "conformance").glob("*.py") if path.name != "past_rules.py"),
     *sorted((ROOT / "impl/replog/sim/recording").glob("*.py")),
 )
 SETTINGS = {"acks", "min_isr", "one_record", "consumers"}
