@@ -70,12 +70,14 @@ class ReplogTracing(Tracing):
         # Each change of the partition is an event of the controller; those that do not show it count as one.
         ruled = [one.get("after", {}) for one in recording.events if one["at"] == CONTROLLER]
         unseen = {name: sum(name not in one for one in ruled) for name in ("epoch", "version")}
+        # A batch may have several records, as with producers of other clients.
+        produced = sum(int(one.get("count", 1)) for one in recording.events if one["event"] == "produce")
         faults = {
             "MaxCrashes": kinds.count("crash") + kinds.count("power-loss") + 1,
             "MaxPowerLosses": kinds.count("power-loss") + 1,
             "MaxFences": kinds.count("fence") + 1,
             "MaxShrinks": kinds.count("shrink") + 1,
-            "MaxOffset": max((_number(one, "leo") for one in shown), default=0) + kinds.count("produce"),
+            "MaxOffset": max((_number(one, "leo") for one in shown), default=0) + produced,
             "MaxEpoch": max((_number(one, "epoch") for one in shown), default=0) + unseen["epoch"] + 1,
             "MaxVersion": max((_number(one, "version") for one in shown), default=0) + unseen["version"] + 1,
         }

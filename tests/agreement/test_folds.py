@@ -259,3 +259,14 @@ def test_a_fold_that_is_too_long_is_refused_at_its_place() -> None:
     assert refused.value.diagnostics[0].code == "S510"
     assert refused.value.diagnostics[0].span is not None
     assert refused.value.diagnostics[0].span.text == "s"
+
+
+def test_a_fold_whose_numbers_grow_with_each_step_is_refused() -> None:
+    """A square doubles the length of what it may be; forty of them are no reason to compute for ever."""
+    text = "spec squares\nvar x : 0..9 = 2\naction go():\n"
+    text += "    x' = fold(1..{}, x, (a, y) => if a < 4 then a * a else y % 5)\n"
+    text += "model m:\n    expect holds\n"
+    assert instantiate(check("squares.spec", text.format(4))).program
+    with pytest.raises(SpecError) as refused:
+        instantiate(check("squares.spec", text.format(40)))
+    assert refused.value.diagnostics[0].code == "S510"

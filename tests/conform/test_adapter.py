@@ -125,7 +125,7 @@ def test_a_process_that_cannot_rewind_is_a_finding(can: str):
 
 @pytest.mark.parametrize(("kind", "answer"), [
     ("reset", '"ok": false'), ("reset", '"ok": null'), ("restore", '"ok": 1'), ("do", '"refused": false'),
-    ("do", '"impossible": null'), ("do", '"error": 7'), ("snapshot", '"snapshot": NaN'),
+    ("do", '"impossible": null'), ("do", '"error": 7'), ("ask", '"answer": NaN'), ("ask", '"answer": 1e999'),
 ])  # fmt: skip
 def test_the_value_of_an_answer_is_examined(kind: str, answer: str):
     """`ok` is true or nothing, a reason is a text, and a value is one that JSON has."""

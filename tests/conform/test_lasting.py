@@ -9,7 +9,7 @@ import pytest
 
 from specchk.conform.contract.load import load_binding
 from specchk.conform.gate.imported import imported
-from specchk.conform.gate.lasting import changed_values, lasting_values
+from specchk.conform.gate.lasting import changed_values, lasting_values, own_values
 
 BINDING = """
 import things
@@ -26,6 +26,7 @@ import functools, itertools, threading
 from dataclasses import dataclass, field
 
 TABLE, NAMES, LIMITS, COUNT = {}, {"b", "a", "c"}, (1, [2]), itertools.count()
+__own = {}
 
 @dataclass
 class Log:
@@ -47,7 +48,8 @@ LOG, MADE, LOOP = Log(), counter(), []
 LOOP.append(LOOP)
 """
 CHANGES = {
-    "TABLE": "TABLE[1] = 2", "NAMES": "NAMES.add('d')", "LIMITS": "LIMITS[1].append(3)",
+    "TABLE": "TABLE[1] = 2", "__own": "__own[1] = 2", "NAMES": "NAMES.add('d')",
+    "LIMITS": "LIMITS[1].append(3)",
     "COUNT": "next(COUNT)", "LOG": "LOG.entries.append(1)", "Kept": "Kept.all.append(1)",
     "MADE": "MADE().append(1)", "LOOP": "LOOP.append(1)",
 }  # fmt: skip
@@ -82,3 +84,20 @@ def test_values_that_outlive_cases_are_compared(tmp_path: Path, monkeypatch: pyt
     exec("LOCK, DEEP = threading.Lock(), []\nfor _ in range(10**5):\n    DEEP = [DEEP]", vars(things))
     values = lasting_values(cls, names)
     assert changed() == ["DEEP of things.py", "LOCK of things.py"]
+
+
+class Shared:
+    """What all cases of a suite share of a binding."""
+
+    def __init__(self) -> None:
+        self.program, self.constants, self.kept = [1], {"N": 1}, []
+
+
+def test_attributes_of_a_binding_are_values_that_outlive_cases():
+    """A table that the first case makes and the others read; the program and its constants are the spec's."""
+    binding = Shared()
+    before = own_values(binding, {})
+    assert changed_values(before, own_values(binding, {})) == []
+    binding.kept.append(1)
+    binding.program.append(2)
+    assert changed_values(before, own_values(binding, {})) == ["kept of Shared"]

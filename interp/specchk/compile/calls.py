@@ -12,12 +12,25 @@ from specchk.compile.names import Names
 from specchk.compile.scope import Closure, Scope
 from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
-from specchk.ir.types import Int, Seq, Set, Union, cardinality, has_horizon, hull, item_of, of_shape
+from specchk.ir.types import (
+    Int,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    components,
+    has_horizon,
+    hull,
+    item_of,
+    of_shape,
+)
 from specchk.ir.typing import sorts_in
 from specchk.ir.walk import inside
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Span
 
+MAX_BITS = 4096  # of a number in a step; a model's own bounds are far below
 MAX_FOLDED = 256  # items that a fold goes through: each is a copy of its operator
 
 
@@ -123,6 +136,7 @@ class CallLowering:
 
             def step(value: Expr, item: _Item) -> Expr:
                 new = self._applied(closure, [value, item.value])
+                self._narrow(new.type, node.span)
                 if item.is_there is None:
                     return new
                 return If(hull(new.type, value.type), node.span, item.is_there, new, value)
@@ -173,6 +187,15 @@ class CallLowering:
                 return None
         found = fold(domain)
         return found if isinstance(found, tuple) else None
+
+    def _narrow(self, kind: Type, span: Span) -> None:
+        """Refuse numbers whose interval grows with each step: squares double its length."""
+        ends = [end for part in components(kind) if isinstance(part, Int) for end in (part.low, part.high)]
+        if any(abs(end or 0).bit_length() > MAX_BITS for end in ends):
+            hint = "bound each step, as in `min(acc * acc, N)`"
+            raise refusal(
+                "S510", span, f"the numbers of this `fold` may have more than {MAX_BITS} bits", hint
+            )
 
     def _bounded(self, size: int, span: Span) -> None:
         if size > MAX_FOLDED:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -65,7 +66,7 @@ class WireAnswer:
 def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
     """The answer in a line; raises `BrokenProtocol`."""
     try:
-        data = json.loads(line, parse_constant=_no_constant)
+        data = json.loads(line, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
         raise BrokenProtocol(f"a line is not JSON: {shown_line(line)}") from None
     if not isinstance(data, dict):
@@ -83,6 +84,14 @@ def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
     if member in REASONS and not isinstance(data[member], str):
         raise BrokenProtocol(f"`{member}` is not a text: {shown_line(line)}")
     return WireAnswer(member, data[member])
+
+
+def _finite(text: str) -> float:
+    """A number beyond all floats would be read as an infinity."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _no_constant(name: str) -> Any:

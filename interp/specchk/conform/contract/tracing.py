@@ -103,6 +103,7 @@ class Meaning:
 
     ways: tuple[tuple[TracedStep, ...], ...]
     seen: tuple[Seen, ...]
+    near: Sequence[Call] | None = None  # the silent steps that may come right before; None for all
 
     @property
     def may_be_no_step(self) -> bool:
@@ -181,6 +182,8 @@ class Tracing:
         try:
             reading = method(found)
             seen = tuple(self.after(found))
+            # Now, since a tracing may have read more where an event is taken again.
+            near = self.near(found) if self.silent else None
         # What a missing or odd field raises: the recording is at fault, or the tracing; neither may end a
         # campaign.
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -189,4 +192,4 @@ class Tracing:
         # The short forms of the user's class become the long one here, and nowhere else.
         if not isinstance(reading, Ways):
             reading = Ways((reading if isinstance(reading, tuple) else (reading,),))
-        return Meaning(reading.ways, seen)
+        return Meaning(reading.ways, seen, near)

@@ -50,9 +50,15 @@ def lasting_values(binding: type, names: Mapping[str, str]) -> Values:
         shown = names.get(str(path))
         if shown is not None:
             for name, value in module.items():
-                if not name.startswith("__"):
+                if not (name.startswith("__") and name.endswith("__")):
                     found[f"{name} of {shown}"] = _digest(value, names)
     return found
+
+
+def own_values(binding: Any, names: Mapping[str, str]) -> Values:
+    """The values of a binding's attributes, which all cases of a suite share."""
+    own = ((name, value) for name, value in vars(binding).items() if name not in ("program", "constants"))
+    return {f"{name} of {type(binding).__name__}": _digest(value, names) for name, value in own}
 
 
 def _digest(value: Any, names: Mapping[str, str]) -> str:

@@ -85,7 +85,7 @@ def contradiction_of(
 
 def _open(meaning: Meaning) -> Meaning:
     """A line without its claims."""
-    return Meaning((*meaning.ways, ()), ())
+    return replace(meaning, ways=(*meaning.ways, ()), seen=())
 
 
 def _step_open(meaning: Meaning) -> Meaning:

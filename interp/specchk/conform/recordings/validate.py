@@ -152,6 +152,7 @@ class Validator:
         explained = Explained()
         candidates = idle = self.initial
         seen = explained.seen
+        costs = dict.fromkeys(self.initial, 0)
         for number, event in enumerate(recording.events, 1):
             meaning: Meaning | None = None
             try:
@@ -175,7 +176,11 @@ class Validator:
                 return explained
             candidates = onward.after
             explained.consumed = number
-            explained.silent += onward.silent
+            if haste is Haste.EAGER:
+                costs = self._costs(tracing, meaning, costs)
+                explained.silent = min(costs.values())
+            else:
+                explained.silent += onward.silent
             explained.acted += not meaning.may_be_no_step
             explained.is_idle = bool(idle)
             explained.total += len(candidates)
@@ -197,7 +202,7 @@ class Validator:
             return TakenEvent(after, 0, before)
         depth_used = 0
         reached, known = dict.fromkeys(after), dict.fromkeys(before)
-        for depth, edge in enumerate(self.silently(tracing, event, before), 1):
+        for depth, edge in enumerate(self.silently(tracing, meaning, before), 1):
             known.update(dict.fromkeys(edge))
             # Of the new states alone: those before were tried without, or with fewer, silent steps.
             more = self.taken(meaning, edge)
@@ -210,11 +215,10 @@ class Validator:
         return TakenEvent(tuple(reached), depth_used, tuple(known))
 
     def silently(
-        self, tracing: Tracing, event: Event, before: tuple[State, ...]
+        self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...]
     ) -> Iterable[tuple[State, ...]]:
         """The states after one silent step, those after two and not after fewer, and so on."""
-        near = tracing.near(event)
-        calls = self._every_silent(tracing) if near is None else near
+        calls = self._every_silent(tracing) if meaning.near is None else meaning.near
         known, edge = dict.fromkeys(before), before
         for _ in range(tracing.most_silent):
             edge = tuple(
@@ -226,14 +230,27 @@ class Validator:
             self.bounded(len(known))
             yield edge
 
+    def _costs(self, tracing: Tracing, meaning: Meaning, costs: dict[State, int]) -> dict[State, int]:
+        """The fewest silent steps that lead to each state after an event, by those to each before it."""
+        least: dict[State, int] = {}
+        for cost in sorted(set(costs.values())):
+            edge = tuple(state for state, known in costs.items() if known == cost)
+            for depth, states in enumerate([edge, *self.silently(tracing, meaning, edge)]):
+                for after in self.taken(meaning, states):
+                    least[after] = min(least.get(after, cost + depth), cost + depth)
+        return least
+
     def _idle(
         self, tracing: Tracing, event: Event, meaning: Meaning, idle: tuple[State, ...]
     ) -> tuple[State, ...]:
         """Of the states that silent steps alone reach, those that an event without a step leaves."""
         if not meaning.may_be_no_step:
             return ()
-        runs = self.silently(tracing, event, idle) if tracing.silent else ()
-        states = dict.fromkeys([*idle, *(state for edge in runs for state in edge)])
+        runs = self.silently(tracing, meaning, idle) if tracing.silent else ()
+        try:
+            states = dict.fromkeys([*idle, *(state for edge in runs for state in edge)])
+        except TooMany:  # of a guard alone: until an event is a step, they are taken to explain it
+            return idle
         return tuple(state for state in states if self.fields.agree(state, meaning.seen))
 
     def _every_silent(self, tracing: Tracing) -> tuple[Call, ...]:
