@@ -112,7 +112,7 @@ def changed(program: Program) -> dict[str, Program]:
 
 
 # What of a program and of options does not decide the answer, with the reason where it is not plain.
-# Where the spec is, what a model omits, and `folded`: it decides which renamings there are, and those are in it.
+# Where the spec is, what a model omits, and `folded`: it decides which renamings there are; those are in it.
 NOT_THE_ANSWER = {"path", "left_out", "left_out_actions", "folded"}
 NOT_THE_CODE = {
     *NOT_THE_ANSWER,
