@@ -58,6 +58,7 @@ def test_todays_rules_are_replog_s_defaults():
 @pytest.mark.parametrize(
     ("model", "rule"),
     [
+        ("b8_foreign_acknowledgement", "fence_fetch"),
         ("b12_hw_before_truncation", "hw_on_diverge"), ("b19_no_compare_and_set", "check_partition_epoch"),
         ("b20_latest_falls", "hides_new_hw"), ("b24_leader_checks_alone", "check_fenced"),
         ("b29_deposed_leader_is_read", "restart_after_fence"), ("b31_never_truncates", "never truncates"),
