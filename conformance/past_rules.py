@@ -20,7 +20,7 @@ from replog_cluster import Cluster, Rules, new_cluster
 from replog_machines import DOWN
 from replog_rules import TODAY
 from specchk.conform.contract.binding import Answer, At, BindingError, Impossible, Mistake, action, project
-from specchk.conform.contract.known_bad import BadCode
+from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.ir.program import Program
 
 SWITCHES = MappingProxyType({
@@ -65,14 +65,14 @@ GATE = (
     ),
 )  # fmt: skip
 CONTROLS = (
-    BadCode("followers of 0.10 keep what is above HW", follower.start_truncation,
-            "truncate(state, log.hw, out)", "truncate(state, log.leo, out)", "b1_truncate_to_hw"),
-    BadCode("KIP-101's answer is that of KIP-279", follower.truncation_point, "if end.epoch == NO_EPOCH:",
-            "if False:", "b3_fast_failover"),
-    BadCode("KIP-279's followers do not ask again", follower.truncation_point, "log.leo), False",
-            "log.leo), True", "b4_undefined_epoch", {"MaxOffset": "1"}),
-    BadCode("HW waits for the smaller ISR of a shrink only", isr.maximal_isr, "if rule is MaximalIsr.NONE:",
+    BadSpec("leaders take the LEO of a follower whose log diverges", "two_brokers",
+            {"MaxOffset": "1", "MaxCrashes": "0", "update_on_diverge": "true"}),
+    BadCode("followers of 0.10 ask their leader where to cut", follower.start_truncation,
+            "if rules is Truncation.HW:", "if False:", "b1_truncate_to_hw"),
+    BadCode("HW waits for the ISR before a shrink", isr.maximal_isr, "if rule is MaximalIsr.NONE:",
             "if rule is MaximalIsr.EAGER_SHRINK:", "b14_optimistic_shrink"),
+    BadCode("a follower below HW joins no ISR", isr.may_join, "if rules.expand_needs_hw and", "if",
+            "b30_joins_below_hw"),
 )  # fmt: skip
 # Rules that are not bound turned back.  Most have no switch in replog.  Where there is one: a fetch beyond
 # the leader's log, which a fetch of another epoch may be, is one step of the spec and two requests of replog;
@@ -111,6 +111,8 @@ class PastRulesBinding(ReplogBinding):
 
     smoke, gate, exhaustive, controls = SMOKE, GATE, (), CONTROLS
     rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    follows: ClassVar[Protocol | None] = None
+    """The rules that a control's wrong spec is compared with; of any other spec they are the model's."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -125,10 +127,15 @@ class PastRulesBinding(ReplogBinding):
         if mistakes:
             raise BindingError(tuple(mistakes))
 
+    @classmethod
+    def against(cls, program: Program) -> PastRulesBinding:
+        """Return the binding to today's replog, for a spec that has other rules."""
+        return type(cls.__name__, (cls,), {"follows": Protocol()})(program)
+
     def start(self) -> Cluster:
         """Return a new cluster of that time."""
         leader = self.id(self.constants["first_leader"])
-        protocol = protocol_of(self.constants)
+        protocol = self.follows or protocol_of(self.constants)
         return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], protocol))
 
     @action("truncate_to_leader")
