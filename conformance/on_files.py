@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 
 from binding import ReplogBinding
-from replog.core.protocol import Protocol
 from replog.sim.cluster.storage import StorageError
 from replog.sim.disks.disk import CrashedError
 from replog.sim.disks.stored import StoreStorage
-from replog_cluster import Cluster, Rules, new_cluster
+from replog_cluster import Cluster, Rules
 from specchk.conform.contract.binding import Answer, BindingError, Mistake, interruption, project
 from specchk.ir.program import Program
 
@@ -35,11 +35,9 @@ class FilesBinding(ReplogBinding):
             hint = "choose a model with `MaxPowerLosses` 0: this binding does not see what is synced"
             raise BindingError((Mistake("the model has power losses", hint),))
 
-    def start(self) -> Cluster:
-        """Return a new cluster on empty disks."""
-        leader = self.id(self.constants["first_leader"])
-        rules = Rules(len(self.names), leader, self.constants["min_isr"], Protocol(), StoreStorage)
-        return new_cluster(rules)
+    def cluster_rules(self) -> Rules:
+        """Return the same, with empty disks for replog's store."""
+        return replace(super().cluster_rules(), disk=StoreStorage)
 
     @interruption("crash", aside=("committed", "acked"))
     def dies(self, cluster: Cluster, broker: str, moment: int, step: Callable[[], Answer]) -> bool:

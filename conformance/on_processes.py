@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory, mkdtemp
@@ -22,11 +22,10 @@ from typing import TypeVar
 from on_files import FilesBinding
 from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect
-from replog.core.protocol import Protocol
 from replog.sim.cluster.storage import Chooser, Recovered
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
-from replog_cluster import LONG_AGO_MS, NOW_MS, Cluster, Rules, new_cluster
+from replog_cluster import LONG_AGO_MS, NOW_MS, Cluster, new_cluster
 from replog_process import DATA, Process
 from specchk.conform.contract.binding import Accepted, Answer, restore, snapshot
 from specchk.ir.program import Program
@@ -150,11 +149,11 @@ class ProcessBinding(FilesBinding):
         """Return a new cluster; the one before it is ended."""
         self.end()
         files = TemporaryDirectory(prefix="replog-")
-        leader = self.id(self.constants["first_leader"])
-        rules = Rules(
-            len(self.names), leader, self.constants["min_isr"], Protocol(),
-            lambda: ProcessDisk(Path(mkdtemp(prefix="broker-", dir=files.name))), boot,
-        )  # fmt: skip
+        rules = replace(
+            self.cluster_rules(),
+            disk=lambda: ProcessDisk(Path(mkdtemp(prefix="broker-", dir=files.name))),
+            boot=boot,
+        )
         self._live = Live(new_cluster(rules), files)
         return self._live.cluster
 

@@ -9,6 +9,7 @@ Not here: rules that replog follows always (`SETTLED`); a model that turns one o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from binding import ReplogBinding
 from replog.core.broker import follower, isr
 from replog.core.broker.state import FetchPhase
 from replog.core.protocol import EpochEntryWhen, MaximalIsr, Protocol, TruncateWhen, Truncation
-from replog_cluster import Cluster, Rules, new_cluster
+from replog_cluster import Cluster, Rules
 from replog_machines import DOWN
 from replog_rules import TODAY
 from specchk.conform.contract.binding import Answer, At, BindingError, Impossible, Mistake, action, project
@@ -26,8 +27,8 @@ from specchk.ir.program import Program
 SWITCHES = MappingProxyType({
     "fence_truncation": "fences_truncation", "check_response": "checks_response",
     "update_on_diverge": "updates_on_diverge", "hw_under_min_isr": "hw_under_min_isr",
-    "waits_for_caught_up": "waits_for_caught_up",
-    "expand_needs_hw": "expand_needs_hw", "expand_needs_leso": "expand_needs_leso",
+    "waits_for_caught_up": "waits_for_caught_up", "expand_needs_hw": "expand_needs_hw",
+    "expand_needs_leso": "expand_needs_leso",
     "check_fenced": "checks_fenced", "check_broker_epoch": "checks_broker_epoch", "elr": "elr",
 })  # fmt: skip
 # One switch of replog is two rules of the spec, the controller's and the leader's.
@@ -132,11 +133,9 @@ class PastRulesBinding(ReplogBinding):
         """Return the binding to today's replog, for a spec that has other rules."""
         return type(cls.__name__, (cls,), {"follows": Protocol()})(program)
 
-    def start(self) -> Cluster:
-        """Return a new cluster of that time."""
-        leader = self.id(self.constants["first_leader"])
-        protocol = self.follows or protocol_of(self.constants)
-        return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], protocol))
+    def cluster_rules(self) -> Rules:
+        """Return the same, with the protocol of that time."""
+        return replace(super().cluster_rules(), protocol=self.follows or protocol_of(self.constants))
 
     @action("truncate_to_leader")
     def truncate_to_leader(self, cluster: Cluster, follower: str) -> Answer:

@@ -40,10 +40,14 @@ class MachinesBinding(Ruled[Cluster]):
         self.names: tuple[str, ...] = program.sorts[0].members
         self.epochs = range(self.constants["MaxEpoch"] + 1)
 
+    def cluster_rules(self) -> Rules:
+        """Return what a cluster of the model is made with: replog's defaults, and disks in memory."""
+        leader = self.id(self.constants["first_leader"])
+        return Rules(len(self.names), leader, self.constants["min_isr"], Protocol())
+
     def start(self) -> Cluster:
         """Return a new cluster."""
-        leader = self.id(self.constants["first_leader"])
-        return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], Protocol()))
+        return new_cluster(self.cluster_rules())
 
     @snapshot
     def keep(self, cluster: Cluster) -> Cluster:
