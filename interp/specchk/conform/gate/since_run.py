@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from specchk.conform.gate.calls import LASTING, REST, CallTracer, Function, attributed, texts
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.imported import imported
-from specchk.conform.gate.lasting import Values, changed_values, lasting_values, own_values
+from specchk.conform.gate.lasting import changed_values, lasting_values, own_values
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.since import (
     CallMap,
@@ -146,17 +146,13 @@ def _all_traced(
     def task(part: Part) -> Callable[[], tuple[SuiteResult, Calls]]:
         def run() -> tuple[SuiteResult, Calls]:
             # In this process alone (one worker): calls in another one would not be noted.
-            began: list[tuple[Any, Values]] = []
+            def whole(one: Part) -> tuple[SuiteResult, list[str]]:
+                own = own_values(one.binding, names)
+                result = run_part(one, budget)
+                return result, changed_values(own, own_values(one.binding, names))
 
-            def whole(one: Part) -> SuiteResult:
-                began.append((one.binding, own_values(one.binding, names)))
-                return run_part(one, budget)
-
-            result, tracer = _traced(bound, part, whole)
-            changed = changed_values(before.values, lasting_values(bound.cls, names))
-            changed += [
-                name for binding, own in began for name in changed_values(own, own_values(binding, names))
-            ]
+            (result, changed), tracer = _traced(bound, part, whole)
+            changed += changed_values(before.values, lasting_values(bound.cls, names))
             calls = tracer.functions(names)
             lasting = {(LASTING, name) for name in changed}
             return result, {**calls, REST: calls.get(REST, frozenset()) | lasting}

@@ -108,7 +108,7 @@ class _Shrinking:
         self.followed = 0
         self.last = len(meanings) - 1
         for number in range(self.last):
-            self.before.append(self._onward(number, meanings[number], self.before[-1]))
+            self.before.append(self._onward(meanings[number], self.before[-1]))
 
     def smallest(self) -> Contradiction | None:
         if self._test(self.last, {}) is not LinesOutcome.BLOCKED:
@@ -181,14 +181,14 @@ class _Shrinking:
         """Compute the candidates after a line whose claims have changed, up to the last line."""
         del self.before[first + 1 :]
         for number in range(first, self.last):
-            self.before.append(self._onward(number, self.meanings[number], self.before[-1]))
+            self.before.append(self._onward(self.meanings[number], self.before[-1]))
 
     def _test(self, first: int, other: Mapping[int, Meaning]) -> LinesOutcome:
         """Whether the lines from one on are explained, with other claims of some."""
         states = self.before[first]
         for number in range(first, self.last + 1):
             try:
-                states = self._onward(number, other.get(number, self.meanings[number]), states)
+                states = self._onward(other.get(number, self.meanings[number]), states)
             except TooMany:
                 return LinesOutcome.BOUND
             if len(states) > MOST_OPEN or self.followed > MOST_FOLLOWED:
@@ -197,8 +197,6 @@ class _Shrinking:
                 return LinesOutcome.BLOCKED
         return LinesOutcome.EXPLAINED
 
-    def _onward(self, number: int, meaning: Meaning, before: Sequence[State]) -> tuple[State, ...]:
+    def _onward(self, meaning: Meaning, before: Sequence[State]) -> tuple[State, ...]:
         self.followed += len(before)
-        return self.validator.onward(
-            self.tracing, self.events[number], meaning, tuple(before), Haste.EAGER
-        ).after
+        return self.validator.onward(self.tracing, meaning, tuple(before), Haste.EAGER).after

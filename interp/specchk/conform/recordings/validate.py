@@ -160,11 +160,11 @@ class Validator:
                     trail.meanings.append(tracing.meaning(event))
                 meaning = trail.meanings[number - 1]
                 known = trail.after(number, candidates)
-                onward = self.onward(tracing, event, meaning, candidates, haste, known)
+                onward = self.onward(tracing, meaning, candidates, haste, known)
                 if haste is Haste.LAZY:
                     trail.around.append((candidates, () if onward.silent else onward.after))
                 if idle:
-                    idle = self._idle(tracing, event, meaning, idle)
+                    idle = self._idle(tracing, meaning, idle)
             except ImpossibleEvent as error:
                 explained.blocked = Blocked(number, event, meaning, candidates, str(error))
                 return explained
@@ -193,7 +193,7 @@ class Validator:
         return explained
 
     def onward(
-        self, tracing: Tracing, event: Event, meaning: Meaning, before: tuple[State, ...], haste: Haste,
+        self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...], haste: Haste,
         after: tuple[State, ...] | None = None,
     ) -> TakenEvent:  # fmt: skip
         """Take an event from the candidates before it; `after` is by no silent step. Raises `TooMany`."""
@@ -240,9 +240,7 @@ class Validator:
                     least[after] = min(least.get(after, cost + depth), cost + depth)
         return least
 
-    def _idle(
-        self, tracing: Tracing, event: Event, meaning: Meaning, idle: tuple[State, ...]
-    ) -> tuple[State, ...]:
+    def _idle(self, tracing: Tracing, meaning: Meaning, idle: tuple[State, ...]) -> tuple[State, ...]:
         """Of the states that silent steps alone reach, those that an event without a step leaves."""
         if not meaning.may_be_no_step:
             return ()
