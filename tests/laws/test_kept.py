@@ -11,7 +11,7 @@ from laws.sources import PACKAGES, modules
 from specchk import kept
 from specchk.conform.gate import cache, since, since_run
 from specchk.conform.mutation import mutate
-from specchk.lang.syntax import tables
+from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
 from specchk.native.compiler import _essence
 from specchk.spark import engine as spark_engine
@@ -22,6 +22,7 @@ TOP = PACKAGES["specchk"]
 # The modules that keep something, or use what was kept, with the rooms whose sources its name has.
 KEEPERS = {
     tables.__name__: tables.ROOMS,
+    kept_trees.__name__: kept_trees.ROOMS,
     compiler.__name__: compiler.ROOMS,
     cache.__name__: cache.ROOMS,
     since.__name__: since.ROOMS,

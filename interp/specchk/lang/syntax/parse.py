@@ -7,6 +7,7 @@ deep input costs no Python stack; `build` refuses trees deeper than the later pa
 
 Parsing is nine tenths of what loading costs, and several specs extend one file, so the trees of the last
 few texts are kept (`parse_once`): a tree is a frozen value, and what is found out about it is kept beside it.
+Those of longer texts are kept on disk, too (lang/syntax/kept_trees.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from specchk.lang.syntax import decls, tree, unexpected
 from specchk.lang.syntax.build import TooDeep
 from specchk.lang.syntax.build_decls import Builder
 from specchk.lang.syntax.habits import habit_hint
+from specchk.lang.syntax.kept_trees import keep_tree, read_tree
 from specchk.lang.syntax.layout import LayoutError, LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
@@ -91,8 +93,12 @@ def parse_once(source: Source, report: Report) -> decls.Module:
 
 @lru_cache(maxsize=KEPT)
 def _parsed(source: Source) -> tuple[decls.Module, tuple[Diagnostic, ...], frozenset[str]]:
-    report = Report()
-    return parse(source, report), tuple(report.found), frozenset(report.lost)
+    module, report = read_tree(source), Report()
+    if module is None:
+        module = parse(source, report)
+        if not report.found:
+            keep_tree(source, module)
+    return module, tuple(report.found), frozenset(report.lost)
 
 
 def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]]:

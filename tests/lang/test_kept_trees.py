@@ -1,0 +1,91 @@
+"""Trees that are kept: the same as parsed ones, only of whole texts, and never believed when damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specchk.lang.syntax import kept_trees
+from specchk.lang.syntax.build import MAX_DEPTH
+from specchk.lang.syntax.kept_trees import keep_tree, read_tree
+from specchk.lang.syntax.parse import parse, parse_once
+from specchk.lang.text.diagnostics import Report
+from specchk.lang.text.source import Source
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = ROOT / "spec" / "placement.spec"
+LONG = Source("long.spec", SPEC.read_text())
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the trees, not made yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "specchk" / "trees"
+
+
+def test_a_kept_tree_is_the_parsed_one() -> None:
+    """With every span, in one source."""
+    tree = parse(LONG, Report())
+    keep_tree(LONG, tree)
+    found = read_tree(LONG)
+    assert found == tree
+    assert found is not None
+    assert {decl.span.source for decl in found.decls} == {LONG}
+    assert [(d.span.start, d.span.end) for d in found.decls] == [
+        (d.span.start, d.span.end) for d in tree.decls
+    ]
+
+
+@pytest.mark.parametrize(
+    "other", [Source("other.spec", LONG.text), Source("long.spec", LONG.text + "\n")], ids=["path", "text"]
+)
+def test_a_tree_is_of_one_path_and_one_text(other: Source) -> None:
+    """Its spans name the path, and a changed text has another tree."""
+    keep_tree(LONG, parse(LONG, Report()))
+    assert read_tree(other) is None
+
+
+def test_a_short_text_is_parsed_again(cache: Path) -> None:
+    """Random specs and expressions leave no files."""
+    short = Source("short.spec", "spec short\n" + "#" * (kept_trees.LEAST - 12))
+    keep_tree(short, parse(short, Report()))
+    assert read_tree(short) is None
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped"])
+def test_a_damaged_tree_is_none(cache: Path, damage: str) -> None:
+    """What was not written whole is parsed again."""
+    keep_tree(LONG, parse(LONG, Report()))
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    flipped = bytes([*whole[:-900], whole[-900] ^ 1, *whole[-899:]])
+    file.write_bytes({"empty": b"", "cut": whole[:1000], "flipped": flipped}[damage])
+    assert read_tree(LONG) is None
+
+
+def test_a_text_with_errors_is_read_again_each_time(cache: Path) -> None:
+    """Its diagnostics are those of reading; two runs report the same."""
+    wrong = Source("wrong.spec", LONG.text + "\ninvariant broken: (1 +\n")
+    reports = Report(), Report()
+    for report in reports:
+        parse_once(wrong, report)
+    assert not cache.exists()
+    assert [item.code for item in reports[0].found] == [item.code for item in reports[1].found] == ["S103"]
+
+
+def test_the_deepest_tree_is_kept() -> None:
+    """One more level and the builder refuses it."""
+    whole, refused = Report(), Report()
+    tree = parse(nested(MAX_DEPTH), whole)
+    parse(nested(MAX_DEPTH + 1), refused)
+    assert (whole.found, [item.code for item in refused.found]) == ([], ["S104"])
+    keep_tree(nested(MAX_DEPTH), tree)
+    assert read_tree(nested(MAX_DEPTH)) == tree
+
+
+def nested(depth: int) -> Source:
+    """A long text with an expression so deep."""
+    return Source("deep.spec", "spec deep\ndef d(): int = " + "-" * depth + "1\n#" + "x" * kept_trees.LEAST)
