@@ -22,6 +22,7 @@ from specchk.explore.simulate import Followed, Walks
 from specchk.explore.simulate import simulate as interpreted
 from specchk.ir.program import Program
 from specchk.meaning.step import Stepper
+from specchk.native import compiler
 from specchk.native.optimise import optimised
 from specchk.native.walking import memory, simulation
 from specchk.native.walking.simulation import StepChoice, simulate, weights, without_loops
@@ -113,7 +114,7 @@ def test_optimised_code_takes_the_same_walks(tmp_path: Path, monkeypatch: pytest
             pass
 
     monkeypatch.setattr(simulation, "LONG", 1)
-    monkeypatch.setattr(simulation, "Optimiser", AtOnce)
+    monkeypatch.setattr(compiler, "Optimiser", AtOnce)
     assert timeless(wander(program, 5, 2)) == timeless(quick)
     assert len(texts) == 1
 

@@ -14,7 +14,7 @@ import pytest
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.native import checkpoint, engine
+from specchk.native import checkpoint, compiler
 from specchk.native.engine import NativeOptions, search
 from specchk.native.optimise import Optimiser, initialize, optimised, quick
 from specchk.search.budget import Budget, Progress
@@ -58,15 +58,40 @@ def test_results_do_not_depend_on_when_code_is_optimised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, during or never: the same verdict, counts, coverage and steps of the counterexample."""
-    monkeypatch.setattr(engine, "Optimiser", AtOnce)
+    monkeypatch.setattr(compiler, "Optimiser", AtOnce)
     program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
     found = []
-    for after, kept in ((0, [".o"]), (100, [".o", "-quick.o"]), (1 << 40, ["-quick.o"])):
+    for after, kept in ((0, [".o"]), (100, [".o", "-long.o", "-quick.o"]), (1 << 40, ["-quick.o"])):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(after)))
         found.append(search(program, NativeOptions(workers=2, optimise_after=after)))
         names = sorted((path.name for path in (tmp_path / str(after)).rglob("*.o")), key=len)
-        assert [name[40:] for name in names] == kept
+        assert sorted(name[40:] for name in names) == sorted(kept)
     assert isinstance(found[0].verdict, Violated)
+    assert all(same(found[0], other) for other in found[1:])
+
+
+class Never:
+    """An optimiser whose search ends first."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        self.code = None
+
+    def stop(self) -> None:
+        """Nothing has begun."""
+
+
+def test_a_search_that_was_long_begins_with_optimised_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that ends before its code is optimised leaves that to the next one; a short one does not."""
+    monkeypatch.setattr(compiler, "Optimiser", Never)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
+    found, kinds = [], []
+    for after in (1 << 40, 100, 1 << 40):
+        found.append(search(program, NativeOptions(workers=1, optimise_after=after)))
+        kinds.append(sorted(path.name[40:] for path in (tmp_path / "specchk" / "kernels").iterdir()))
+    assert kinds == [["-quick.o"], ["-long.o", "-quick.o"], ["-long.o", "-quick.o", ".o"]]
     assert all(same(found[0], other) for other in found[1:])
 
 

@@ -31,7 +31,7 @@ from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
-from specchk.native.optimise import initialize, machine, optimised, quick
+from specchk.native.optimise import Optimiser, initialize, machine, optimised, quick
 from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
@@ -131,6 +131,13 @@ class KernelSource:
         """Its optimised object code, from the cache or newly compiled."""
         return _cached(self.path(), lambda: optimised(self.text()))
 
+    def optimiser(self) -> Optimiser:
+        """An optimiser of its code, for a search that is a long one."""
+        # The search may end before the code is there, and would do so again and again with slow code: the
+        # next one finds this mark and optimises before it begins.
+        kept.write(self.path("-long"), b"")
+        return Optimiser(self.text)
+
     def linked(self, code: bytes) -> Loaded:
         """The kernel of newly optimised object code, which is kept."""
         kept.write(self.path(), code)
@@ -172,10 +179,10 @@ class ExchangeSource(KernelSource):
 
 
 def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
-    """A kernel, from the cache or newly compiled: optimised if its use `is_long`."""
+    """A kernel, from the cache or newly compiled: optimised if its use `is_long`, or an earlier one was."""
     initialize()
     # Optimised code that is there costs no more than quick code, however short its use will be.
-    if is_long or kept.read(source.path()) is not None:
+    if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
         return _linked(source.code(), source.entries)
     code = _cached(source.path("-quick"), lambda: quick(source.text()))
     return _linked(code, source.entries, is_optimised=False)

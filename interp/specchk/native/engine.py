@@ -32,7 +32,6 @@ from specchk.native.kernel.labels import has_judged_predicates
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
-from specchk.native.optimise import Optimiser
 from specchk.native.regions import StepsOfSearch
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, NotedState, Run, Store
@@ -266,7 +265,7 @@ class NativeEngine(Engine[list[Run]]):
         store = self.store
         states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
         if self._is_long and not store.kernel.is_optimised and store.optimiser is None:
-            store.optimiser = Optimiser(self.source.text)
+            store.optimiser = self.source.optimiser()
         frontier = states - sum(self.search.levels[:-1])
         return self.search.look(states, generated, frontier)
 

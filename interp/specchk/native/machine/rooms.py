@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from specchk.ir.nodes import Const
@@ -108,23 +108,34 @@ class Widest:
 
     def __init__(self) -> None:
         self.values = 0
-        self._seen: set[Type] = set()
+        self._seen: set[int] = set()  # parts by identity: most types are shared, and hashing one walks it
 
     def visit(self, part: Any) -> None:
-        """Take the sets inside a part of a program into account."""
-        if isinstance(part, Set):
-            if part in self._seen:
-                return
-            self._seen.add(part)
-            self.values = max(self.values, cardinality(part.item))
+        """Take the sets inside a part of a program into account; the part outlives this object."""
         if isinstance(part, tuple):
             for item in part:
                 self.visit(item)
-        elif isinstance(part, Const):
+            return
+        kind: type = type(part)
+        names = _names(kind)
+        if not names or id(part) in self._seen:
+            return
+        self._seen.add(id(part))
+        if isinstance(part, Set):
+            self.values = max(self.values, cardinality(part.item))
+        if isinstance(part, Const):  # values may be many, and have no types in them
             self.visit(part.type)
-        elif is_dataclass(part) and not isinstance(part, Span):
-            for field in fields(part):
-                self.visit(getattr(part, field.name))
+            return
+        for name in names:
+            self.visit(getattr(part, name))
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a class of a program's parts in which a type may be."""
+    if not is_dataclass(kind) or kind is Span:
+        return ()
+    return tuple([field.name for field in fields(kind)])
 
 
 @lru_cache(maxsize=4096)
@@ -143,7 +154,8 @@ def retyped(part: Any, room: Room) -> Any:
         items = [retyped(item, room) for item in part]
         return tuple(items) if any(a is not b for a, b in zip(items, part, strict=True)) else part
     if is_dataclass(part) and not isinstance(part, Span | type):
-        parts = {field.name: getattr(part, field.name) for field in fields(part)}
+        kind = type(part)
+        parts = {name: getattr(part, name) for name in _names(kind)}
         changed = {name: retyped(value, room) for name, value in parts.items()}
         other = {name: changed[name] for name in parts if changed[name] is not parts[name]}
         return replace(part, **other) if other else part
