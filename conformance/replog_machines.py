@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from replog.core.effects import Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, BrokerState, Error, PartitionImage, Role
 from replog_cluster import Cluster, Rules, new_cluster
-from replog_rules import Ruled
+from replog_rules import TODAY
 from replog_state import abstract
 from specchk.conform.contract.binding import (
     Accepted,
@@ -27,13 +29,16 @@ from specchk.conform.contract.binding import (
     restore,
     snapshot,
 )
+from specchk.conform.contract.ruled import RuledBinding
 from specchk.ir.program import Program
 
 DOWN = Impossible("no process runs there")
 
 
-class MachinesBinding(Ruled[Cluster]):
+class MachinesBinding(RuledBinding[Cluster]):
     """Clusters of replog, and the actions that happen to their machines."""
+
+    rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
 
 from replog.core.broker import follower
-from specchk.conform.contract.binding import At, Binding, BindingError, Mistake
+from specchk.conform.contract.binding import At
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.ir.program import Program
-
-S = TypeVar("S")
 
 # The rules that this binding runs replog by.  A model that turns another one back is not for it.
 TODAY = MappingProxyType({
@@ -64,21 +60,3 @@ CONTROLS = (
         "assign_hw(reply.high_watermark)", "assign_hw(state.log.leo)", "two_brokers", SMALLEST,
     ),
 )  # fmt: skip
-
-
-class Ruled(Binding[S]):
-    """A binding for models by today's rules only, a control's wrong spec aside."""
-
-    rules: ClassVar[MappingProxyType[str, Any]] = TODAY
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        other = [name for name, value in self.rules.items() if self.constants[name] != value]
-        if other:
-            hint = "this binding runs replog by today's rules; choose a model of these"
-            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
-
-    @classmethod
-    def against(cls, program: Program) -> Binding[S]:
-        """Return the binding for a spec that has other rules, on purpose."""
-        return type(cls.__name__, (cls,), {"rules": MappingProxyType({})})(program)

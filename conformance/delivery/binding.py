@@ -11,6 +11,7 @@ tries, and an output that stores its own offset.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -27,10 +28,7 @@ from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     At,
-    Binding,
-    BindingError,
     Impossible,
-    Mistake,
     Refused,
     action,
     project,
@@ -39,7 +37,7 @@ from specchk.conform.contract.binding import (
     snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.ir.program import Program
+from specchk.conform.contract.ruled import RuledBinding
 
 BROKER, ABSENT, PRODUCER, READER = 0, 1, -1, 7
 MESSAGES, COMMITS, GROUP = "t-0", "__consumer_offsets-0", "g"
@@ -103,7 +101,7 @@ class Parties:
         )  # fmt: skip
 
 
-class DeliveryBinding(Binding[Parties]):
+class DeliveryBinding(RuledBinding[Parties]):
     """The spec's clients on replog's."""
 
     spec, model = "../../spec/delivery.spec", "exactly_once"
@@ -136,19 +134,10 @@ class DeliveryBinding(Binding[Parties]):
     )  # fmt: skip
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        other = [name for name, value in self.rules.items() if self.constants[name] != value]
-        if self.rules and self.constants["inflight"] < min(5, self.constants["Messages"]):
-            other.append("inflight")
-        if other:
-            hint = "replog follows today's rules here; choose a model of these"
-            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
-
-    @classmethod
-    def against(cls, program: Program) -> Binding[Parties]:
-        """Return the binding for a spec that has other rules, on purpose."""
-        return type(cls.__name__, (cls,), {"rules": MappingProxyType({})})(program)
+    def also_other(self) -> Iterator[str]:
+        """Fewer requests in flight than the five of KIP-98, or than there are messages."""
+        if self.constants["inflight"] < min(5, self.constants["Messages"]):
+            yield "inflight"
 
     def start(self) -> Parties:
         """Nothing was sent, or one message by this producer."""

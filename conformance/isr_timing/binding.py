@@ -8,6 +8,7 @@ ZooKeeper.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -38,10 +39,7 @@ from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     At,
-    Binding,
-    BindingError,
     Impossible,
-    Mistake,
     OutsideSpec,
     Refused,
     action,
@@ -50,7 +48,7 @@ from specchk.conform.contract.binding import (
     snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.ir.program import Program
+from specchk.conform.contract.ruled import RuledBinding
 
 LEADER, FOLLOWER, CLIENT = 0, 1, -100
 PARTITION, OTHER = "t-0", "t-1"
@@ -122,7 +120,7 @@ class Pair:
         return reply
 
 
-class IsrTimingBinding(Binding[Pair]):
+class IsrTimingBinding(RuledBinding[Pair]):
     """The spec's clock, and whatever replog's brokers do as it goes."""
 
     spec, model = "../../spec/isr_timing.spec", "one_batch_behind"
@@ -153,19 +151,10 @@ class IsrTimingBinding(Binding[Pair]):
     )  # fmt: skip
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        other = [name for name, value in self.rules.items() if self.constants[name] != value]
-        if self.rules and self.constants["lag_time_max"] != 2 * self.constants["expiration_period"]:
-            other.append("expiration_period")
-        if other:
-            hint = "replog follows today's rules here; choose a model of these"
-            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
-
-    @classmethod
-    def against(cls, program: Program) -> Binding[Pair]:
-        """Return the binding for a spec that has other rules, on purpose."""
-        return type(cls.__name__, (cls,), {"rules": MappingProxyType({})})(program)
+    def also_other(self) -> Iterator[str]:
+        """A check of the ISR at other times than twice in the lag that is allowed."""
+        if self.constants["lag_time_max"] != 2 * self.constants["expiration_period"]:
+            yield "expiration_period"
 
     def start(self) -> Pair:
         """A leader that has heard from its follower at time 0, which has nothing to fetch."""

@@ -1,0 +1,44 @@
+"""A binding to an implementation that follows some of its spec's rules, and not the others.
+
+A spec has rules of other times as constants; the implementation follows one choice of them.  A model
+that turns another rule on would be held to an implementation that never claimed it.
+
+Not here: what the rules are (each binding's `rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+from specchk.conform.contract.binding import Binding, BindingError, Mistake
+from specchk.ir.program import Program
+
+S = TypeVar("S")
+
+
+class RuledBinding(Binding[S]):
+    """A binding for models by the implementation's rules only, a control's wrong spec aside."""
+
+    rules: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """The constants that are rules, with the values that the implementation follows."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        other = [name for name, value in self.rules.items() if self.constants[name] != value]
+        if self.rules:
+            other.extend(self.also_other())
+        if other:
+            hint = "the implementation follows other rules here; choose a model of these"
+            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
+
+    def also_other(self) -> Iterator[str]:
+        """Constants that break a rule together with others."""
+        yield from ()
+
+    @classmethod
+    def against(cls, program: Program) -> Binding[S]:
+        """The binding for a spec that has other rules, on purpose."""
+        ruleless: type[Binding[S]] = type(cls.__name__, (cls,), {"rules": MappingProxyType({})})
+        return ruleless(program)
