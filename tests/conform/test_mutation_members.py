@@ -21,6 +21,7 @@ from specchk.conform.mutation.mutate import MutationCampaign, Settings, shown_fi
 from specchk.conform.mutation.outcomes import Baseline
 from specchk.conform.mutation.patches import Patch
 from specchk.conform.mutation.recorded import Recorded
+from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import check
 
 # -- members that are wrong themselves
@@ -212,19 +213,33 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_a_recording_is_a_test_that_its_spec_decides(name, tmp_path: Path, monkeypatch):
     """It passes if all of its events are explained, and if there are any."""
+    found, wanted = RUNS[name]
+    kills = tried_on(found, tmp_path, monkeypatch)
+    assert [(kill.test, kill.reason) for kill in kills] == ([("seed 0", wanted)] if wanted else [])
+    assert not any(kill.is_endless for kill in kills)
+
+
+def tried_on(found: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Kill]:
+    """The failures of a member with one recording of these lines."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "bank.spec").write_text(SPEC)
-    (tmp_path / "written_tracing.py").write_text(
+    (folder / "bank.spec").write_text(SPEC)
+    (folder / "written_tracing.py").write_text(
         "from bank_tracing import BankTracing\n\nclass Written(BankTracing):\n    pass\n"
     )
     kills: list[Kill] = []
     reporter = Reporter(0, {}, kills.append, member="recordings")
-    bench = Bench(tmp_path, "", tmp_path / "bank.spec", check(str(tmp_path / "bank.spec")))
-    found, wanted = RUNS[name]
+    bench = Bench(folder, "", folder / "bank.spec", check(str(folder / "bank.spec")))
     member = Recorded("recordings", "written_tracing.py", lambda seed: found, range(1))
     assert member.hold(bench, (), reporter)
-    assert [(kill.test, kill.reason) for kill in kills] == ([("seed 0", wanted)] if wanted else [])
     monkeypatch.delitem(sys.modules, "written_tracing")
+    return kills
+
+
+def test_a_recording_that_is_too_much_to_explain_is_endless_work(tmp_path: Path, monkeypatch):
+    """The spec has not refused it: it is counted apart from kills, as a test that does not end."""
+    monkeypatch.setattr(Validator, "explain", lambda *_: Explained(gave_up="event 1 (moved): too many"))
+    kills = tried_on(lines(moved("a1")), tmp_path, monkeypatch)
+    assert [(kill.reason, kill.is_endless) for kill in kills] == [("event 1 (moved): too many", True)]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ class Reporter:
             with self.limit():
                 reason = run()
         except TooMuch as much:
-            reason = str(much)
+            reason, self.is_endless = str(much), True
         except BROKEN as error:
             reason = f"{type(error).__name__}: {error}"
         return self.tell(test, reason)

@@ -22,6 +22,7 @@ from specchk.conform.contract.recording import BadRecording, Recording, parse
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.mutation.members import Bench, Reporter, load
 from specchk.conform.recordings.validate import Validator
+from specchk.conform.work.effort import TooMuch
 from specchk.lang.frontend import check
 
 
@@ -55,7 +56,7 @@ class Recorded:
         return parse(f"seed {seed}", list(self.record(seed)))
 
     def _wrong(self, bench: Bench, tracing: type[Tracing], seed: int) -> str:
-        """Why the spec does not explain a recording; empty if it does."""
+        """Why the spec does not explain a recording; empty if it does.  Raises `TooMuch` if it is open."""
         try:
             recording = self._recording(seed)
         except BadRecording as error:
@@ -67,8 +68,8 @@ class Recorded:
         if explained.blocked is not None:
             what, reason = explained.blocked.event.get("event"), explained.blocked.reason
             return f"event {explained.blocked.number} ({what}) is not explained {reason}".strip()
-        if explained.gave_up:
-            return explained.gave_up
+        if explained.gave_up:  # no verdict of the spec, but more work than any recording as it is
+            raise TooMuch(explained.gave_up)
         # Nothing blocked and not all consumed would be a validator that skips events.
         if not explained.consumed or explained.consumed != len(recording.events):
             return f"{explained.consumed} of {len(recording.events)} events were explained"
