@@ -107,7 +107,8 @@ def ignored(*args: Any, **_: Any) -> Any:
 
 STAND_INS: Mapping[str, Any] = MappingProxyType({
     "Answer": Answer, "Accepted": Accepted, "Refused": Refused, "Impossible": Impossible, "Some": Some,
-    "Binding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": Anything,
+    "Binding": Binding, "RuledBinding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch,
+    "Mistake": Anything,
     "action": lambda name, ways=(): marker(("action", name)), "project": marker("project"),
     "snapshot": marker("snapshot"), "restore": marker("restore"),
     "reopen": marker("reopen"), "silent": ignored, "interruption": ignored,
