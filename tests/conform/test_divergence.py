@@ -17,7 +17,8 @@ from specchk.cli.commands.draw import command as draw
 from specchk.conform.contract.binding import Answer, action
 from specchk.conform.replay import divergence
 from specchk.conform.replay.divergence import WORDS, as_itf, as_json, differences, drawn, read, wanted
-from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.place import Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import run_product
 from specchk.explore.view import Viewer
 from specchk.meaning.values import State

@@ -18,7 +18,8 @@ from replog.sim.disks.stored import FileStorage
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.replay.faults import run_faults
-from specchk.conform.replay.replay import Diverged, Replayer
+from specchk.conform.replay.place import Diverged
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.lang.frontend import check
 

@@ -27,7 +27,8 @@ from specchk.conform.contract.values import Some as PlainSome
 from specchk.conform.contract.values import plain
 from specchk.conform.replay.frozen import CannotFreeze, exact, frozen
 from specchk.conform.replay.frozen_run import Bag, Items, Some, same
-from specchk.conform.replay.replay import Diverged, Divergence, Replayer
+from specchk.conform.replay.place import Diverged, Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.shrink import shrunk
 from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.ir import types

@@ -16,7 +16,8 @@ from specchk.conform.contract.known_bad import BadFile
 from specchk.conform.gate.controls import try_controls
 from specchk.conform.gate.tiers import BUDGETS, parts_of, run_parts
 from specchk.conform.replay.divergence import as_json, drawn
-from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.place import Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.sources import files_of, fingerprint

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from bank import Bank, BankBinding, bank
 from broken import BROKEN, LosesMoney, SharesOnRestore
 
 from specchk.conform.contract.binding import (
+    Accepted,
     Answer,
     At,
     action,
@@ -17,6 +18,7 @@ from specchk.conform.contract.binding import (
 )
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.shrink import shrunk
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.report.suite import as_json, render
@@ -99,6 +101,66 @@ def test_steps_that_are_not_compared_are_vacuous(monkeypatch):
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
     result = product(BankBinding)
     assert result.vacuous == "not every step was followed by a comparison"
+
+
+class Forms(BankBinding):
+    """Steps that have no form in the bank leave something all the same: `at` one of them."""
+
+    at: ClassVar[str] = "a1"
+
+    @action("transfer")
+    def transfer(self, bank: Bank, source: str, target: str) -> Answer:
+        if source == target == self.at:
+            self.leave(bank)
+        return super().transfer(bank, source, target)
+
+    def leave(self, bank: Bank) -> None:
+        bank.balance["a2"] -= 1
+
+
+@pytest.mark.parametrize("at", ["a1", "a2"])
+def test_an_impossible_step_that_changes_the_state_is_named(at):
+    """Though the steps after it are tried on the same system, and it may be the last of a place."""
+    binding = type("Forms", (Forms,), {"at": at})
+    found = product(binding).divergence
+    assert found is not None
+    assert (found.kind, str(found.step)) == ("changed", f"transfer({at}, {at})")
+    assert found.reason == "a step changed the state that was impossible (there is no such form)"
+    again = shrunk(Replayer(binding(bank().program)), found)
+    assert (again.kind, str(again.step)) == (found.kind, str(found.step))
+
+
+def test_impossible_steps_that_change_what_nobody_observes_together():
+    """The step that they make possible is reported with them, and passes alone."""
+
+    class Credit(Forms):
+        def leave(self, bank: Bank) -> None:
+            bank.credit = True
+
+        @action("toss", ways=("heads", "tails"))
+        def toss(self, bank: Bank, way: str) -> Answer:
+            return Accepted() if getattr(bank, "credit", False) else super().toss(bank, way)
+
+    divergence = product(Credit).divergence
+    assert divergence is not None
+    assert (divergence.kind, str(divergence.step)) == ("accepted", "toss()")
+    assert divergence.reason.endswith("only after steps that were impossible")
+
+
+@pytest.mark.parametrize("other", [True, 1.0])
+def test_an_equal_value_of_another_type_is_no_value_of_the_spec(other):
+    """A refused step that turns a number into another kind of 1 has changed the state."""
+
+    class Turns(BankBinding):
+        @action("toss", ways=("heads", "tails"))
+        def toss(self, bank: Bank, way: str) -> Answer:
+            if bank.coin != "unseen" and bank.days == 1:
+                bank.days = other
+            return super().toss(bank, way)
+
+    divergence = product(Turns).divergence
+    assert divergence is not None
+    assert (divergence.kind, str(divergence.step)) == ("outside", "toss()")
 
 
 def test_the_same_seed_walks_the_same():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
-from specchk.conform.replay.replay import Diverged, Divergence, Replayer
+from specchk.conform.replay.place import Diverged, Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.shrink import shrunk
 from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.lang.frontend import check

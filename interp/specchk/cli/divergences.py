@@ -14,7 +14,7 @@ from specchk.cli.pictures import svg_of, write_picture
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.divergence import as_itf, drawn
 from specchk.conform.replay.frozen import CannotFreeze, frozen
-from specchk.conform.replay.replay import Divergence
+from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.page import page
 

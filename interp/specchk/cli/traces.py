@@ -15,7 +15,7 @@ import click
 from specchk.cli.common import load, rejections
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.replay.divergence import SCHEMA, read
-from specchk.conform.replay.replay import Divergence
+from specchk.conform.replay.place import Divergence
 from specchk.explore.scenario import run_scenario
 from specchk.explore.walk import NoSuchPath, Walker
 from specchk.lang.syntax import decls

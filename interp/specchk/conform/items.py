@@ -28,7 +28,8 @@ from specchk.conform.gate.controls import trial_of, try_control
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import BUDGETS, MADE_OF_CASES, Part, SuiteBudget, parts_of, run_part
 from specchk.conform.replay.cases import Suite, SuiteCase
-from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.place import Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import Runner, run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult

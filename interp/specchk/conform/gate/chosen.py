@@ -19,7 +19,8 @@ from specchk.conform.gate.choices import Choices, ChosenPath, Listed, of_model
 from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.cases import CaseStep
 from specchk.conform.replay.classes import Classifier, Key
-from specchk.conform.replay.replay import Diverged, Place, Replayer
+from specchk.conform.replay.place import Diverged, Place
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING
 from specchk.conform.replay.suites import SuiteResult, breadth_first
 from specchk.conform.work.forks import cores, each

@@ -21,7 +21,8 @@ from specchk.conform.contract.failures import LOST
 from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart, NoSuchText, planted
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.replay.cases import Suite
-from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.place import Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.work.crews import Crew
 from specchk.ir.program import Program

@@ -33,7 +33,8 @@ from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.replay.cases import Suite, label_of
 from specchk.conform.replay.faults import run_faults
-from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.place import Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter

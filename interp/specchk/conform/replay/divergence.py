@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from specchk.compile.instantiate import Instance
-from specchk.conform.replay.replay import Divergence
+from specchk.conform.replay.place import Divergence
 from specchk.explore.view import Viewer
 from specchk.ir.program import Program
 from specchk.meaning.values import State

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from specchk.conform.contract.binding import BindingError, Interruption, Mistake
-from specchk.conform.replay.replay import Diverged, Divergence, Found, Place, Replayer
+from specchk.conform.replay.place import Diverged, Divergence, Found, Place
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import BreadthFirst, SuiteResult
 from specchk.meaning.values import State

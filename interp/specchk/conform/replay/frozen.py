@@ -29,7 +29,8 @@ from specchk.conform.contract.values import plain
 from specchk.conform.replay.divergence import WORDS, differences, step_text, wanted
 from specchk.conform.replay.frozen_run import Bag as Bag_
 from specchk.conform.replay.frozen_run import Items, Some, seal_of
-from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.place import Divergence
+from specchk.conform.replay.replay import Replayer
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, show
 from specchk.meaning.values import State, universe

@@ -15,9 +15,9 @@ observed variables; what was kept of a system is looked at again before and afte
 
 from __future__ import annotations
 
-from collections import Counter
+import marshal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -35,6 +35,7 @@ from specchk.conform.contract.binding import (  # fmt: skip
 )
 from specchk.conform.contract.failures import FAILURES, ImplementationFailure, described
 from specchk.conform.contract.values import NotAValue, reader
+from specchk.conform.replay.place import Blame, Diverged, Divergence, Found, Place, ReplayTally, at_place
 from specchk.conform.replay.spec_side import ActionCall, SpecSide
 from specchk.ir.nodes import Value
 from specchk.meaning.values import State
@@ -43,98 +44,15 @@ from specchk.search.verdict import Step, Trace
 S = TypeVar("S")
 T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
-Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
 
 
 @dataclass(slots=True)
-class ReplayTally:
-    """Counts by action: steps taken, probes refused, probes not applicable.
+class Spare(Generic[S]):
+    """A system at a place, in which some steps were impossible: it is as good as a restored one."""
 
-    `compared` and `reopened` count states that were compared, and systems that were reopened.
-    """
-
-    taken: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    impossible: Counter[str] = field(default_factory=Counter)
-    left: Counter[str] = field(default_factory=Counter)
-    """Successors that the spec allows and the implementation never chose."""
-    compared: int = 0
-    struck: int = 0
-    """Faults that struck inside a step."""
-    reopened: int = 0
-
-    def add(self, other: ReplayTally) -> None:
-        """Add the counts of another worker."""
-        for count in fields(self):
-            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
-
-
-@dataclass(frozen=True, slots=True)
-class Place(Generic[S]):
-    """A state that both have reached, the saved system there, and the path to it."""
-
-    state: State
-    kept: Any
-    step: Step | None = None
-    before: Place[S] | None = None
-    way: str = ""  # in which the step was taken
-
-    def trace(self) -> Trace:
-        """The spec's behaviour up to here."""
-        steps: list[Step] = []
-        place: Place[S] = self
-        while place.before is not None and place.step is not None:
-            steps.append(place.step)
-            place = place.before
-        return Trace(place.state, tuple(reversed(steps)))
-
-    def ways(self) -> tuple[str, ...]:
-        """In which way each step of the trace was taken."""
-        ways: list[str] = []
-        place: Place[S] = self
-        while place.before is not None:
-            ways.append(place.way)
-            place = place.before
-        return tuple(reversed(ways))
-
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """Where spec and implementation part.
-
-    `kind`: `initial` (another initial state), `refused` (an enabled step), `accepted` (a disabled
-    one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
-    `outside` (a state without a projection), `ambiguous` (successors that the projection does not
-    tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
-    is not the state), `fault` (what a fault inside a step left), `raised` (an exception); of an
-    implementation that is a process also `died` (it ended), `hung` (no answer in time), `garbled` (it
-    broke the protocol) and `unrepeatable` (the same requests had another outcome).
-    `reason` says more than the kind, where there is more to say.
-    `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
-    in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
-    """
-
-    kind: str
-    trace: Trace
-    step: Step | None
-    way: str
-    reason: str
-    expected: tuple[State, ...] = ()
-    found: Found | None = None
-    ways: tuple[str, ...] = ()
-    found_after: int | None = None
-
-
-# Made when it is needed: a divergence has its whole trace, and nearly every comparison finds none.
-Blame = Callable[[], Divergence]
-
-
-class Diverged(Exception):
-    """Ends a suite; carries the divergence."""
-
-    def __init__(self, divergence: Divergence) -> None:
-        self.divergence = divergence
-        super().__init__(divergence.kind)
+    place: Place[S]
+    system: S
+    impossible: list[tuple[ActionCall, str]] = field(default_factory=list)  # with the way of each
 
 
 class Replayer(Generic[S]):
@@ -159,6 +77,8 @@ class Replayer(Generic[S]):
         self._again = getattr(binding, again) if again is not None else None
         self._handlers = {action.action: getattr(binding, action.method) for action in cls.actions()}
         self.blind_to: tuple[str, ...] = ()
+        self._spare: Spare[S] | None = None
+        self._last: tuple[bytes | None, Found] = None, ()  # a projection and its values
 
     def begin(self) -> Place[S]:
         """The implementation's initial state, which must be one of the spec's."""
@@ -186,17 +106,20 @@ class Replayer(Generic[S]):
         return tuple(blind)
 
     def check_kept(self, place: Place[S]) -> None:
-        """A saved system must be restored to its state."""
-        found = self._state(self._rewound(place), partial(_at, place, "outside"))
+        """A saved system must be restored to its state, and impossible probes have changed nothing."""
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.place is place:
+            self._check_spare(spare)
+        found = self._state(self._rewound(place), partial(at_place, place, "outside"))
         if not self.same(place.state, found):
             reason = "`restore` returns a system in another state than the saved one"
-            raise Diverged(_at(place, "restored", reason, (place.state,), found))
+            raise Diverged(at_place(place, "restored", reason, (place.state,), found))
 
     def check_reopened(self, place: Place[S]) -> None:
         """The state on disk must be the same, where the binding can reopen it."""
         if self._again is None:
             return
-        blank = partial(_at, place, "reopened", expected=(place.state,))
+        blank = partial(at_place, place, "reopened", expected=(place.state,))
         try:
             # On a restored system, so that reopening cannot disturb the one that is used further.
             found = self._state(self._again(self._rewound(place)), blank)
@@ -254,24 +177,73 @@ class Replayer(Generic[S]):
     def probe(self, place: Place[S], instance: ActionCall) -> bool:
         """Try a disabled instance in each way: it must be refused and change nothing.
 
-        True if the implementation was asked; False where the binding had nothing to ask it with.
+        True if the implementation was asked; False where the binding had nothing to ask it with.  After the
+        last probe at a place, `check_kept` checks that those that were impossible changed nothing.
         """
-        was_asked = False
-        for way in instance.ways:
-            system = self._rewound(place)
-            answer = self._ask(system, place, instance, way)
-            if isinstance(answer, Accepted):
-                raise Diverged(self._accepted(system, place, instance, way))
-            if isinstance(answer, Impossible):  # nothing was done, by the binding's own word
-                self.tally.impossible[instance.label.action] += 1
-                continue
-            found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
-            if not self.same(place.state, found):
-                reason = f"a refused step changed the state (refused because: {answer.reason})"
-                raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
-            self.tally.refused[instance.label.action] += 1
-            was_asked = True
-        return was_asked
+        asked = [self._probe(place, instance, way) for way in instance.ways]
+        return any(asked)
+
+    def _probe(self, place: Place[S], instance: ActionCall, way: str) -> bool:
+        spare, self._spare = self._spare, None
+        if spare is None or spare.place is not place:
+            spare = Spare(place, self._rewound(place))
+        try:
+            return self._tried(spare, instance, way)
+        except Diverged as diverged:
+            if not spare.impossible:
+                raise
+            self._check_each(spare)
+            # On a system of its own: what it does there is its own doing.
+            self._tried(Spare(place, self._rewound(place)), instance, way)
+            reason = f"{diverged.divergence.reason}\nonly after steps that were impossible"
+            raise Diverged(replace(diverged.divergence, reason=reason.strip())) from None
+
+    def _tried(self, spare: Spare[S], instance: ActionCall, way: str) -> bool:
+        place = spare.place
+        answer = self._ask(spare.system, place, instance, way)
+        if isinstance(answer, Accepted):
+            raise Diverged(self._accepted(spare.system, place, instance, way))
+        if isinstance(answer, Impossible):
+            # Nothing was done, by the binding's own word, and most probes are so: the next one may have the
+            # system.
+            self.tally.impossible[instance.label.action] += 1
+            spare.impossible.append((instance, way))
+            self._spare = spare
+            return False
+        self._check_unchanged(spare.system, place, instance, way, answer)
+        self.tally.refused[instance.label.action] += 1
+        return True
+
+    def _check_unchanged(
+        self, system: S, place: Place[S], instance: ActionCall, way: str, answer: Refused | Impossible
+    ) -> None:
+        found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
+        if not self.same(place.state, found):
+            word = "refused" if isinstance(answer, Refused) else "impossible"
+            reason = f"a step changed the state that was {word} ({answer.reason})"
+            raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
+
+    def _check_spare(self, spare: Spare[S]) -> None:
+        """Steps that were impossible must not have changed the state."""
+        place, blank = spare.place, partial(at_place, spare.place, "outside")
+        try:
+            found = self._state(spare.system, blank)
+            is_same = self.same(place.state, found)
+        except Diverged:
+            self._check_each(spare)
+            raise
+        if not is_same:
+            self._check_each(spare)
+            reason = "steps that were impossible changed the state together"
+            raise Diverged(at_place(place, "changed", reason, (place.state,), found))
+
+    def _check_each(self, spare: Spare[S]) -> None:
+        """Raise for the first of the steps that changes the state alone."""
+        for instance, way in spare.impossible:
+            system = self._rewound(spare.place)
+            answer = self._ask(system, spare.place, instance, way)
+            if isinstance(answer, Impossible):
+                self._check_unchanged(system, spare.place, instance, way, answer)
 
     def _accepted(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Divergence:
         """The divergence of a forbidden step that was taken, with where it led if that has a name."""
@@ -294,7 +266,7 @@ class Replayer(Generic[S]):
 
     def _rewound(self, place: Place[S]) -> S:
         """The system that was kept at a place."""
-        blame = partial(_at, place, "restored", expected=(place.state,))
+        blame = partial(at_place, place, "restored", expected=(place.state,))
         return self._call(blame, "when it was restored", lambda: self._back(place.kept))
 
     def _ask(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Answer:
@@ -326,6 +298,13 @@ class Replayer(Generic[S]):
             raise Diverged(replace(blame(), kind="outside", reason=str(error))) from None
 
     def _raw(self, state: Any) -> Found:
+        # Most projections are the one before, since refused steps change nothing.
+        packed = _packed(state)
+        if packed is None or packed != self._last[0]:
+            self._last = packed, self._read(state)
+        return self._last[1]
+
+    def _read(self, state: Any) -> Found:
         # Before any value: a variable too many or too few is a mistake of the binding, not of the
         # implementation.
         names, given = self._observed, set(state)
@@ -355,8 +334,10 @@ class Replayer(Generic[S]):
             raise Diverged(replace(blame(), kind="ambiguous", reason=reason, expected=tuple(matching)))
 
 
-def _at(
-    place: Place[S], kind: str, reason: str = "", expected: tuple[State, ...] = (), found: Found | None = None
-) -> Divergence:
-    """The divergence of a place itself, and of no step from there."""
-    return Divergence(kind, place.trace(), None, "", reason, expected, found, place.ways())
+def _packed(state: Any) -> bytes | None:
+    """A projection as bytes, equal only for equal values of the same types; None for some."""
+    # Version 2 has no references, so that equal values in other objects have the same bytes.
+    try:
+        return marshal.dumps(state, 2)
+    except ValueError:
+        return None

@@ -18,7 +18,8 @@ from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase
-from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer, ReplayTally
+from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
 from specchk.conform.work.forks import cores, each
 from specchk.meaning.initial import initial_states

@@ -22,7 +22,8 @@ from typing import Any
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
 from specchk.conform.replay.cases import Suite, SuiteCase
-from specchk.conform.replay.replay import Place, Replayer
+from specchk.conform.replay.place import Place
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import after_step, run_suite
 
 Handler = Callable[..., Any]

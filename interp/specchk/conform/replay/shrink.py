@@ -19,7 +19,8 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.failures import HUNG
-from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer
+from specchk.conform.replay.place import Diverged, Divergence, Place
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import BREADTH_FIRST, SuiteResult
 from specchk.meaning.initial import initial_states
@@ -119,6 +120,7 @@ class _Shrinker(Generic[S]):
             self.replayer.take(place, instance, allowed)
         elif self.replayer.spec.forbids(place.state, instance):
             self.replayer.probe(place, instance)
+            self.replayer.check_kept(place)
 
     def _is_wanted(self, divergence: Divergence) -> bool:
         wanted = self.best

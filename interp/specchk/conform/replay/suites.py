@@ -24,7 +24,8 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.replay.cases import EffectClass
-from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer, ReplayTally
+from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
+from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
 from specchk.meaning.values import State
 

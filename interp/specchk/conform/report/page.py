@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.divergence import WORDS, differences, instead, step_text, told, wanted
-from specchk.conform.replay.replay import Divergence, ReplayTally
+from specchk.conform.replay.place import Divergence, ReplayTally
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import basis, headline, verdict
 from specchk.ir.program import Program

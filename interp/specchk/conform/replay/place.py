@@ -1,0 +1,120 @@
+"""Places that spec and implementation have both reached, and the differences found there.
+
+A `Place` has the state, what was kept of the system, and the way back to the start; a `Divergence` is a
+value, with the spec's behaviour that leads to it.
+
+Not here: how places are reached and compared (`replay`), and what a reader sees of a divergence
+(`divergence`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+from specchk.ir.nodes import Value
+from specchk.meaning.values import State
+from specchk.search.verdict import Step, Trace
+
+S = TypeVar("S")
+Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
+
+
+@dataclass(slots=True)
+class ReplayTally:
+    """Counts by action: steps taken, probes refused, probes not applicable.
+
+    `compared` and `reopened` count states that were compared, and systems that were reopened.
+    """
+
+    taken: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    impossible: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    """Successors that the spec allows and the implementation never chose."""
+    compared: int = 0
+    struck: int = 0
+    """Faults that struck inside a step."""
+    reopened: int = 0
+
+    def add(self, other: ReplayTally) -> None:
+        """Add the counts of another worker."""
+        for count in fields(self):
+            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Generic[S]):
+    """A state that both have reached, the saved system there, and the path to it."""
+
+    state: State
+    kept: Any
+    step: Step | None = None
+    before: Place[S] | None = None
+    way: str = ""  # in which the step was taken
+
+    def trace(self) -> Trace:
+        """The spec's behaviour up to here."""
+        steps: list[Step] = []
+        place: Place[S] = self
+        while place.before is not None and place.step is not None:
+            steps.append(place.step)
+            place = place.before
+        return Trace(place.state, tuple(reversed(steps)))
+
+    def ways(self) -> tuple[str, ...]:
+        """In which way each step of the trace was taken."""
+        ways: list[str] = []
+        place: Place[S] = self
+        while place.before is not None:
+            ways.append(place.way)
+            place = place.before
+        return tuple(reversed(ways))
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where spec and implementation part.
+
+    `kind`: `initial` (another initial state), `refused` (an enabled step), `accepted` (a disabled
+    one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
+    `outside` (a state without a projection), `ambiguous` (successors that the projection does not
+    tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
+    is not the state), `fault` (what a fault inside a step left), `raised` (an exception); of an
+    implementation that is a process also `died` (it ended), `hung` (no answer in time), `garbled` (it
+    broke the protocol) and `unrepeatable` (the same requests had another outcome).
+    `reason` says more than the kind, where there is more to say.
+    `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
+    in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
+    """
+
+    kind: str
+    trace: Trace
+    step: Step | None
+    way: str
+    reason: str
+    expected: tuple[State, ...] = ()
+    found: Found | None = None
+    ways: tuple[str, ...] = ()
+    found_after: int | None = None
+
+
+# Made when it is needed: a divergence has its whole trace, and nearly every comparison finds none.
+Blame = Callable[[], Divergence]
+
+
+class Diverged(Exception):
+    """Ends a suite; carries the divergence."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        self.divergence = divergence
+        super().__init__(divergence.kind)
+
+
+def at_place(
+    place: Place[S], kind: str, reason: str = "", expected: tuple[State, ...] = (), found: Found | None = None
+) -> Divergence:
+    """The divergence of a place itself, and of no step from there."""
+    return Divergence(kind, place.trace(), None, "", reason, expected, found, place.ways())
