@@ -8,6 +8,7 @@ import pytest
 from spec_texts import instance_of
 
 from specchk.compile.instantiate import Instance, instantiate
+from specchk.ir.types import Int
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.initial import initial_states
@@ -107,6 +108,59 @@ def test_a_constant_left_open_is_refused() -> None:
 def test_constants_that_depend_on_each_other_are_refused() -> None:
     """A circle of defaults has no values."""
     assert refused("spec c\nconst A : int = B\nconst B : int = A\nmodel m:\n    expect holds\n") == {"S508"}
+
+
+BOUNDS = """\
+spec bounds
+sort R
+type Offset = nat upto 3
+const Names : set[0..9] = {2, 3, 5}
+def half(n: int): int = n // 2
+def own(): int = card(Own)
+type Own = 0..1
+type Cell = { at: 0..card(R) }
+var x : BOUND = 0
+action stay():
+    skip
+model m:
+    R = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "ends"),
+    [
+        ("0..card(R)", (0, 5)), ("0..half(card(R))", (0, 2)), ("-half(3)..9" , None),
+        ("0..max(half(9), card(Names)) - 1", (0, 3)), ("0..(card(R) + 1) * 2 // 5 % 4", (0, 2)),
+        ("0..card(bool)", (0, 2)), ("0 - len(Names)..1", None), ("0..sum(Names)", (0, 10)),
+        ("nat upto card(Names)", (0, 3)),
+    ],
+)  # fmt: skip
+def test_a_bound_is_computed_from_constants(bound: str, ends: tuple[int, int] | None) -> None:
+    """Arithmetic, built-in functions, definitions and sets of the model; anything else is refused."""
+    text = BOUNDS.replace("BOUND", bound)
+    if ends is None:
+        assert refused(text) <= {"S101", "S301"}
+        return
+    kind = instance_of(text).program.variables[0].type
+    assert isinstance(kind, Int)
+    assert (kind.low, kind.high) == ends
+
+
+@pytest.mark.parametrize(
+    ("bound", "code"),
+    [("0..card(Offset)", "S503"), ("0..2 * half(max(1, card(Offset)))", "S503"), ("0..half(x)", "S402"),
+     ("0..nothing(3)", "S201"), ("0..half(1, 2)", "S302"), ("0..card(Names) - 9", "S503")],
+)  # fmt: skip
+def test_a_bound_that_is_no_constant_number_is_refused(bound: str, code: str) -> None:
+    """The end of a horizon, the state, unknown names, an empty range."""
+    assert refused(BOUNDS.replace("BOUND", bound)) == {code}
+
+
+def test_a_bound_that_needs_its_own_type_is_refused() -> None:
+    """No endless computation."""
+    text = BOUNDS.replace("Own = 0..1", "Own = 0..own()").replace("BOUND", "0..card(Own)")
+    assert refused(text) == {"S508"}
 
 
 def test_a_property_can_be_selected() -> None:

@@ -91,7 +91,8 @@ model b extends a
     ),
     Page(
         "S508", "constants that depend on each other",
-        """The values of constants are computed from each other in any order, but not in a circle.""",
+        """The values of constants are computed from each other in any order, but not in a circle.  Nor is
+        a bound of a type computed from that type's values.""",
         """Give one of them a value of its own.""",
         """
 spec mutual

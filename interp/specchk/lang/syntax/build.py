@@ -194,6 +194,10 @@ class _Expressions(_Base):
     def fold(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.Fold(self.span(meta), self._callee(c[0]), *c[1:]), c)
 
+    def bound_call(self, meta: Meta, c: list[Child]) -> Child:
+        args = tuple(tree.Argument(arg.span, arg) for arg in present(c[1:]))
+        return self._deep(tree.CallExpr(self.span(meta), self._name(c[0]), args), c)
+
     def _callee(self, node: Child) -> tree.Name:
         # `log.truncate(...)` parses as a field that is called; what it is, a module's definition, is seen
         # only here.

@@ -151,8 +151,6 @@ _HABITS = tuple(
         ("var", r"\bin\b[^=]*\Z", r"=(?!=)",
          "a variable starts with one value, `= e`, or with any of a set, `in S`"),
         ("var", r"\bin\b.*\Z", r"->|\?|set\b|seq\b|bag\b|nat\b|enum\b", _TYPE),
-        ("", r"(?:\.\.|\bupto\b)[^=]*\b(?:card|len|min|max)\s*\Z", r"\(",
-         "a bound has numbers and constants only: declare `const N : int`, which the model binds"),
         ("", r"^(?:var|type|const|def)\b[^=]*[:(,]\s*\(\s*\w+\s*\Z", r"->",
          "a type in parentheses needs a name: `type Votes = K -> V`, then `Votes?`"),
         ("liveness", r"^\s*\Z", r"\s*(?:always|eventually)\b",
