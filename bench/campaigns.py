@@ -1,9 +1,10 @@
-"""Random specs and changed texts over all engines: python bench/campaigns.py specs | pairs [--spark].
+"""Random specs and changed texts over all engines: python bench/campaigns.py specs | pairs | sparse [--spark].
 
     specs   every engine on each random spec, and what their answers owe each other
     pairs   a random spec and a change of its text that must change nothing, or what the change says
+    sparse  the native engine and the reference on sets, bags and maps that list their items
 
-Each seed is one spec (`specs`) or one change of one spec (`pairs`).  A disagreement prints the command that
+Each seed is one spec (`specs`, `sparse`) or one change of one spec (`pairs`).  A disagreement prints the command that
 repeats it; the exit code is 1 if there was any.  Spark needs Java; each process starts one of its own.
 """
 
@@ -30,11 +31,15 @@ from linear_specs import linear_spec  # noqa: E402
 from offset_specs import offset_spec  # noqa: E402
 from spec_texts import small_spec  # noqa: E402
 
+from agreement.both import differences, program_of  # noqa: E402
 from agreement.every_engine import OnSpark, compare  # noqa: E402
 from agreement.metamorphic import CHANGES  # noqa: E402
 from agreement.open_specs import open_spec  # noqa: E402
 from agreement.pairs import ENGINES, disagreement  # noqa: E402
 from agreement.random_specs import random_spec  # noqa: E402
+from agreement.sparse_specs import random_sparse_spec  # noqa: E402
+from specchk.ir.types import Room  # noqa: E402
+from specchk.search.budget import Budget  # noqa: E402
 
 GENERATORS: tuple[Callable[[Random], str], ...] = (
     open_spec, random_spec, small_spec, offset_spec, linear_spec,
@@ -42,20 +47,23 @@ GENERATORS: tuple[Callable[[Random], str], ...] = (
 SPARK_EVERY = 4  # seeds; Spark takes seconds for what the others do in one
 Result = tuple[Counter[str], list[str]]
 
+# From the room that is guessed down to one item, and with lists for all sets of more than one value.
+ROOMS = (None, Room(3, 256), Room(1, 1), Room(2, 2), Room(8, 1))
+
 
 def main() -> int:
     """Run a campaign; 1 where something disagreed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("campaign", choices=("specs", "pairs"))
+    parser.add_argument("campaign", choices=CAMPAIGNS)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--spark", action="store_true", help=f"Spark, too, for one seed of {SPARK_EVERY}")
     asked = parser.parse_args()
     os.environ["XDG_CACHE_HOME"] = os.devnull  # thousands of kernels that nobody asks for again
-    one = of_spec if asked.campaign == "specs" else of_pair
+    one = CAMPAIGNS[asked.campaign]
     began, compared, wrong = time.monotonic(), Counter[str](), 0
     seeds = range(asked.first, asked.first + asked.count)
     for number, (counts, found) in enumerate(_results(one, seeds, asked.jobs, asked.spark), 1):
@@ -78,7 +86,7 @@ def _results(one: Callable[[int, bool], Result], seeds: range, jobs: int, spark:
 
 def _guarded(one: Callable[[int, bool], Result], seed: int, spark: bool) -> Result:
     """One seed; an exception is a disagreement, too."""
-    campaign = "specs" if one is of_spec else "pairs"
+    campaign = next(name for name, known in CAMPAIGNS.items() if known is one)
     try:
         counts, found = one(seed, spark)
     except Exception:
@@ -124,6 +132,26 @@ def of_pair(seed: int, spark: bool) -> Result:
     return counts, wrong
 
 
+def of_sparse(seed: int, _: bool) -> Result:
+    """A random spec whose collections list their items, on the reference and the native engine."""
+    random = Random(seed)
+    # Of three, one is a spec of every type and operator, with lists for bits.
+    make = random_spec if seed % 3 == 2 else random_sparse_spec
+    text, room = make(random), random.choice(ROOMS)
+    with tempfile.TemporaryDirectory() as folder:
+        program = program_of(text, Path(folder))
+        if program is None:
+            return Counter({f"{make.__name__}: rejected": 1}), []
+        found = differences(
+            program, symmetry=random.random() < 0.5, keep_going=random.random() < 0.5,
+            workers=random.choice((1, 2)), limit=Budget(max_states=1500), room=room,
+        )  # fmt: skip
+    if found is None:
+        return Counter({f"{make.__name__}: too large, or not compiled": 1}), []
+    wrong = [f"{room}: {what}: {a} | {b}" for what, (a, b) in found.items()]
+    return Counter({f"{make.__name__}: compared": 1}), wrong
+
+
 @cache
 def _spark() -> OnSpark:
     """A function that has this process's own Spark answer."""
@@ -142,6 +170,13 @@ def _spark() -> OnSpark:
         )
 
     return on_spark
+
+
+CAMPAIGNS: dict[str, Callable[[int, bool], Result]] = {
+    "specs": of_spec,
+    "pairs": of_pair,
+    "sparse": of_sparse,
+}
 
 
 if __name__ == "__main__":
