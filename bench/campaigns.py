@@ -1,11 +1,12 @@
-"""Random specs and changed texts over all engines: python bench/campaigns.py specs | pairs | sparse [--spark].
+"""Random specs and changed texts over all engines: python bench/campaigns.py specs | pairs | sparse.
 
     specs   every engine on each random spec, and what their answers owe each other
     pairs   a random spec and a change of its text that must change nothing, or what the change says
     sparse  the native engine and the reference on sets, bags and maps that list their items
 
-Each seed is one spec (`specs`, `sparse`) or one change of one spec (`pairs`).  A disagreement prints the command that
-repeats it; the exit code is 1 if there was any.  Spark needs Java; each process starts one of its own.
+Each seed is one spec (`specs`, `sparse`) or one change of one spec (`pairs`).  A disagreement prints the
+command that repeats it; the exit code is 1 if there was any.  Spark (`--spark`, not for `sparse`) needs Java;
+each process starts one of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from agreement.every_engine import OnSpark, compare  # noqa: E402
 from agreement.metamorphic import CHANGES  # noqa: E402
 from agreement.open_specs import open_spec  # noqa: E402
 from agreement.pairs import ENGINES, disagreement  # noqa: E402
-from agreement.random_specs import random_spec  # noqa: E402
+from agreement.random_specs import random_spec, spec_with_maps  # noqa: E402
 from agreement.sparse_specs import random_sparse_spec  # noqa: E402
 from specchk.ir.types import Room  # noqa: E402
 from specchk.search.budget import Budget  # noqa: E402
@@ -136,7 +137,7 @@ def of_sparse(seed: int, _: bool) -> Result:
     """A random spec whose collections list their items, on the reference and the native engine."""
     random = Random(seed)
     # Of three, one is a spec of every type and operator, with lists for bits.
-    make = random_spec if seed % 3 == 2 else random_sparse_spec
+    make = spec_with_maps if seed % 3 == 2 else random_sparse_spec
     text, room = make(random), random.choice(ROOMS)
     with tempfile.TemporaryDirectory() as folder:
         program = program_of(text, Path(folder))

@@ -17,12 +17,14 @@ from agreement.random_types import (
     MESSAGE,
     NODE,
     PING,
+    SCALARS,
     TYPES,
     T,
     bag_of,
     mapping,
     number,
     option,
+    partial_map,
     record,
     same_shape,
     seq_of,
@@ -35,8 +37,9 @@ FOLDS = ("min", "max", "sum", "card")
 class Writer:
     """Writes expressions."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, types: tuple[T, ...] = TYPES) -> None:
         self.random = random
+        self.types = types
         self.scope: list[tuple[str, T]] = []
         self.made = 0
         self.given_values: dict[str, tuple[str, str]] = {}
@@ -95,6 +98,11 @@ class Writer:
     def generic(self, kind: T, depth: int) -> list[Callable[[], str]]:
         """Ways to get a value of any type out of something that holds it."""
         wider = self.widened(kind)
+        if self.types is not TYPES and self.chance(30):
+            key = self.pick(SCALARS)
+            table = self.named(partial_map(key, kind), depth)
+            return [lambda: f"{table}[{self.expr(key, depth - 1)}]",
+                    lambda: f"get({table}, {self.expr(key, depth - 1)}, {self.expr(kind, depth - 1)})"]  # fmt: skip
         return [
             lambda: f"get({self.named(option(wider), depth)}, {self.expr(kind, depth - 1)})",
             lambda: f"get({self.named(option(kind), depth)})",
@@ -152,6 +160,14 @@ class Writer:
             return kind.text
         if kind.kind == "int" and self.chance(40):
             return f"{self.expr(number(-1, 1), depth - 2)}..{self.expr(number(0, 2), depth - 2)}"
+        if self.types is not TYPES and self.chance(30):
+            table = partial_map(kind, self.pick(SCALARS))
+            known = [
+                text
+                for text, found in self.reach()
+                if found.kind == "pmap" and same_shape(found.parts[0], kind)
+            ]
+            return known[self.random.randrange(len(known))] if known else f"keys({self.named(table, depth)})"
         for wanted in (seq_of(kind, 2), bag_of(kind, 2)):
             known = [text for text, found in self.reach() if same_shape(found, wanted)]
             if known and self.chance(50):
@@ -181,6 +197,9 @@ class Writer:
             case "map":
                 name = self.name()
                 return f"{{ {name}: {self.literal(kind.parts[1])} for {name} in {self.keys(kind)} }}"
+            case "pmap":
+                key, value = kind.parts
+                return "{}" if self.chance(40) else f"{{ {self.literal(key)}: {self.literal(value)} }}"
             case "set":
                 return (
                     "{"
@@ -236,11 +255,15 @@ class Writer:
         return f"({self.random.choice(('forall', 'exists'))} {name} in {domain}: {body})"
 
     def compared(self, depth: int) -> str:
-        kind = self.pick(TYPES)
+        kind = self.pick(self.types)
         return f"({self.named(kind, depth)} {self.random.choice(('==', '!='))} {self.expr(kind, depth - 2)})"
 
     def member(self, depth: int) -> str:
         kind = self.pick(ITEMS)
+        if self.types is not TYPES and self.chance(30):
+            return (
+                f"({self.named(kind, depth)} in {self.named(partial_map(kind, self.pick(SCALARS)), depth)})"
+            )
         container = self.pick((set_of(kind), seq_of(kind, 2), bag_of(kind, 2)))
         word = self.random.choice(("in", "not in"))
         return f"({self.named(kind, depth)} {word} {self.named(container, depth)})"
@@ -338,6 +361,24 @@ class Writer:
             lambda: f"tail({self.named(kind, depth)})",
             lambda: f"{{ {self.named(kind, depth)} with [{e(number(0, 1), d)}]: {e(item, d)} }}",
             lambda: "[" + ", ".join(e(item, d) for _ in range(self.random.randint(1, 2))) + "]",
+        ]
+
+    def forms_pmap(self, kind: T, depth: int) -> list[Callable[[], str]]:
+        d, e, (key, value) = depth - 1, self.expr, kind.parts
+
+        def comprehension() -> str:
+            name = self.name()
+            domain = self.domain(key, depth)
+            return f"{{ {name}: {self.within(name, key, lambda: e(value, d))} for {name} in {domain} }}"
+
+        return [
+            comprehension,
+            lambda: f"{{ {self.named(kind, depth)} with [{e(key, d)}]: {e(value, d)} }}",
+            lambda: (
+                f"{{ {self.named(kind, depth)} with [{e(key, d)}]: {e(value, d)}, [{e(key, d)}]: {e(value, d)} }}"
+            ),
+            lambda: f"remove({self.named(kind, depth)}, {e(key, d)})",
+            lambda: f"{{ {e(key, d)}: {e(value, d)} }}",
         ]
 
     def forms_bag(self, kind: T, depth: int) -> list[Callable[[], str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from agreement.random_exprs import Writer
-from agreement.random_types import BOOL, COLOUR, INT, ITEMS, NODE, TYPES, T, number, option
+from agreement.random_types import BOOL, COLOUR, INT, ITEMS, NODE, TYPES, WITH_MAPS, T, number, option
 
 
 class SpecWriter(Writer):
@@ -64,7 +64,7 @@ class SpecWriter(Writer):
 
     def assignment(self, name: str, kind: T) -> str:
         form = self.random.randrange(4)
-        if form == 0 and kind.kind == "map":
+        if form == 0 and kind.kind in ("map", "pmap"):
             key, value = self.expr(kind.parts[0], 1), self.stored(kind.parts[1])
             return f"{name}'[{key}] = {value}"
         if form == 0 and kind.kind == "seq":
@@ -93,10 +93,15 @@ def wide_invariant(random: Random, writer: SpecWriter) -> str:
     return f"invariant wide: {side} {random.choice(('<', '<=', '==', '!='))} {random.choice((wide, 10))}"
 
 
-def random_spec(random: Random) -> str:
+def spec_with_maps(random: Random) -> str:
+    """As `random_spec`, with partial maps among its types."""
+    return random_spec(random, WITH_MAPS)
+
+
+def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
     """A spec with one model `m`."""
-    writer = SpecWriter(random)
-    kinds = [writer.pick(TYPES) for _ in range(random.randint(2, 4))]
+    writer = SpecWriter(random, types)
+    kinds = [writer.pick(types) for _ in range(random.randint(2, 4))]
     variables = [(f"x{index}", kind) for index, kind in enumerate(kinds)]
     lines = [
         "spec random_spec", "type Colour = enum {red, green, blue}", "sort Node", "const home : Node",

@@ -57,6 +57,10 @@ def bag_of(item: T, limit: int) -> T:
     return T("bag", f"bag[{item.text}] upto {limit}", (item,), high=limit)
 
 
+def partial_map(key: T, value: T) -> T:
+    return T("pmap", f"map[{key.text}, {value.text}]", (key, value))
+
+
 PING = record(at=number(0, 2), who=NODE)
 MESSAGE = T("union", "Message", (PING, record(n=number(-1, 1)), record()), names=("Ping", "Tick", "Stop"))
 SCALARS = (BOOL, COLOUR, NODE, number(0, 2), number(-2, 1), horizon(2), number(3, 3))
@@ -78,6 +82,13 @@ TYPES = (
     set_of(set_of(NODE)), seq_of(NODE, 2), seq_of(number(-1, 1), 3), seq_of(record(a=BOOL, b=COLOUR), 2),
     seq_of(set_of(NODE), 2), bag_of(NODE, 2), bag_of(MESSAGE, 2), bag_of(number(0, 3), 3),
     bag_of(record(a=number(-1, 0), b=NODE), 2), bag_of(set_of(NODE), 2),
+)  # fmt: skip
+WITH_MAPS = (
+    *TYPES, partial_map(NODE, number(0, 2)), partial_map(number(-1, 2), BOOL), partial_map(COLOUR, option(NODE)),
+    partial_map(record(a=BOOL, b=NODE), set_of(NODE)), mapping(NODE, partial_map(NODE, COLOUR)),
+    partial_map(MESSAGE, number(0, 1)), set_of(partial_map(BOOL, BOOL)), option(partial_map(NODE, NODE)),
+    partial_map(BOOL, partial_map(BOOL, number(0, 1))), partial_map(number(0, 300), seq_of(NODE, 2)),
+    record(m=partial_map(NODE, BOOL), z=horizon(1)), partial_map(NODE, horizon(2)), bag_of(partial_map(BOOL, NODE), 2),
 )  # fmt: skip
 INT = number(-9, 9)
 

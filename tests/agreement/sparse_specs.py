@@ -1,4 +1,4 @@
-"""Random specs of message passing: sets over more values than have a bit each, wherever a set may be."""
+"""Random specs of message passing: sets, bags and maps over more values than have a bit each, anywhere."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ var seen : Node -> set[Message] = {{ q: {{}} for q in Node }}
 var kept : set[Message]? = none
 var parts : set[set[Cell]] = {{}}
 var numbers : set[Wide] = {{{low}}}
+var net : bag[Message] upto 4 = {{}}
+var box : map[Wide, Message] = {{}}
+var tally : map[Message, 0..3] = {{}}
+var at : Node -> map[Cell, 0..3] = {{ q: {{}} for q in Node }}
 var n : 0..3 = 0
 """
 RECORDS = (
@@ -56,6 +60,11 @@ class SparseWriter:
                   f"{m}.term + {m}.at > n"]  # fmt: skip
         if self.random.random() < 0.05:
             return f"1 // ({m}.term - n) >= 0"
+        if self.random.random() < 0.03:
+            return f"tally[{m}] > n"
+        if self.random.random() < 0.3:
+            claims = [f"count(net, {m}) {self.pick('>', '==')} n", f"{m} {self.pick('in', 'not in')} tally",
+                      f"get(tally, {m}, {self.pick('0', 'n')}) {self.pick('>', '==')} 1", f"{m} in net"]  # fmt: skip
         if "who:" in self.record:
             claims += [f"{m}.from in {m}.who", f"card({m}.heard) > n"]
         return self.random.choice(claims)
@@ -63,6 +72,9 @@ class SparseWriter:
     def messages(self, depth: int = 2) -> str:
         """A set of messages."""
         leaves = ["sent", "old", "(old - sent)", "get(kept, old)", "union_of", "seen[first_one]"]
+        if self.random.random() < 0.4:
+            return self.pick("elements(net)", "keys(tally)", "{ box[k] for k in box }",
+                             "{ m for m in tally if tally[m] > 0 }", "{ m for m in net if m.term < 2 }")  # fmt: skip
         if depth == 0 or self.random.random() < 0.3:
             return self.random.choice(leaves).replace("union_of", "(sent union old)").replace(
                 "seen[first_one]", "{ m for m in seen[a] if m.term <= n }"
@@ -96,6 +108,19 @@ class SparseWriter:
             f"({self.pick('kept == none', 'kept == some(sent)')})",
             f"(forall s in {{ {left}, {right} }}: card(s) < 3)",
         )
+        if self.random.random() < 0.4:
+            cell = "{ x: n, y: 1 }"
+            forms = (
+                f"card(net) {self.pick('>', '==')} {self.pick('n', '1', '2')}",
+                f"({some} k in box: {self.claim('box[k]')})",
+                f"keys(tally) {self.pick('subset', '==')} {left}",
+                f"({some} m in {self.pick('net', 'tally')}: {self.claim('m')})",
+                f"(box {self.pick('==', '!=')} {self.pick('{}', '{ n + 5: ' + self.message() + ' }')})",
+                f"(net == {{{self.message()}}} or net == add({{}}, {self.message()}))",
+                f"(at[a] == at[b] or {cell} in at[{self.pick('a', 'b')}])",
+                f"sum(tally[m] for m in tally) {self.pick('<', '>')} n",
+                "card(box) == card({ box[k] for k in box })",
+            )
         if self.random.random() < 0.05:
             return f"(choose m in {left}: {self.claim('m')}).term == n"
         made = self.random.choice(forms)
@@ -117,6 +142,20 @@ class SparseWriter:
             f"numbers' = (numbers union {more}) - {self.pick('{0}', '(1..3)', '{}')}",
             f"n' = {self.pick('(n + 1) % 4', 'min(3, card(sent))', '0')}",
         ]
+        given, wide, mine = self.message(), self.pick("n + 5", "7", "900 - n"), self.messages(1)
+        forms += [
+            f"net' = {self.pick('add(net, ' + given + ')', 'net union {' + given + ', ' + self.message() + '}')}",
+            f"net' = {self.pick('{}', '{' + given + '}', f'(if {given} in net then remove(net, {given}) else net)')}",
+            f"box' = {{ box with [{wide}]: {given} }}",
+            f"box' = {self.pick('{}', '{ k: { box[k] with term: n } for k in box }')}",
+            f"box' = {{ k: box[k] for k in keys(box) - {{{wide}}} }}",
+            f"tally'[{given}] = min(3, get(tally, {self.pick(given, self.message())}, 0) + 1)",
+            f"tally' = {{ m: {self.pick('m.term', 'n')} for m in {mine} }}",
+            f"tally' = {{ m: tally[m] for m in keys(tally) {self.pick('-', 'intersect')} {mine} }}",
+            f"tally' = (if {given} in tally then remove(tally, {given}) else tally)",
+            f"at'[a] = {{ at[{self.pick('a', 'b')}] with [{cell}]: n }}",
+            f"at'[a][{cell}] = min(3, get(at[b], {cell}, 0) + 1)",
+        ]
         taken: dict[str, str] = {}
         for form in self.random.sample(forms, self.random.randint(1, 3)):
             taken.setdefault(form.split("'")[0], form)
@@ -126,6 +165,7 @@ class SparseWriter:
         """One action; small sets in, small sets out."""
         lines = [f"action act{index}(a: Node, b: Node):", "    require card(sent) < 3 and card(old) < 3"]
         lines.append("    require card(parts) < 3 and card(numbers) < 4")
+        lines.append("    require card(net) < 3 and card(box) < 3 and card(tally) < 3")
         if index == 0:
             return [*lines, f"    sent' = sent union {{{self.message()}}}", "    n' = min(3, n + 1)"]
         if self.random.random() < 0.3:
@@ -133,6 +173,13 @@ class SparseWriter:
         if self.random.random() < 0.5:
             return [*lines, *(f"    {line}" for line in self.changes())]
         domain, claim = self.messages(1), self.claim("m")
+        if self.random.random() < 0.3:
+            lines += [
+                "    any m in net:",
+                "        net' = remove(net, m)",
+                f"        tally'[m] = {self.pick('n', 'm.term')}",
+            ]
+            return lines
         lines += [f"    any m in {domain}:", f"        require {claim}"]
         lines.append(f"        sent' = (sent - {{m}}) union {{{self.message('m.to', 'm.from')}}}")
         return lines

@@ -176,3 +176,39 @@ def shared_steps(replicas: int, longest: int) -> tuple[int, int, int]:
                 yield one, put(tuple([other[:done] for other in logs]), one, log), done, balance
 
     return count([(leader, ((),) * replicas, 0, 0) for leader in range(replicas)], step)
+
+
+def leases(clients: int, epochs: int, in_flight: int) -> tuple[int, int, int]:
+    """The sorted messages, the epochs granted; of each client the epoch lent, held, and had last, or 0."""
+
+    def with_one(bag: State, message: State) -> State:
+        return tuple(sorted((*bag, message)))
+
+    def without(bag: State, message: State) -> State:
+        at = bag.index(message)
+        return bag[:at] + bag[at + 1 :]
+
+    def step(state: State) -> Iterator[State]:
+        bag, granted, lent, held, last = state
+        has_room = len(bag) < in_flight
+        for c in range(clients):
+            if held[c] == 0 and has_room:
+                yield with_one(bag, ("ask", c, 0)), granted, lent, held, last
+            if held[c] > 0 and has_room:
+                yield with_one(bag, ("release", c, held[c])), granted, lent, put(held, c, 0), last
+        for message in dict.fromkeys(bag):
+            kind, c, epoch = message
+            rest = without(bag, message)
+            yield rest, granted, lent, held, last  # lost
+            if has_room:
+                yield with_one(bag, message), granted, lent, held, last
+            if kind == "ask" and not any(lent) and granted < epochs:
+                answered = with_one(rest, ("grant", c, granted + 1))
+                yield answered, granted + 1, put(lent, c, granted + 1), held, last
+            if kind == "grant" and held[c] == 0 and epoch > last[c]:
+                yield rest, granted, lent, put(held, c, epoch), put(last, c, epoch)
+            if kind == "release":
+                yield rest, granted, (0,) * clients if lent[c] == epoch else lent, held, last
+
+    nothing = (0,) * clients
+    return count([((), 0, nothing, nothing, nothing)], step)

@@ -78,6 +78,8 @@ def test_every_port_has_a_row() -> None:
     ("file", "model", "searched"),
     [
         ("einstein", "riddle", plain.einstein),
+        ("leases", "two", lambda: plain.leases(2, 2, 3)),
+        ("leases", "three", lambda: plain.leases(3, 3, 3)),
         ("missionaries", "all_states", lambda: plain.missionaries(3)),
         ("missionaries", "four", lambda: plain.missionaries(4)),
         ("queens", "all_of_four", lambda: plain.queens(4)),

@@ -9,6 +9,7 @@ from specchk.compile import operators
 from specchk.compile.constants import fold
 from specchk.compile.ground import refusal
 from specchk.compile.names import Names
+from specchk.compile.partial_maps import PartialMaps, is_partial_map
 from specchk.compile.scope import Closure, Scope
 from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
@@ -41,6 +42,7 @@ class Lowerings:
     expression: Callable[[tree.Expr, Scope], Expr]
     let: Callable[[str, Expr, Span, Callable[[Expr], Expr]], Expr]
     below: Callable[[tuple[decls.Let, ...], Scope, Callable[[Scope], Expr]], Expr]
+    partial: PartialMaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class CallLowering:
             if ref.name == "fold":
                 return self._fold(node, scope)
             args = [self.make.expression(arg.value, scope) for arg in node.args]
+            if is_partial_map(args[0].type) and ref.name in ("keys", "get", "remove"):
+                return self._of_partial_map(node, args)
             return operators.builtin(node.span, node.callee.text, args)
         if ref.kind == "constructor":
             return self._construct(node, scope)
@@ -85,6 +89,14 @@ class CallLowering:
         args = [self.make.expression(value, scope) for value in values]
         closure = self._of_def(decl, replace(scope, home=home, operators=given))
         return self._applied(closure, args)
+
+    def _of_partial_map(self, node: tree.CallExpr, args: list[Expr]) -> Expr:
+        match node.callee.text:
+            case "keys":
+                return self.make.partial.keys(node.span, args[0])
+            case "get":
+                return self.make.partial.get(node.span, args[0], args[1], args[2])
+        return self.make.partial.remove(node.span, args[0], args[1])
 
     def _of_def(self, decl: decls.Def, scope: Scope) -> Closure:
         # None of the caller's names: a definition means the same wherever it is used.  Its arguments are

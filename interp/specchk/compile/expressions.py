@@ -15,6 +15,7 @@ from specchk.compile.calls import CallLowering, Lowerings
 from specchk.compile.constants import evaluate_constant
 from specchk.compile.ground import Ground, different_keys, refusal
 from specchk.compile.names import Names
+from specchk.compile.partial_maps import PartialMaps, is_partial_map
 from specchk.compile.scope import Points, Scope
 from specchk.ir.nodes import (
     And,
@@ -71,7 +72,8 @@ class ExpressionLowering:
         self.facts = checked.facts
         self.names = Names(self.ground, self.facts)
         self.points = points
-        self.calls = CallLowering(self.names, Lowerings(self.lower, self.let, self.below))
+        self.partial = PartialMaps(self.local, self.let)
+        self.calls = CallLowering(self.names, Lowerings(self.lower, self.let, self.below, self.partial))
         self.next_local = 0
         self._made = 0
 
@@ -151,7 +153,8 @@ class ExpressionLowering:
             return self._name(node, scope)
         base = self.lower(node.base, scope)
         if isinstance(node, tree.Index):
-            return operators.at(node.span, base, self.lower(node.key, scope))
+            key = self.lower(node.key, scope)
+            return self.partial.part(node.span, base, PathStep(None, key, base.type))
         return operators.field(node.span, base, node.name)
 
     def _name(self, node: tree.Name | tree.Field | tree.Index, scope: Scope) -> Expr:
@@ -195,6 +198,9 @@ class ExpressionLowering:
                 assert isinstance(node.right, tree.Name)
                 return operators.is_variant(node.span, self.lower(node.left, scope), node.right.text)
         left, right = self.lower(node.left, scope), self.lower(node.right, scope)
+        if node.op in ("in", "not in") and is_partial_map(right.type):
+            found = self.partial.has(node.span, left, right)
+            return found if node.op == "in" else operators.of_word(node.span, "not", found)
         return operators.binary(node.span, node.op, left, right)
 
     def _junction(self, node: tree.Binary, scope: Scope) -> Expr:
@@ -216,6 +222,9 @@ class ExpressionLowering:
         kind = self.names.type_of(node, scope)
         if isinstance(kind, Map):
             return self._map(node, kind, scope)
+        if is_partial_map(kind):
+            pairs = [(self.lower(p.key, scope), self.lower(p.value, scope)) for p in node.pairs]
+            return self.partial.literal(node.span, pairs)
         fields = {p.key.text: self.lower(p.value, scope) for p in node.pairs if isinstance(p.key, tree.Name)}
         return operators.record(node.span, fields)
 
@@ -244,7 +253,7 @@ class ExpressionLowering:
             value = self.lower(first.value, scope)
             steps = self.path(first.path, old.type, scope)
             spans = (accessor.span for accessor in first.path)
-            new = operators.updated(node.span, old, list(zip(steps, spans, strict=True)), value)
+            new = self.partial.updated(node.span, old, list(zip(steps, spans, strict=True)), value)
             return self._changed(node, changes[1:], new, scope)
 
         # A change deeper inside reads what it changes at each step of its path.
@@ -319,7 +328,12 @@ class ExpressionLowering:
 
     def domain(self, node: tree.Expr, scope: Scope) -> Expr:
         """The domain of a binder, as a set."""
-        return operators.as_set(node.span, self.lower(node, scope))
+        found = self.lower(node, scope)
+        return (
+            self.partial.keys(node.span, found)
+            if is_partial_map(found.type)
+            else operators.as_set(node.span, found)
+        )
 
     def _binding(self, node: tree.Quantified | tree.Fold | tree.SetComp | tree.MapComp, scope: Scope) -> Expr:
         if isinstance(node, tree.MapComp):
@@ -361,6 +375,9 @@ class ExpressionLowering:
         return Collect(domain.type, node.span, Gather.SET, ((local, domain),), body, local)
 
     def _map_comp(self, node: tree.MapComp, scope: Scope) -> Expr:
+        if is_partial_map(self.names.type_of(node, scope)):
+            ((local, domain),), inner = self.binders((node.binder,), scope)
+            return self.partial.made_of(node.span, local, domain, self.lower(node.value, inner))
         kind = of_shape(self.names.type_of(node, scope), Map)
         local = self.local(node.binder.name, kind.key, node.binder.span)
         domain = self.domain(node.binder.domain, scope)

@@ -25,6 +25,7 @@ from specchk.ir.types import (
     Union,
     cardinality,
     hull,
+    partial_map,
 )  # fmt: skip
 from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel, consts_of
@@ -117,6 +118,8 @@ class Ground:
                 return Seq(self.type(kind.item, home), self._limit(kind.limit, home))
             case lang.Bag():
                 return Bag(self.type(kind.item, home), self._limit(kind.limit, home))
+            case lang.PartialMap():
+                return partial_map(self.type(kind.key, home), self.type(kind.value, home))
         return EMPTY_INT
 
     def declared(self, node: tree.Node, home: Spec) -> Type:

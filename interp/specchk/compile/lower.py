@@ -274,7 +274,7 @@ def _horizon_nodes(kind: lang.Type) -> list[tree.Expr]:
             return [kind.high] if kind.horizon and kind.high is not None else []
         case lang.Option() | lang.Set() | lang.Seq() | lang.Bag():
             return _horizon_nodes(kind.item)
-        case lang.Map():
+        case lang.Map() | lang.PartialMap():
             return _horizon_nodes(kind.key) + _horizon_nodes(kind.value)
         case lang.Record():
             return [node for _, item in kind.fields for node in _horizon_nodes(item)]

@@ -49,10 +49,7 @@ class Names:
         home = ref.home
         assert home is not None
         if ref.kind == "variable":
-            if home.prefix + name in self.images:
-                return replace(self.images[home.prefix + name], span=span)
-            slot, kind = self.slots[home.prefix + name]
-            return Var(kind, span, slot, scope.primed)
+            return self.variable(home.prefix + name, span, scope)
         if ref.kind == "constant":
             kind, value = self.ground.constant(home.prefix + name)
             return Const(kind, span, value)
@@ -63,6 +60,13 @@ class Names:
             return Const(union, span, (union.index(name), ()))
         self.listed.append(self.facts.type_of(node))
         return self.all_values(self.type_of(node, scope), span)
+
+    def variable(self, full: str, span: Span, scope: Scope) -> Expr:
+        """A variable's value, before or after the step."""
+        if full in self.images:
+            return replace(self.images[full], span=span)
+        slot, kind = self.slots[full]
+        return Var(kind, span, slot, scope.primed)
 
     def all_values(self, kind: Type, span: Span) -> Expr:
         """The set of all values of a type, `kind` being the set type."""

@@ -7,6 +7,7 @@ cards of the operators (`ir.ops`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from specchk.ir.nodes import Apply, Expr, PathStep
@@ -75,19 +76,6 @@ def at(span: Span, base: Expr, key: Expr) -> Expr:
     return applied(span, Op.MAP_GET if isinstance(base.type, Map) else Op.SEQ_GET, base, key)
 
 
-def updated(span: Span, base: Expr, path: Path, value: Expr) -> Expr:
-    """`base` with the place at the end of a path replaced."""
-    if not path:
-        return value
-    (step, here), rest = path[0], path[1:]
-    if step.field is not None:
-        inner = updated(span, applied(span, Op.FIELD, base, data=step.field), rest, value)
-        return applied(span, Op.WITH_FIELD, base, inner, data=step.field)
-    assert step.key is not None
-    inner = updated(span, at(here, base, step.key), rest, value)
-    return applied(here, Op.MAP_SET if isinstance(base.type, Map) else Op.SEQ_SET, base, step.key, inner)
-
-
 def record(span: Span, fields: Mapping[str, Expr]) -> Expr:
     """A record of the given fields."""
     # Fields are evaluated in this order, and not in the text's: of two faults all engines report the same.
@@ -110,7 +98,7 @@ def collection(span: Span, kind: Set | Seq | Bag, args: tuple[Expr, ...]) -> Exp
     item = _hull(args, kind.item)
     match kind:
         case Set():
-            return Apply(Set(item), span, Op.SET, args)
+            return Apply(replace(kind, item=item), span, Op.SET, args)
         case Seq():
             return Apply(Seq(item, len(args)), span, Op.SEQ, args)
         case Bag():

@@ -21,7 +21,8 @@ from specchk.compile.store import stored
 from specchk.ir.nodes import And, Const, Expr, Local, Narrow, Or
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property, Refinement
-from specchk.ir.types import BOOL, Set, Type, has_horizon, with_ends
+from specchk.ir.ranges import with_ends
+from specchk.ir.types import BOOL, Set, Type, has_horizon
 from specchk.ir.walk import inside
 from specchk.lang.check import types as lang
 from specchk.lang.check.spec import Spec

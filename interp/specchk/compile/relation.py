@@ -167,7 +167,7 @@ class Relation:
             *new_keys, value = parts
             path = _with_keys(stmt.path, new_keys)
             accessors = [(step, stmt.span) for step in path]
-            new = operators.updated(stmt.span, known.value, accessors, value)
+            new = self.expressions.partial.updated(stmt.span, known.value, accessors, value)
             paths = (*known.paths, path)
             rest = self._kept([new], lambda kept: then({**writes, stmt.slot: _Written(kept[0], paths)}), stmt)
             return self._once(known, path, stmt.span, rest)

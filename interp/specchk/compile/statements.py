@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from specchk.compile.expressions import ExpressionLowering
+from specchk.compile.partial_maps import is_partial_map
 from specchk.compile.scope import Scope
 from specchk.compile.store import stored
 from specchk.ir.nodes import (
@@ -118,13 +119,35 @@ class StatementLowering:
 
     def _assign(self, stmt: decls.Assign, scope: Scope) -> Assign:
         slot, path, place = self._place(stmt, scope)
-        return Assign(slot, path, self.store(self.lower(stmt.value, scope), place), stmt.span)
+        return self._written(stmt, slot, path, self.store(self.lower(stmt.value, scope), place), scope)
 
     def _assign_in(self, stmt: decls.AssignIn, scope: Scope) -> Choice:
         slot, path, place = self._place(stmt, scope)
         domain = self.expressions.domain(stmt.domain, scope)
         local = self.expressions.local(stmt.target.text, item_of(domain.type), stmt.span)
-        return Choice(local, domain, (Assign(slot, path, self.store(local, place), stmt.span),))
+        return Choice(local, domain, (self._written(stmt, slot, path, self.store(local, place), scope),))
+
+    def _written(
+        self,
+        stmt: decls.Assign | decls.AssignIn,
+        slot: int,
+        path: tuple[PathStep, ...],
+        value: Expr,
+        scope: Scope,
+    ) -> Assign:
+        """The assignment to a place; one inside of a partial map is one of the whole map."""
+        inside = next((at for at, step in enumerate(path) if is_partial_map(step.container)), None)
+        if inside is None:
+            return Assign(slot, path, value, stmt.span)
+        partial = self.expressions.partial
+        base = self.expressions.names.variable(scope.home.prefix + stmt.target.text, stmt.target.span, scope)
+        for step, accessor in zip(path[:inside], stmt.path, strict=False):
+            base = partial.part(accessor.span, base, step)
+        rest = [
+            (step, accessor.span) for step, accessor in zip(path[inside:], stmt.path[inside:], strict=True)
+        ]
+        whole = partial.updated(stmt.span, base, rest, value)
+        return Assign(slot, path[:inside], self.store(whole, base.type), stmt.span)
 
     def _place(
         self, stmt: decls.Assign | decls.AssignIn, scope: Scope

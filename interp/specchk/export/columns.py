@@ -61,6 +61,8 @@ def arrow_type(kind: Type) -> pa.DataType:
             if _may_be_null(kind.key):
                 return pa.list_(pa.struct([("key", arrow_type(kind.key)), ("value", arrow_type(kind.value))]))
             return pa.map_(arrow_type(kind.key), arrow_type(kind.value))
+        case Set(keyed=True):
+            return arrow_type(Map(*kind.pair))
         case Set() | Seq() | Bag():
             return pa.list_(arrow_type(kind.item))
     assert_never(kind)
@@ -113,14 +115,17 @@ def plain(kind: Type, value: Any) -> Any:
         case Union():
             return _plain_union(kind, value)
         case Map():
-            pairs = [
-                (plain(kind.key, key), plain(kind.value, item))
-                for key, item in zip(positions(kind.key), value, strict=True)
-            ]
-            return [{"key": k, "value": v} for k, v in pairs] if _may_be_null(kind.key) else pairs
+            return _plain_pairs(kind, zip(positions(kind.key), value, strict=True))
+        case Set(keyed=True):
+            return _plain_pairs(Map(*kind.pair), value)
         case Set() | Seq() | Bag():
             return [plain(kind.item, item) for item in value]
     assert_never(kind)
+
+
+def _plain_pairs(kind: Map, given: Iterable[tuple[Any, Any]]) -> Any:
+    pairs = [(plain(kind.key, key), plain(kind.value, item)) for key, item in given]
+    return [{"key": k, "value": v} for k, v in pairs] if _may_be_null(kind.key) else pairs
 
 
 def _plain_record(kind: Record, value: Any) -> Any:

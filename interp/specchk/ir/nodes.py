@@ -108,11 +108,22 @@ class Quantifier(Node):
 
 @dataclass(frozen=True, slots=True)
 class Choose(Node):
-    """The least item of the set for which the body holds; undefined if there is none."""
+    """The least item of the set for which the body holds; undefined if there is none.
+
+    `unique`: no other item does, so that elements of sorts may be renamed: a key is looked up.
+    """
 
     local: Local
     domain: Expr
     body: Expr
+    unique: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it is undefined, where it is."""
+        if self.unique:
+            return "the map has no such key"
+        return "`choose` has no value that satisfies its condition"
 
 
 class Gather(Enum):

@@ -17,6 +17,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
+from specchk.ir.ranges import narrowest
 from specchk.ir.types import (
     BOOL,
     MAX_LISTED_BITS,
@@ -35,7 +36,6 @@ from specchk.ir.types import (
     has_horizon,
     hull,
     item_of,
-    narrowest,
     of_shape,
 )  # fmt: skip
 
@@ -152,7 +152,8 @@ def _size(kinds: Kinds, _: int) -> Type:
 
 
 def _card(kinds: Kinds, _: int) -> Type:
-    item = _item(kinds[0])
+    kind = of_shape(kinds[0], Set)
+    item = kind.pair[0] if kind.keyed else kind.item
     # At most as many offsets as the horizon lets be listed: a limit of enumeration, and marked as one.
     return Int(0, cardinality(item), has_horizon(item))
 

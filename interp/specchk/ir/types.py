@@ -8,8 +8,8 @@ engine ignores it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import comb, prod
 from typing import TypeVar
 
@@ -110,10 +110,21 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """A strictly ascending tuple."""
+    """A strictly ascending tuple.
+
+    `keyed`: a partial map, whose items are records of a `key` and a `value`, one for each key.  What makes
+    sets of it lets no key have two (`compile.partial_maps`), and what reads values from outside looks at it.
+    """
 
     item: Type
     room: Room = Room()
+    keyed: bool = False
+
+    @property
+    def pair(self) -> tuple[Type, Type]:
+        """The types of a partial map's keys and values."""
+        (_, key), (_, value) = of_shape(self.item, Record).fields
+        return key, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +146,13 @@ class Bag:
 Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag
 
 BOOL = Bool()
+
+
+def partial_map(key: Type, value: Type) -> Set:
+    """The type of a partial map."""
+    return Set(Record((("key", key), ("value", value))), keyed=True)
+
+
 K = TypeVar("K")
 UNBOUNDED = 1 << 62  # the upper end of a range that has none
 _UNCOUNTED_BITS = 4096
@@ -275,41 +293,6 @@ def has_horizon_keys(kind: Type) -> bool:
     return any(isinstance(part, Map) and has_horizon(part.key) for part in components(kind))
 
 
-def without_horizons(kind: Type) -> Type:
-    """The type with no upper end where it had a horizon."""
-    return _mapped(kind, lambda one: Int(one.low, UNBOUNDED, one.horizon) if one.horizon else one)
-
-
-def with_ends(kind: Type) -> Type:
-    """The type with its horizons as ends: a number above one is out of range."""
-    return _mapped(kind, lambda one: replace(one, horizon=False))
-
-
-def narrowest(kind: Type) -> Type:
-    """The narrowest type of the same shape: what comes out of an empty collection."""
-    return _mapped(kind, lambda _: Int(0, -1), empty=True)
-
-
-def _mapped(kind: Type, change: Callable[[Int], Int], *, empty: bool = False) -> Type:
-    """The type with each range of its numbers changed, map keys aside, and its collections `empty`."""
-    match kind:
-        case Int():
-            return change(kind)
-        case Option() | Set():
-            return replace(kind, item=_mapped(kind.item, change, empty=empty))
-        case Seq() | Bag():
-            limit = 0 if empty else kind.limit
-            return replace(kind, item=_mapped(kind.item, change, empty=empty), limit=limit)
-        case Map():
-            return Map(kind.key, _mapped(kind.value, change, empty=empty))
-        case Record():
-            return Record(tuple((name, _mapped(part, change, empty=empty)) for name, part in kind.fields))
-        case Union():
-            parts = ((name, _mapped(fields, change, empty=empty)) for name, fields in kind.variants)
-            return Union(kind.name, tuple((name, of_shape(part, Record)) for name, part in parts))
-    return kind
-
-
 def hull(a: Type, b: Type) -> Type:
     """The smallest type of the common shape that holds the values of both; it may raise `DifferentKeys`."""
     if isinstance(a, Int) and a.high < a.low:  # no value of one: all are the other's
@@ -322,7 +305,7 @@ def hull(a: Type, b: Type) -> Type:
         case Option(), Option():
             return Option(hull(a.item, b.item))
         case Set(), Set():
-            return Set(hull(a.item, b.item), max(a.room, b.room))
+            return Set(hull(a.item, b.item), max(a.room, b.room), a.keyed or b.keyed)
         case Seq(), Seq():
             return Seq(_items(a, b), max(a.limit, b.limit))
         case Bag(), Bag():
@@ -390,6 +373,8 @@ def show(kind: Type) -> str:
             return "{ " + ", ".join(f"{name}: {show(item)}" for name, item in kind.fields) + " }"
         case Map():
             return f"{show(kind.key)} -> {show(kind.value)}"
+        case Set(keyed=True):
+            return f"map[{show(kind.pair[0])}, {show(kind.pair[1])}]"
         case Set():
             return f"set[{show(kind.item)}]"
         case Seq():

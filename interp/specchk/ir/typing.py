@@ -14,6 +14,7 @@ from specchk.ir.types import (
     Map,
     Record,
     Seq,
+    Set,
     Sort,
     Type,
     cardinality,
@@ -70,6 +71,8 @@ def part_at(kind: Type, step: PathStep) -> Type:
             return kind.value
         case Seq():
             return kind.item
+        case Set(keyed=True):
+            return kind.pair[1]
     raise AssertionError(f"{show(kind)} has no parts")
 
 

@@ -21,7 +21,8 @@ from typing import assert_never
 
 from specchk.ir import nodes
 from specchk.ir.ops import Op
-from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, show, without_horizons
+from specchk.ir.ranges import without_horizons
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, show
 from specchk.lang.text.source import Source, Span
 from specchk.meaning.operators import distinct, is_position, operator
 from specchk.meaning.undefined import BeyondHorizon, Undefined
@@ -116,14 +117,14 @@ class Evaluator:
 
     def _choose(self, expr: nodes.Choose) -> Callable[[Env], nodes.Value]:
         slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
-        span = expr.span
+        span, reason = expr.span, expr.reason
 
         def choose(e: Env) -> nodes.Value:
             for item in domain(e):  # type: ignore[union-attr]
                 e[slot] = item
                 if body(e):
                     return item
-            raise Undefined(span, "`choose` has no value that satisfies its condition")
+            raise Undefined(span, reason)
 
         return choose
 

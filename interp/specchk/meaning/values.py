@@ -21,9 +21,24 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, product
+from typing import Any
 
 from specchk.ir.nodes import Value
-from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.ir.types import (
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    components,
+)  # fmt: skip
 
 State = tuple[Value, ...]
 
@@ -37,12 +52,17 @@ class Values:
     def values(self, kind: Type) -> tuple[Value, ...]:
         """All values of a type, ascending."""
         if kind not in self._known:
-            self._known[kind] = tuple(sorted(universe(kind)))
+            has_maps = any(isinstance(part, Set) and part.keyed for part in components(kind))
+            found = [value for value in universe(kind) if not has_maps or _has_functions(value, kind)]
+            self._known[kind] = tuple(sorted(found))
         return self._known[kind]
 
 
 def universe(kind: Type) -> list[Value]:
-    """All values of a type; the caller has made sure that they are not too many."""
+    """All values of a type; the caller has made sure that they are not too many.
+
+    Of a partial map all sets of pairs, since engines number these: `Values` leaves out what is no map.
+    """
     match kind:
         case Bool():
             return [False, True]
@@ -70,6 +90,28 @@ def universe(kind: Type) -> list[Value]:
             items = sorted(universe(kind.item))
             sizes = range(kind.limit + 1)
             return [bag for size in sizes for bag in combinations_with_replacement(items, size)]
+
+
+def pairs_of(value: Value) -> list[tuple[Value, Value]]:
+    """The keys of a partial map, with their values."""
+    assert isinstance(value, tuple)
+    return [(key, item) for key, item in value]  # type: ignore[misc]
+
+
+def _has_functions(value: Any, kind: Type) -> bool:
+    """Whether no key of a partial map in a value has two values."""
+    match kind:
+        case Set(keyed=True) if len({key for key, _ in value}) < len(value):
+            return False
+        case Option() | Set() | Seq() | Bag():
+            return all(_has_functions(item, kind.item) for item in value)
+        case Map():
+            return all(_has_functions(item, kind.value) for item in value)
+        case Record():
+            return all(_has_functions(v, part) for v, (_, part) in zip(value, kind.fields, strict=True))
+        case Union():
+            return _has_functions(value[1], kind.variants[value[0]][1])
+    return True
 
 
 def _subsets(items: list[Value]) -> chain[tuple[Value, ...]]:
@@ -106,10 +148,17 @@ def show(value: Value, kind: Type) -> str:
             keys = sorted(universe(kind.key))
             pairs = zip(keys, value, strict=True)
             return "{ " + ", ".join(f"{show(k, kind.key)}: {show(v, kind.value)}" for k, v in pairs) + " }"
+        case Set(keyed=True):
+            return "{ " + ", ".join(_show_pair(item, kind) for item in value) + " }" if value else "{}"
         case Set() | Bag():
             return "{" + ", ".join(show(item, kind.item) for item in value) + "}"
         case Seq():
             return "[" + ", ".join(show(item, kind.item) for item in value) + "]"
+
+
+def _show_pair(pair: Value, kind: Set) -> str:
+    assert isinstance(pair, tuple)
+    return ": ".join(show(part, part_kind) for part, part_kind in zip(pair, kind.pair, strict=True))
 
 
 def _show_fields(value: Value, kind: Record) -> str:

@@ -14,7 +14,7 @@ from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
-from specchk.meaning.values import State, int_of, universe
+from specchk.meaning.values import State, int_of, pairs_of, universe
 from specchk.report.json import model_json
 from specchk.search.verdict import Trace, Violation
 
@@ -45,6 +45,9 @@ def value_itf(value: Value, kind: Type) -> Any:
             keys = sorted(universe(kind.key))
             pairs = zip(keys, value, strict=True)
             return {"#map": [[value_itf(k, kind.key), value_itf(v, kind.value)] for k, v in pairs]}
+        case Set(keyed=True):
+            key, item = kind.pair
+            return {"#map": [[value_itf(k, key), value_itf(v, item)] for k, v in pairs_of(value)]}
         case Set():
             return {"#set": [value_itf(item, kind.item) for item in value]}
         case Seq():

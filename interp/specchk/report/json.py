@@ -18,7 +18,7 @@ from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.meaning.explain import Blame
-from specchk.meaning.values import State, int_of, show, universe
+from specchk.meaning.values import State, int_of, pairs_of, show, universe
 from specchk.report.diff import changes
 from specchk.report.forecast import compared_json
 from specchk.report.text import selected
@@ -58,6 +58,9 @@ def value_json(value: Value, kind: Type) -> Any:
             return {"tag": name, **({"value": fields} if "tag" in fields else fields)}
         case Map():
             return _map_json(value, kind)
+        case Set(keyed=True):
+            key, item = kind.pair
+            return [[value_json(k, key), value_json(v, item)] for k, v in pairs_of(value)]
         case Set() | Seq() | Bag():
             return [value_json(item, kind.item) for item in value]
 

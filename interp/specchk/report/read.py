@@ -126,6 +126,8 @@ def value_from_json(data: Any, kind: Type) -> Value:
             return tuple(value_from_json(table[key], kind.value) for key in keys)
         case Map():
             return _map(_pairs(data, kind), kind, value_from_json)
+        case Set(keyed=True):
+            return _partial_map(_pairs(data, kind), kind, value_from_json)
         case Set() | Seq() | Bag():
             return _collected([value_from_json(item, kind.item) for item in _items(data, kind)], kind)
 
@@ -155,6 +157,8 @@ def value_from_itf(data: Any, kind: Type) -> Value:
             return _variant(tagged["tag"], {} if empty else tagged["value"], kind, value_from_itf)
         case Map():
             return _map(_pairs(_fields(data, kind, ("#map",))["#map"], kind), kind, value_from_itf)
+        case Set(keyed=True):
+            return _partial_map(_pairs(_fields(data, kind, ("#map",))["#map"], kind), kind, value_from_itf)
         case Set():
             items = _items(_fields(data, kind, ("#set",))["#set"], kind)
             return _collected([value_from_itf(item, kind.item) for item in items], kind)
@@ -228,6 +232,14 @@ def _map(pairs: list[list[Any]], kind: Map, read: Read) -> Value:
     if sorted(table) != keys or len(pairs) != len(keys):
         raise _wrong(pairs, kind)
     return tuple(table[key] for key in keys)
+
+
+def _partial_map(pairs: list[list[Any]], kind: Set, read: Read) -> Value:
+    key, item = kind.pair
+    table = {read(k, key): read(v, item) for k, v in pairs}
+    if len(table) != len(pairs):
+        raise Unreadable(f"a value of type {show_type(kind)} has a key twice")
+    return tuple(sorted(table.items()))
 
 
 def _collected(items: list[Value], kind: Set | Seq | Bag) -> Value:

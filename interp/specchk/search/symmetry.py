@@ -56,7 +56,7 @@ class Symmetry:
         return len(self.renamings)
 
     def _renamings(self, program: Program) -> list[Renaming]:
-        choices = (expr for expr in expressions(program) if isinstance(expr, Choose))
+        choices = (expr for expr in expressions(program) if isinstance(expr, Choose) and not expr.unique)
         chosen = {name for choice in choices for name in sorts_in(choice.local.type)}
         decisive = decisive_sorts(program)
         folded = {name for one in _programs(program) for name in one.folded}

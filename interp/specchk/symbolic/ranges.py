@@ -14,7 +14,8 @@ from specchk.ir import nodes
 from specchk.ir.footprint import stored_type
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
-from specchk.ir.types import Map, Record, Set, Type, fits, has_horizon, without_horizons
+from specchk.ir.ranges import without_horizons
+from specchk.ir.types import Map, Record, Set, Type, fits, has_horizon
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from typing import Any
 from specchk.ir.nodes import Value
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
-from specchk.meaning.values import show, universe
+from specchk.meaning.values import pairs_of, show, universe
 
 MAPPINGS = (dict, Mapping)  # which is tried first
 COLLECTIONS = (set, frozenset, AnySet, Sequence)
@@ -106,6 +106,9 @@ def plain(value: Any, kind: Type) -> Any:
         case Map():
             pairs = zip(_keys(kind.key), value, strict=True)
             return Table((key, plain(item, kind.value)) for (key, _), item in pairs)
+        case Set(keyed=True):
+            key_kind, item_kind = kind.pair
+            return Table((plain(key, key_kind), plain(item, item_kind)) for key, item in pairs_of(value))
         case Set():
             return frozenset(plain(item, kind.item) for item in value)
         case Seq() | Bag():
@@ -135,6 +138,8 @@ def reader(kind: Type) -> Reader:
             return _union(kind)
         case Map():
             return _map(kind)
+        case Set(keyed=True):
+            return _partial_map(kind)
         case Set():
             items = _items(kind.item, COLLECTIONS)
             # Raw values have an order and plain ones need not.
@@ -196,6 +201,23 @@ def _record(kind: Record) -> Reader:
 def _map(kind: Map) -> Reader:
     value = reader(kind.value)
     return _mapping(kind, tuple((key, f"[{shown}]", value) for key, shown in _keys(kind.key)))
+
+
+def _partial_map(kind: Set) -> Reader:
+    key, value = map(reader, kind.pair)
+
+    def partial_map(given: Any) -> Value:
+        if not isinstance(given, MAPPINGS):
+            raise _wrong(given, kind)
+        pairs = []
+        for at, item in given.items():
+            try:
+                pairs.append((key(at), value(item)))
+            except NotAValue as error:
+                raise error.inside(f"[{at}]") from None
+        return tuple(sorted(pairs))
+
+    return partial_map
 
 
 def _mapping(kind: Record | Map, parts: tuple[tuple[Any, str, Reader], ...]) -> Reader:

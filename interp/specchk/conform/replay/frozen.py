@@ -230,6 +230,11 @@ def exact(value: Any, kind: Type) -> Any:
             if not all(isinstance(key, bool | int | str) for key in keys):
                 raise CannotFreeze(f"a key of type {show(kind.key)} has no short form in Python")
             return dict(zip(keys, (exact(item, kind.value) for item in value), strict=True))
+        case Set(keyed=True):
+            keys = [exact(key, kind.pair[0]) for key, _ in value]
+            if not all(isinstance(key, bool | int | str) for key in keys):
+                raise CannotFreeze(f"a key of type {show(kind.pair[0])} has no short form in Python")
+            return dict(zip(keys, (exact(item, kind.pair[1]) for _, item in value), strict=True))
         case Set() if isinstance(kind.item, Bool | Int | Enum | Sort):
             return (
                 _As("{" + ", ".join(repr(plain(item, kind.item)) for item in value) + "}") if value else set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.names import check_as_name, foreign_hint
-from specchk.lang.check.types import UNKNOWN, Map, Option, Record, Seq, Type, Union, show
+from specchk.lang.check.types import UNKNOWN, Map, Option, PartialMap, Record, Seq, Type, Union, show
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
 
@@ -18,7 +18,7 @@ def check_index(checker: Checker, node: tree.Index, context: Context, _: Type | 
 
 def element_at(checker: Checker, base: Type, key: tree.Expr, base_node: tree.Node, context: Context) -> Type:
     """The type of an element of a map or sequence, the key checked."""
-    if isinstance(base, Map):
+    if isinstance(base, Map | PartialMap):
         checker.check(key, context, base.key)
         return base.value
     if isinstance(base, Seq):
@@ -69,6 +69,21 @@ def place_at(
             base = element_at(checker, base, step.index, before, context)
         before = step
     return base
+
+
+def outside_of_partial(base: Type, path: tuple[tree.Accessor, ...]) -> tuple[tree.Accessor, ...]:
+    """The path to the first partial map in the way: what is assigned inside of one assigns all of it."""
+    for at, step in enumerate(path):
+        match base:
+            case PartialMap():
+                return path[:at]
+            case Map():
+                base = base.value
+            case Seq():
+                base = base.item
+            case Record() if step.field is not None:
+                base = base.get(step.field) or UNKNOWN
+    return path
 
 
 def option_hint(base: Type) -> str | None:

@@ -12,6 +12,7 @@
 | append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n |
 | elements(s) | sequences, bags | the set of what is in it |
 | fold(s, start, (acc, x) => e) | sets, sequences | e for each item in turn, acc being the value before |
+| keys(m), remove(m, k), get(m, k, d) | partial maps | remove is undefined when k is no key; m[k], or d |
 | add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined when x is not in b |
 """
 
@@ -22,11 +23,17 @@ from types import MappingProxyType
 
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.lambdas import check_item_fold
-from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, Seq, Set, Type, show
+from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, PartialMap, Seq, Set, Type, show
 from specchk.lang.syntax import tree
 
 Arguments = tuple[tree.Expr, ...]
 Rule = Callable[[Checker, Arguments, Context, "Type | None"], Type]
+
+
+_NAMES: MappingProxyType[tuple[type, ...], str] = MappingProxyType(
+    {(Set, Bag, PartialMap): "set, bag or `map[K, V]`", (PartialMap,): "`map[K, V]`",
+     (Bag, PartialMap): "bag or `map[K, V]`", (Option, PartialMap): "option or `map[K, V]`"}
+)  # fmt: skip
 
 
 def _container(
@@ -35,10 +42,10 @@ def _container(
 ) -> Type:  # fmt: skip
     found = checker.check(node, context, expected)
     if not isinstance(found, shapes):
-        names = " or ".join(shape.__name__.lower() for shape in shapes)
+        names = _NAMES.get(shapes) or " or ".join(shape.__name__.lower() for shape in shapes)
         sizes: dict[tuple[type, ...], str] = {
             (Seq,): "the number of its items is `card(...)`",
-            (Set, Bag): "its length is `len(...)`",
+            (Set, Bag, PartialMap): "its length is `len(...)`",
         }
         hint = sizes.get(shapes) if isinstance(found, Set | Seq | Bag) else None
         checker.unfit(node.span, found, f"expected a {names}, found {show(found)}", hint)
@@ -66,7 +73,7 @@ def _sum(checker: Checker, args: Arguments, context: Context, _: Type | None) ->
 
 
 def _card(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    _container(checker, args[0], context, (Set, Bag))
+    _container(checker, args[0], context, (Set, Bag, PartialMap))
     return INT
 
 
@@ -79,12 +86,40 @@ def _some(checker: Checker, args: Arguments, context: Context, expected: Type | 
 
 
 def _get(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
+    if len(args) > 2:
+        return _get_key(checker, args, context)
     found = _container(checker, args[0], context, (Option,))
     item = _item(found)
     if len(args) == 2:
         default = checker.check(args[1], context, item if item != UNKNOWN else expected)
         return _item(checker.agreed(args[0], context, found, Option(default)))
     return item
+
+
+def _get_key(checker: Checker, args: Arguments, context: Context) -> Type:
+    """`get(m, k, d)`: the value of a key, or d."""
+    found = _container(checker, args[0], context, (PartialMap,))
+    kinds = (found.key, found.value) if isinstance(found, PartialMap) else (None, None)
+    for arg, kind in zip(args[1:], kinds, strict=True):
+        checker.check(arg, context, kind)
+    return kinds[1] or UNKNOWN
+
+
+def _keys(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
+    found = _container(checker, args[0], context, (PartialMap,))
+    return Set(found.key) if isinstance(found, PartialMap) else UNKNOWN
+
+
+def _remove(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
+    """One item less of a bag, or a partial map without a key."""
+    hint = expected if isinstance(expected, Bag | PartialMap) else None
+    found = _container(checker, args[0], context, (Bag, PartialMap), hint)
+    if isinstance(found, PartialMap):
+        checker.check(args[1], context, found.key)
+        return found
+    item = _item(found)
+    checker.check(args[1], context, item if item != UNKNOWN else None)
+    return Bag(item)
 
 
 def _len(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
@@ -130,10 +165,11 @@ def _count(checker: Checker, args: Arguments, context: Context, _: Type | None) 
 BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
     {
         "min": (1, 99, _extreme), "max": (1, 99, _extreme), "sum": (1, 1, _sum), "card": (1, 1, _card),
-        "subsets": (1, 1, _subsets), "some": (1, 1, _some), "get": (1, 2, _get), "len": (1, 1, _len),
+        "subsets": (1, 1, _subsets), "some": (1, 1, _some), "get": (1, 3, _get), "len": (1, 1, _len),
+        "keys": (1, 1, _keys),
         "head": (1, 1, _end), "last": (1, 1, _end), "tail": (1, 1, _tail), "prefix": (2, 2, _tail),
         "suffix": (2, 2, _tail), "append": (2, 2, _append), "elements": (1, 1, _elements),
-        "add": (2, 2, _bag_change), "remove": (2, 2, _bag_change), "count": (2, 2, _count),
+        "add": (2, 2, _bag_change), "remove": (2, 2, _remove), "count": (2, 2, _count),
         "fold": (3, 3, check_item_fold),
     }
 )  # fmt: skip

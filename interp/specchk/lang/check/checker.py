@@ -24,6 +24,7 @@ from specchk.lang.check.types import (
     Int,
     Map,
     Option,
+    PartialMap,
     Seq,
     Set,
     Type,
@@ -173,10 +174,12 @@ class Checker:
                             "nothing here gives the empty one a type; write one that has items")  # fmt: skip
 
     def elements(self, node: tree.Expr, context: Context) -> Type:
-        """The element type of something iterated over: a set, sequence or bag."""
+        """The element type of something iterated over: a set, sequence, bag, or a partial map's keys."""
         found = self.check(node, context)
         if isinstance(found, Set | Seq | Bag):
             return found.item
+        if isinstance(found, PartialMap):
+            return found.key
         self.unfit(node.span, found, f"expected a set to choose from, found {show(found)}",
                    "`0..n` is the set of the numbers from 0 to n")  # fmt: skip
         return UNKNOWN

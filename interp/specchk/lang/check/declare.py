@@ -18,13 +18,16 @@ from specchk.lang.check.types import (
     Int,
     Map,
     Option,
+    PartialMap,
     Record,
     Seq,
     Set,
     Sort,
     Type,
     Union,
+    has_partial_map,
     parts,
+    show,
 )  # fmt: skip
 from specchk.lang.syntax import decls as tree_decls
 from specchk.lang.syntax import tree
@@ -77,19 +80,28 @@ class TypeResolver:
             case tree.RecordType():
                 return self._record(node.fields, home)
             case tree.MapType():
-                return Map(self.resolve(node.key, home), self.resolve(node.value, home))
+                return self._map(node, home)
             case tree.SetType():
                 return Set(self.resolve(node.item, home))
             case tree.SeqType():
                 return Seq(self.resolve(node.item, home), node.limit)
             case tree.BagType():
                 return Bag(self.resolve(node.item, home), node.limit)
+            case tree.PartialMapType():
+                return PartialMap(self.resolve(node.key, home), self.resolve(node.value, home))
             case tree.EnumType() | tree.UnionType():
                 self.report.add("S308", node.span, "an enum or union needs a name of its own",
                                 f"declare it: `type Name = {node.span.text}`, then use the name")  # fmt: skip
                 if isinstance(node, tree.EnumType):
                     self.nameless.update(node.members)
                 return UNKNOWN
+
+    def _map(self, node: tree.MapType, home: Spec) -> Type:
+        key = self.resolve(node.key, home)
+        if has_partial_map(key):
+            message = f"the values of {show(key)} cannot be listed, and all of them would be keys"
+            self.report.add("S307", node.key.span, message, "a map that has some of its keys is `map[K, V]`")
+        return Map(key, self.resolve(node.value, home))
 
     def _named(self, node: tree.NamedType, home: Spec) -> Type:
         name = node.name

@@ -11,6 +11,7 @@ from specchk.lang.check.types import (
     Int,
     Map,
     Option,
+    PartialMap,
     Record,
     Seq,
     Set,
@@ -97,7 +98,7 @@ def check_set_comp(checker: Checker, node: tree.SetComp, context: Context, expec
 
 
 def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expected: Type | None) -> Type:
-    """`{ k: e for k in K }`, where K is a whole type and the key the bound name."""
+    """`{ k: e for k in K }`: K is a whole type, or of a partial map any set; the key is the bound name."""
     inner = checker.bind((node.binder,), context)
     key = checker.facts.binders[id(node.binder)]
     if not (isinstance(node.key, tree.Name) and node.key.text == node.binder.name):
@@ -105,19 +106,21 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
             "S309",
             node.key.span,
             "the key of a map comprehension is the bound name itself",
-            f"write `{{ {node.binder.name}: ... for {node.binder.name} in ... }}`: maps are total",
+            f"write `{{ {node.binder.name}: ... for {node.binder.name} in ... }}`: each key has one value",
         )
     else:
         checker.check(node.key, inner)
-    if isinstance(expected, Map) and join(expected.key, key) is not None:
+    if isinstance(expected, Map | PartialMap) and join(expected.key, key) is not None:
         key = expected.key
-    value = checker.check(node.value, inner, expected.value if isinstance(expected, Map) else None)
-    return Map(key, value)
+    value = checker.check(
+        node.value, inner, expected.value if isinstance(expected, Map | PartialMap) else None
+    )
+    return PartialMap(key, value) if isinstance(expected, PartialMap) else Map(key, value)
 
 
 def check_pairs(checker: Checker, node: tree.PairLiteral, context: Context, expected: Type | None) -> Type:
     """`{ a: 1 }`: a map where one is expected, else a record."""
-    if isinstance(expected, Map):
+    if isinstance(expected, Map | PartialMap):
         kind = expected.value
         for pair in node.pairs:
             checker.check(pair.key, context, expected.key)

@@ -114,7 +114,7 @@ _FOREIGN = MappingProxyType(
         "a new item is added by `append(s, x)`, and to a set by `S union {x}`": "push enqueue insert put",
         "the first item is `head(s)`, the others are `tail(s)`": "pop dequeue shift rest front",
         "the range from a to b is `a..b`": "range Range to",
-        "the keys of a map are all values of a type: use the type's name": "DOMAIN keys domain",
+        "the keys of a map `K -> V` are all of K, those of a `map[K, V]` are `keys(m)`": "DOMAIN domain",
         "operators are written between their operands: `a union b`": "union intersect subset intersection",
         "all subsets of S are `subsets(S)`; a type needs a name here: `type Any = set[T]`": "set seq bag",
         "the empty set is `{}`": "empty emptyset Set",

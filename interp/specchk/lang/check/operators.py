@@ -13,6 +13,7 @@ from specchk.lang.check.types import (
     Bag,
     Int,
     Map,
+    PartialMap,
     Seq,
     Set,
     Type,
@@ -104,6 +105,9 @@ def _membership(checker: Checker, node: tree.Binary, context: Context) -> Type:
         joined = join(found, container.item) or container.item
         if joined != container.item:
             checker.check(node.right, context, replace(container, item=joined))
+        return BOOL
+    if isinstance(container, PartialMap):
+        checker.check(node.left, context, container.key)
         return BOOL
     checker.check(node.left, context)
     message = f"expected a set, found {show(container)}"

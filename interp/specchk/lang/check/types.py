@@ -103,11 +103,19 @@ class Bag:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialMap:
+    """`map[K, V]`: some keys have a value."""
+
+    key: Type
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Not known (yet): the item of `{}` or `none`, or the type of something already reported."""
 
 
-Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag | Unknown
+Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag | PartialMap | Unknown
 
 BOOL = Bool()
 INT = Int()
@@ -131,6 +139,8 @@ def show(kind: Type) -> str:
             return f"{show(kind.key)} -> {show(kind.value)}"
         case Set() | Seq() | Bag():
             return f"{type(kind).__name__.lower()}[{show(kind.item)}]"
+        case PartialMap():
+            return f"map[{show(kind.key)}, {show(kind.value)}]"
         case Unknown():
             return "?"
 
@@ -157,14 +167,15 @@ def join(a: Type, b: Type) -> Type | None:
         case Bag(), Bag():
             item = join(a.item, b.item)
             return None if item is None else Bag(item, a.limit)
-        # `{}` is also how an empty bag is written.
-        case Bag(), Set(Unknown()):
+        # `{}` is also how an empty bag or partial map is written.
+        case Bag() | PartialMap(), Set(Unknown()):
             return a
-        case Set(Unknown()), Bag():
+        case Set(Unknown()), Bag() | PartialMap():
             return b
         case Map(), Map():
-            key, value = join(a.key, b.key), join(a.value, b.value)
-            return None if key is None or value is None else Map(key, value)
+            return _join_maps(a, b)
+        case PartialMap(), PartialMap():
+            return _join_maps(a, b)
         case Record(), Record():
             return _join_records(a, b)
     return a if a == b else None
@@ -172,6 +183,13 @@ def join(a: Type, b: Type) -> Type | None:
 
 def _wrap(shape: type[Option] | type[Set], item: Type | None) -> Type | None:
     return None if item is None else shape(item)
+
+
+def _join_maps(a: Map | PartialMap, b: Map | PartialMap) -> Type | None:
+    key, value = join(a.key, b.key), join(a.value, b.value)
+    if key is None or value is None:
+        return None
+    return Map(key, value) if isinstance(a, Map) else PartialMap(key, value)
 
 
 def _join_records(a: Record, b: Record) -> Type | None:
@@ -191,13 +209,18 @@ def parts(kind: Type) -> tuple[Type, ...]:
     match kind:
         case Option() | Set() | Seq() | Bag():
             return (kind.item,)
-        case Map():
+        case Map() | PartialMap():
             return kind.key, kind.value
         case Record():
             return tuple(item for _, item in kind.fields)
         case Union():
             return tuple(record for _, record in kind.variants)
     return ()
+
+
+def has_partial_map(kind: Type) -> bool:
+    """Whether a value of the type has a partial map in it."""
+    return isinstance(kind, PartialMap) or any(map(has_partial_map, parts(kind)))
 
 
 def is_complete(kind: Type) -> bool:
@@ -220,6 +243,6 @@ def enumerable(kind: Type) -> bool:
     match kind:
         case Int():
             return kind.high is not None
-        case Map() | Seq() | Bag():
+        case Map() | Seq() | Bag() | PartialMap():
             return False
     return all(map(enumerable, parts(kind)))

@@ -20,7 +20,7 @@ from lark import Token
 _NOTHING_BEFORE = frozenset({")", "]", ",", ";", "'", "?", ".", ".."})
 _NOTHING_AFTER = frozenset({"(", "[", ".", ".."})
 _ENDS_OPERAND = frozenset({")", "]", "}", "'", "?"})
-_CONTAINERS = frozenset({"set", "seq", "bag"})
+_CONTAINERS = frozenset({"set", "seq", "bag", "map"})
 _VALUES = frozenset({"TRUE", "FALSE", "NONE", "BOOL", "INT"})
 _OPENING = frozenset({"(", "[", "{"})
 _CLOSING = frozenset({")", "]", "}"})

@@ -263,6 +263,7 @@ class _Types(_Expressions):
     set_type = node(tree.SetType)
     seq_type = node(tree.SeqType)
     bag_type = node(tree.BagType)
+    partial_map_type = node(tree.PartialMapType)
     option_type = node(tree.OptionType)
     map_type = node(tree.MapType)
     union = node(tree.UnionType, rest=0)

@@ -359,7 +359,15 @@ class BagType(Node):
     limit: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class PartialMapType(Node):
+    """`map[K, V]`."""
+
+    key: TypeExpr
+    value: TypeExpr
+
+
 TypeExpr = (
     NamedType | RangeType | NatType | EnumType | OptionType | RecordType | UnionType | MapType
-    | SetType | SeqType | BagType
+    | SetType | SeqType | BagType | PartialMapType
 )  # fmt: skip

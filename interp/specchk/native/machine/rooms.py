@@ -140,7 +140,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _set_with(kind: Set, room: Room) -> Set:
-    return Set(retyped(kind.item, room), room)
+    return replace(kind, item=retyped(kind.item, room), room=room)
 
 
 def retyped(part: Any, room: Room) -> Any:

@@ -140,7 +140,8 @@ def _renamings(program: Program) -> list[Renaming]:
     # Initial states play no part in consecution, so they may name elements.
     bodies += [prop.body for prop in judged(program)]
     nodes = [node for body in bodies for node in inside(body)]
-    fixed = {name for node in nodes if isinstance(node, Choose) for name in sorts_in(node.local.type)}
+    chosen = [node.local for node in nodes if isinstance(node, Choose) and not node.unique]
+    fixed = {name for local in chosen for name in sorts_in(local.type)}
     fixed |= decisive_sorts(program)
     constants = {(node.type, node.value) for node in nodes if isinstance(node, Const)}
     # The keys of a map literal are the places of its values, so it names all of them without a `Const`.

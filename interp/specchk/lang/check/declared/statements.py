@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from specchk.lang.check.access import place_at
+from specchk.lang.check.access import outside_of_partial, place_at
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.levels import Level, children
 from specchk.lang.check.spec import Spec
@@ -127,7 +127,7 @@ class StatementChecker:
         self.checker.check(value, context, place if isinstance(stmt, decls.Assign) else Set(place))
         for node in (*stmt.path, value):
             self._state(node)
-        return self._writes((name, stmt.path, stmt.span), assigned)
+        return self._writes((name, outside_of_partial(kind, stmt.path), stmt.span), assigned)
 
     def _writes(self, place: Place, assigned: list[Place]) -> list[Place]:
         name, path, span = place

@@ -164,9 +164,7 @@ def _choose(expr: nodes.Choose, scope: StepScope) -> Tree:
         # not.
         scope.path.append(negation(holds))
     del scope.path[size:]
-    scope.fail(
-        negation(disj([g for g, _ in rows])), expr.span, "`choose` has no value that satisfies its condition"
-    )
+    scope.fail(negation(disj([g for g, _ in rows])), expr.span, expr.reason)
     return _any(select(rows), expr)
 
 

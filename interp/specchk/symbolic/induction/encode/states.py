@@ -117,9 +117,17 @@ class OpenTrees:
                 # A proposition for each value that may be in it, so that two sets are equal if the
                 # propositions are.
                 rows = [(lift(item, kind.item), self._bool(f"{name}<{k}>")) for k, item in enumerate(items)]
+                if kind.keyed:
+                    self._one_value_each(items, [is_in for _, is_in in rows])
                 return SetOf(tuple(rows), listed=True)
             case Seq() | Bag():
                 return self._slots(kind, name)
+
+    def _one_value_each(self, pairs: list[Value], present: list[Any]) -> None:
+        """No key of a partial map has two values."""
+        for key in dict.fromkeys(key for key, _ in pairs):  # type: ignore[misc]
+            mine = [is_in for (own, _), is_in in zip(pairs, present, strict=True) if own == key]  # type: ignore[misc]
+            self.facts.append(z3.AtMost(*mine, 1))
 
     def number(self, kind: Int | Enum | Sort, name: str) -> Number:
         """An open number, enum or sort member."""
