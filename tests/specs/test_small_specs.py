@@ -24,11 +24,12 @@ from specs.spec_runs import (
 
 EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
 FILES = [
-    "delivery", "delivery_once", "isr_timing", "log", "once", "placement", "two_round_fetch",
+    "delivery", "delivery_once", "isr_timing", "log", "once", "placement", "store", "two_round_fetch",
     "two_round_fetch_log", *EXAMPLES,
 ]  # fmt: skip
 
 SLOW = {
+    "store": {"larger_segments", "flushed_by_two"},
     "examples/sliding_block": {"huarong_dao"},
     "examples/raft": {"one_term"},
     "examples/binary_search": {"eight"},
