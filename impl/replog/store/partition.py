@@ -130,8 +130,9 @@ class PartitionLog:
         self._health.check()
         check_size(len(batch), self._config.largest_batch)
         header = check_produced(batch)
-        if leader_epoch < max(self._epochs.latest, 0):
-            raise InvalidRecordError(f"epoch {leader_epoch} is older than the log's {self._epochs.latest}")
+        latest = max(self._epochs.latest, self._last_record_epoch())
+        if leader_epoch < max(latest, 0):
+            raise InvalidRecordError(f"epoch {leader_epoch} is older than the log's {latest}")
         parts = stamped_parts(batch, self.log_end, leader_epoch)
         header = header._replace(base_offset=self.log_end, leader_epoch=leader_epoch)
         self._write([(header, parts)])
@@ -151,7 +152,19 @@ class PartitionLog:
         return self.log_end
 
     def _last_record_epoch(self) -> int:
-        return next((e.epoch for e in reversed(self._epochs.entries) if e.start_offset < self.log_end), -1)
+        """Return the epoch of the last record in the files, -1 for none."""
+        for entry in reversed(self._epochs.entries):
+            if entry.start_offset < self.log_end:
+                return entry.epoch
+        # No record is left above the log start, but files have those below it. An older epoch behind them
+        # would look damaged to the next start.
+        last = next((segment for segment in reversed(self._segments) if segment.size), None)
+        try:
+            with self._health.during(f"reading {self._directory}"):
+                headers = last.headers(last.base_offset) if last else ()
+                return max((header.leader_epoch for header in headers), default=-1)
+        except CorruptBatchError as error:
+            raise DamagedLogError(str(error)) from error
 
     def _write(self, writes: Iterable[tuple[BatchHeader, tuple[Buffer, ...]]]) -> None:
         """Append checked batches, rolling as needed, then apply `flush_messages`."""

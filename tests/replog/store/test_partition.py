@@ -184,6 +184,36 @@ def test_a_truncation_leaves_no_index_of_what_is_gone(suffix: str) -> None:
     assert indexed == [log.segment_bases[0]]
 
 
+def test_an_older_epoch_may_follow_one_that_never_wrote() -> None:
+    """The entry without a record goes, and the older epoch keeps the offset at which it began."""
+    log = filled(3)
+    log.assign_epoch(4, 6)
+    log.append_as_follower(encode_batch([Record(b"x")], base_offset=6, leader_epoch=0))
+    assert (log.log_end, log.epochs) == (7, ((0, 0),))
+
+
+@pytest.mark.parametrize("cut_a_later_segment", [False, True])
+def test_no_older_epoch_follows_records_below_the_log_start(cut_a_later_segment: bool) -> None:
+    """They are in the files still, where a start takes an epoch that falls for damage."""
+    fs = SimFs()
+    log = PartitionLog.open(fs, "t-0", SMALL)
+    log.append_as_leader(batch(b"a" * 100), 4)
+    log.advance_log_start(1)
+    if cut_a_later_segment:
+        log.append_as_leader(batch(b"x" * 900), 4)
+        assert log.segment_bases == (0, 1)
+        log.truncate_to(1)
+    with pytest.raises(InvalidRecordError, match="older"):
+        log.append_as_follower(encode_batch([Record(b"b")], base_offset=1, leader_epoch=3))
+    log.truncate_to(1)
+    log.assign_epoch(3, 1)
+    with pytest.raises(InvalidRecordError, match="older"):
+        log.append_as_leader(batch(b"b"), 3)
+    log.append_as_leader(batch(b"b"), 4)
+    again = PartitionLog.open(fs, "t-0", SMALL, OpenPoint(0, 0, False))
+    assert (again.log_end, again.epochs, again.recovery.cut_bytes) == (2, ((4, 1),), 0)
+
+
 def test_truncating_at_the_end_still_cuts_the_epochs() -> None:
     """An epoch that begins at the log end and wrote nothing goes (KAFKA-10706)."""
     log = filled(3)

@@ -58,10 +58,14 @@ class EpochFile:
         self.latest = self.entries[-1].epoch if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` begins at `start_offset`, dropping entries this contradicts."""
+        """Note that `epoch` goes on or begins at `start_offset`, dropping entries this contradicts."""
         cache = EpochCache(self.entries)
-        if cache.assign(epoch, start_offset):
-            self.replace(cache.entries)
+        # A leader that never wrote left an entry without a record. A record of the epoch before it may
+        # follow all the same, and that epoch must keep the offset at which it began.
+        cache.truncate_from_end(start_offset)
+        if cache.latest != epoch:
+            cache.assign(epoch, start_offset)
+        self.replace(cache.entries)
 
     def truncate_from_end(self, offset: int) -> None:
         """Drop the entries that start at `offset` or beyond, even if the log already ended before it."""
