@@ -87,8 +87,11 @@ class SimFs:
         self.is_dead = False
         self.faults.crash_in = None
 
-    def power_loss(self, choose: Chooser) -> None:
-        """Cut the power: keep of each file and directory what `choose` picks among what could be left."""
+    def power_loss(self, choose: Chooser, choose_names: Chooser | None = None) -> None:
+        """Cut the power: keep of each file what `choose` picks among what could be left.
+
+        `choose_names` does so for directories; without it the same.
+        """
         self.process_crash()
         # Sorted, so that the draws are in the same order in every run of a seed.
         for _, node in sorted(self._nodes.items()):
@@ -96,7 +99,7 @@ class SimFs:
                 node.cache = node.durable = node.surviving(choose)
                 node.pages_lost = False
             else:
-                node.names = node.surviving(choose)
+                node.names = node.surviving(choose_names or choose)
                 node.durable = node.names.copy()
             node.pending.clear()
         self._sweep()
