@@ -1,7 +1,7 @@
-"""store.spec and replog: what a log directory keeps through crashes, on replog's store and a disk that fails.
+"""store.spec and replog: what a log directory keeps through crashes, on replog's store and a failing disk.
 
-The system is a machine (`machine.py`): replog's own store, on the simulator's disk, which knows what was
-synced and loses any part of the rest.  A power failure strikes between the calls of the store, and with
+The system is a machine (`store_machine.py`): replog's own store, on the simulator's disk, which knows what
+was synced and loses any part of the rest.  A power failure strikes between the calls of the store, and with
 `--suite faults` in every single change of the disk inside of each: half-written ones, and names that
 are durable before what they name, included.
 
@@ -15,7 +15,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from machine import BATCH_BYTES, RECORDS, Kept, Machine
+from store_machine import BATCH_BYTES, RECORDS, Kept, Machine
+
 from replog.sim.disks.disk import CrashedError, SimFs
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
@@ -83,14 +84,20 @@ class StoreBinding(Binding[Kept]):
     unobserved = MappingProxyType({"disk": "a store may sync more than it promises"})
     smoke = (At("power_in_stops"), At("power_in_writes", {"MaxEpoch": "0"}))
     gate = (
-        At("all_calls", {"MaxEpoch": "0"}),
-        At("all_calls", {"MaxOffset": "2"}),
-        At("flushed_at_once", {"MaxOffset": "2", "MaxEpoch": "0"}),
-        At("flushed_later", {"MaxEpoch": "0"}),
+        At("all_calls", SMALL),
+        At("older_epoch_follows"),
         At("power_in_writes", suite="faults"),
+        At("power_in_writes", {"MaxEpoch": "0", "BatchesInSegment": "2", "flush_messages": "4"}, "faults"),
         At("power_in_cuts", suite="faults"),
         At("power_in_retention", suite="faults"),
         At("power_in_stops", suite="faults"),
+    )
+    exhaustive = (
+        At("all_calls"),
+        At("flushed_at_once", SMALL),
+        At("flushed_later", {"MaxEpoch": "0"}),
+        At("larger_segments", {"MaxEpoch": "0"}),
+        At("all_calls", SMALL, "faults"),
     )
     controls = (
         BadSpec("epochs stay after a truncation", "all_calls", {"flaw": "kept_entries", **SMALL}),

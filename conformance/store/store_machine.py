@@ -75,7 +75,7 @@ class Machine:
         return self.directory.log(*LOG)
 
     def packed(self) -> bytes:
-        """Return a copy that `unpacked` makes a machine of: its disk, and the process with what it has open."""
+        """Return what `unpacked` makes a copy of: the disk, and the process with what it has open."""
         return pickle.dumps(self)
 
     def begin(self) -> None:
@@ -143,9 +143,9 @@ class Machine:
     def settle_cut(self) -> None:
         """Judge what a power failure inside of a truncation left, if it left a part of what was to be cut.
 
-        A truncation goes segment by segment, and it lowers the log start first.  A follower that returns truncates
-        again, which must lead to where the first one would have led.  If so, the machine is put back, and loses
-        its power before the truncation.
+        A truncation goes segment by segment, and it lowers the log start first.  A follower that returns
+        truncates again, which must lead to where the first one would have led.  If so, the machine is put
+        back, and loses its power before the truncation.
         """
         if self.cutting is None:
             return
@@ -257,7 +257,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What decides whether a call is possible: of a process that runs, where its log ends, and its last epoch."""
+    """What decides whether a call is possible; of a process that runs, its log's end and last epoch."""
 
     is_up: bool
     log_end: int = 0
@@ -273,7 +273,7 @@ class Facts:
 
 
 class Kept:
-    """A machine that is unpacked when something is done with it: most of what is tried is not possible there."""
+    """A machine, unpacked when something is done with it: most of what is tried is not possible."""
 
     __slots__ = ("_facts", "_machine", "_packed")
 
