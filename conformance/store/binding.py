@@ -85,7 +85,8 @@ class StoreBinding(Binding[Kept]):
     smoke = (At("power_in_stops"), At("power_in_writes", {"MaxEpoch": "0"}))
     gate = (
         At("all_calls", SMALL),
-        At("older_epoch_follows"),
+        At("older_epoch_follows", suite="product"),
+        At("epoch_before_flush", suite="product"),
         At("power_in_writes", suite="faults"),
         At("power_in_writes", {"MaxEpoch": "0", "BatchesInSegment": "2", "flush_messages": "4"}, "faults"),
         At("power_in_cuts", suite="faults"),
