@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from store_machine import BATCH_BYTES, RECORDS, Kept, Machine
+from store_machine import BATCH_BYTES, RECORDS, Machine, PackedMachine
 
 from replog.sim.disks.disk import CrashedError, SimFs
 from replog.store.directory import LogDirectory
@@ -77,7 +77,7 @@ FAILING = MappingProxyType({SYNC_FAILED: 0, LATER_SYNC_FAILED: 1})
 SMALL = MappingProxyType({"MaxOffset": "2", "MaxEpoch": "0"})
 
 
-class StoreBinding(Binding[Kept]):
+class StoreBinding(Binding[PackedMachine]):
     """Each action of the spec is a call of the store, or what befalls its machine."""
 
     spec, model = "../../spec/store.spec", "all_calls"
@@ -134,11 +134,11 @@ class StoreBinding(Binding[Kept]):
             raise BindingError((Mistake("the model sets `flaw`", hint),))
 
     @classmethod
-    def against(cls, program: Program) -> Binding[Kept]:
+    def against(cls, program: Program) -> Binding[PackedMachine]:
         """Return the binding for a spec that has a flaw, on purpose."""
         return type(cls.__name__, (cls,), {"flaws": frozenset()})(program)
 
-    def start(self) -> Kept:
+    def start(self) -> PackedMachine:
         """A new directory, with one log."""
         constants = self.constants
         config = LogConfig(
@@ -149,41 +149,41 @@ class StoreBinding(Binding[Kept]):
         )
         machine = Machine(SimFs(), config)
         machine.begin()
-        return Kept(machine)
+        return PackedMachine(machine)
 
     @snapshot
-    def keep(self, kept: Kept) -> Kept:
+    def keep(self, kept: PackedMachine) -> PackedMachine:
         """The machine, packed: its disk, and the process with what it has open."""
         return kept.copy()
 
     @restore
-    def back(self, kept: Kept) -> Kept:
+    def back(self, kept: PackedMachine) -> PackedMachine:
         """Another copy, to run on."""
         return kept.copy()
 
     @project
-    def state(self, kept: Kept) -> dict[str, Any]:
+    def state(self, kept: PackedMachine) -> dict[str, Any]:
         """Every variable but `disk`."""
         return kept.machine.state()
 
     # -- writing
 
     @action("append_batch")
-    def append_batch(self, kept: Kept, epoch: int) -> Answer:
+    def append_batch(self, kept: PackedMachine, epoch: int) -> Answer:
         """A producer's batch, which the store stamps."""
         return self._write(
             kept, lambda: kept.machine.log.append_as_leader(kept.machine.produced(epoch), epoch)
         )
 
     @action("replicate")
-    def replicate(self, kept: Kept, epoch: int) -> Answer:
+    def replicate(self, kept: PackedMachine, epoch: int) -> Answer:
         """The leader's batch, byte for byte."""
         return self._write(kept, lambda: kept.machine.log.append_as_follower(kept.machine.next_batch(epoch)))
 
-    def _write(self, kept: Kept, append: Callable[[], object]) -> Answer:
-        if not kept.facts.is_up:
+    def _write(self, kept: PackedMachine, append: Callable[[], object]) -> Answer:
+        if not kept.outline.is_up:
             return DOWN
-        if kept.facts.log_end + RECORDS > self.constants["MaxOffset"]:
+        if kept.outline.log_end + RECORDS > self.constants["MaxOffset"]:
             return Impossible("no more records in this model")
         before = kept.machine.written
         try:
@@ -194,19 +194,19 @@ class StoreBinding(Binding[Kept]):
         return Accepted()
 
     @action("begin_epoch")
-    def begin_epoch(self, kept: Kept, epoch: int) -> Answer:
+    def begin_epoch(self, kept: PackedMachine, epoch: int) -> Answer:
         """A broker becomes leader; which epochs it does so in is its own business."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
-        if epoch <= kept.facts.last_epoch:
+        if epoch <= kept.outline.last_epoch:
             return Impossible("leader epochs rise")
         kept.machine.log.assign_epoch(epoch, kept.machine.log.log_end)
         return Accepted()
 
     @action("flush")
-    def flush(self, kept: Kept) -> Answer:
+    def flush(self, kept: PackedMachine) -> Answer:
         """Sync all there is."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
         kept.machine.log.flush()
         return Accepted()
@@ -214,11 +214,11 @@ class StoreBinding(Binding[Kept]):
     # -- cutting
 
     @action("truncate")
-    def truncate(self, kept: Kept, offset: int) -> Answer:
+    def truncate(self, kept: PackedMachine, offset: int) -> Answer:
         """A follower cuts what its leader does not have."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
-        if offset > kept.facts.log_end:
+        if offset > kept.outline.log_end:
             return Impossible("nobody cuts beyond the end")
         if kept.machine.fs.faults.crash_in is not None:
             kept.machine.cutting = offset, kept.machine.packed()
@@ -227,19 +227,19 @@ class StoreBinding(Binding[Kept]):
         return Accepted()
 
     @action("begin_anew")
-    def begin_anew(self, kept: Kept, offset: int) -> Answer:
+    def begin_anew(self, kept: PackedMachine, offset: int) -> Answer:
         """A follower's log ends before its leader's begins."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
-        if offset <= kept.facts.log_end:
+        if offset <= kept.outline.log_end:
             return Impossible("the leader has what follows")
         kept.machine.log.reset(offset)
         return Accepted()
 
     @action("raise_start")
-    def raise_start(self, kept: Kept, offset: int) -> Answer:
+    def raise_start(self, kept: PackedMachine, offset: int) -> Answer:
         """Retention, or a client, lets records go."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
         before = kept.machine.log.log_start
         try:
@@ -251,25 +251,25 @@ class StoreBinding(Binding[Kept]):
     # -- checkpoints, stops and starts
 
     @action("checkpoint")
-    def checkpoint(self, kept: Kept) -> Answer:
+    def checkpoint(self, kept: PackedMachine) -> Answer:
         """The three checkpoints of the directory."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
         kept.machine.checkpoint()
         return Accepted()
 
     @action("stop")
-    def stop(self, kept: Kept) -> Answer:
+    def stop(self, kept: PackedMachine) -> Answer:
         """A clean stop."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
         kept.machine.stop()
         return Accepted()
 
     @action("recover")
-    def recover(self, kept: Kept) -> Answer:
+    def recover(self, kept: PackedMachine) -> Answer:
         """Another process opens the directory."""
-        if kept.facts.is_up:
+        if kept.outline.is_up:
             return RUNNING
         kept.machine.begin()
         return Accepted()
@@ -277,9 +277,9 @@ class StoreBinding(Binding[Kept]):
     # -- crashes
 
     @action("die_alone", ways=(KILLED, SYNC_FAILED, LATER_SYNC_FAILED))
-    def die_alone(self, kept: Kept, way: str) -> Answer:
+    def die_alone(self, kept: PackedMachine, way: str) -> Answer:
         """The process is killed, or it ends because a sync failed: then no call succeeds any more."""
-        if not kept.facts.is_up:
+        if not kept.outline.is_up:
             return DOWN
         if way in FAILING:
             kept.machine.fs.faults.fail_fsync_in = FAILING[way]
@@ -291,13 +291,13 @@ class StoreBinding(Binding[Kept]):
         return Accepted()
 
     @action("lose_power", ways=tuple(LEFT))
-    def lose_power(self, kept: Kept, way: str) -> Answer:
+    def lose_power(self, kept: PackedMachine, way: str) -> Answer:
         """The machine loses its page cache, or parts of it."""
         kept.machine.lose_power(*LEFT[way])
         return Accepted()
 
     @interruption("lose_power", aside=("flushed", "known_point", "saved_point", "saved_start", "saved_hw"))
-    def fails_inside(self, kept: Kept, moment: int, step: Callable[[], Answer]) -> bool:
+    def fails_inside(self, kept: PackedMachine, moment: int, step: Callable[[], Answer]) -> bool:
         """Let the power fail in a change of the disk; what a checkpoint has is written file by file."""
         kept.machine.fs.faults.crash_in = moment
         with suppress(CrashedError):

@@ -256,7 +256,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Outline:
     """What decides whether a call is possible; of a process that runs, its log's end and last epoch."""
 
     is_up: bool
@@ -264,7 +264,7 @@ class Facts:
     last_epoch: int = -1
 
     @classmethod
-    def of(cls, machine: Machine) -> Facts:
+    def of(cls, machine: Machine) -> Outline:
         """Look at a machine."""
         if machine.directory is None:
             return cls(False)
@@ -272,15 +272,15 @@ class Facts:
         return cls(True, machine.log.log_end, epochs[-1].epoch if epochs else -1)
 
 
-class Kept:
+class PackedMachine:
     """A machine, unpacked when something is done with it: most of what is tried is not possible."""
 
-    __slots__ = ("_facts", "_machine", "_packed")
+    __slots__ = ("_machine", "_outline", "_packed")
 
-    def __init__(self, machine: Machine | None, packed: bytes = b"", facts: Facts | None = None) -> None:
+    def __init__(self, machine: Machine | None, packed: bytes = b"", outline: Outline | None = None) -> None:
         self._machine = machine
         self._packed = packed
-        self._facts = facts
+        self._outline = outline
 
     @property
     def machine(self) -> Machine:
@@ -290,14 +290,16 @@ class Kept:
         return self._machine
 
     @property
-    def facts(self) -> Facts:
+    def outline(self) -> Outline:
         """What is known without unpacking it."""
-        return Facts.of(self.machine) if self._machine is not None or self._facts is None else self._facts
+        return (
+            Outline.of(self.machine) if self._machine is not None or self._outline is None else self._outline
+        )
 
-    def copy(self) -> Kept:
+    def copy(self) -> PackedMachine:
         """Return an independent copy, packed."""
         packed = self._packed if self._machine is None else self._machine.packed()
-        return Kept(None, packed, self.facts)
+        return PackedMachine(None, packed, self.outline)
 
 
 def unpacked(kept: bytes) -> Machine:

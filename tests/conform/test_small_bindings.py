@@ -1,4 +1,4 @@
-"""replog's clients, clocks, placement and store do what their specs say, and planted errors in them are detected.
+"""replog's clients, clocks, placement and store do what their specs say, and planted errors are detected.
 
 Each binding is a gate of its own; `binding.py` has the protocol.
 """
