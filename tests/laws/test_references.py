@@ -120,9 +120,9 @@ def test_the_switches_are_those_of_the_spec_and_of_replog():
     """The table of switches names constants of the specs, and every field of `Protocol` once."""
     section = TEXT.split("### G.2", 1)[1].split("\n## ", 1)[0]
     rows = _SWITCHES.findall(section)[1:]
-    names = ("replication", "isr_timing")
+    names = ("replication", "isr_timing", "reassignment")
     text = "".join((ROOT / "spec" / f"{name}.spec").read_text(encoding="utf-8") for name in names)
-    constants = {name for left, _ in rows for name in re.findall(r"`(\w+)`", left)} - {"isr_timing"}
+    constants = {name for left, _ in rows for name in re.findall(r"`(\w+)`", left)} - set(names)
     assert constants
     assert all(re.search(rf"^const {name} *:", text, re.MULTILINE) for name in constants), constants
     fields = sorted(name for _, right in rows for name in re.findall(r"`(\w+)`", right))

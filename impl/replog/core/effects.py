@@ -95,6 +95,11 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Delete:
+    """Effect: remove the partition with all of its files and checkpoints; this broker is no replica of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoreEpochs:
     """Effect: replace the leader-epoch checkpoint with these (epoch, start offset) entries, durably (I22)."""
 
@@ -116,4 +121,6 @@ class ShutDown:
     """
 
 
-Effect = Send | SetTimer | Append | Flush | Truncate | Reset | StoreEpochs | StoreHighWatermark | ShutDown
+Effect = (
+    Send | SetTimer | Append | Flush | Truncate | Reset | Delete | StoreEpochs | StoreHighWatermark | ShutDown
+)

@@ -1,7 +1,8 @@
 """What goes over the wire, between clients, brokers and the controller.
 
 The fields are those of Kafka's requests and responses that carry meaning (Fetch v12, Produce v7,
-OffsetForLeaderEpoch v3, ListOffsets v5, AlterPartition v3, BrokerRegistration, BrokerHeartbeat).
+OffsetForLeaderEpoch v3, ListOffsets v5, AlterPartition v3, AlterPartitionReassignments, BrokerRegistration,
+BrokerHeartbeat).
 `correlation` pairs a reply with its request; it is unique within one incarnation of the sender.  Fields are
 as a peer wrote them: nothing here is validated.
 """
@@ -233,6 +234,26 @@ class ConfigureReply:
     error: Error
 
 
+@dataclass(frozen=True, slots=True)
+class ReassignRequest:
+    """AlterPartitionReassignments: an operator requests these replicas, the preferred leader first.
+
+    None cancels the reassignment in progress.
+    """
+
+    correlation: int
+    partition: str
+    target: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignReply:
+    """The outcome of a `ReassignRequest`: whether it was accepted, not whether it has ended."""
+
+    correlation: int
+    error: Error
+
+
 ControlMessage = (
     AlterPartitionRequest
     | AlterPartitionReply
@@ -246,6 +267,8 @@ ControlMessage = (
     | ElectReply
     | ConfigureRequest
     | ConfigureReply
+    | ReassignRequest
+    | ReassignReply
 )
 """What brokers and operators exchange with the controller."""
 Message = (

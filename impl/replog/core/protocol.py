@@ -6,9 +6,11 @@ back; the presets exist so that a demonstration can say `--protocol hw-truncatio
 place that defines it.
 
 `Protocol()` is the preset `kafka-4.1`: a new cluster of it, which has eligible leader replicas.  One that was
-upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In one rule it is not
+upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In three rules it is not
 Kafka's but the safe side: a leader forgets what its followers had fetched in an earlier epoch
-(`keeps_remote_leo`).  `kafka-4.1-as-is` keeps it, and loses.
+(`keeps_remote_leo`), who is removed by a reassignment is eligible no longer (`removed_leave_elr`), and a
+request for another reassignment replaces all of the earlier one (`override_replaces`).  `kafka-4.1-as-is` has
+Kafka's, and loses.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -121,11 +123,21 @@ class Protocol:
     """Any live replica may lead when no ISR member is left (B16)."""
     elr: bool = True
     """Eligible leader replicas (KIP-966): no last replica standing (B11)."""
+    removed_leave_elr: bool = True
+    """A replica that a reassignment removes leaves the ELR, too (A34).
+
+    In Kafka it stays there, or gets there, while the ISR is too small: added again, and empty, it may lead.
+    """
+    override_replaces: bool = True
+    """A reassignment that overrides another replaces what that was to add and to remove (A34).
+
+    In Kafka one that adds, or removes, none leaves the earlier one's marks, and these replicas go in the end.
+    """
 
 
 CURRENT = Protocol()
 
-AS_IS = replace(CURRENT, keeps_remote_leo=True)
+AS_IS = replace(CURRENT, keeps_remote_leo=True, removed_leave_elr=False, override_replaces=False)
 
 # From version to version, backwards; each line names what came in between. Two things stay as today: ISR
 # changes were writes to ZooKeeper that a leader waited for, so that no proposal was in flight (`maximal_isr`,

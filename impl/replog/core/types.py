@@ -44,6 +44,7 @@ class Error(IntEnum):
     INVALID_REQUIRED_ACKS = 21
     ILLEGAL_GENERATION = 22
     UNKNOWN_MEMBER_ID = 25
+    INVALID_REPLICA_ASSIGNMENT = 39
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
@@ -57,6 +58,7 @@ class Error(IntEnum):
     PREFERRED_LEADER_NOT_AVAILABLE = 80
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
     INVALID_RECORD = 87
     INVALID_UPDATE_VERSION = 95
     UNKNOWN_TOPIC_ID = 100
@@ -137,7 +139,8 @@ class PartitionImage:
 
     `partition_epoch` grows by one with every change of any field.  `last_known_leader` is set while none
     leads, under KIP-966: the last one that did.  `min_isr` is min.insync.replicas once it was changed; 0 is
-    the configuration of brokers and controller.
+    the configuration of brokers and controller.  `adding` and `removing` are the replicas, among `replicas`,
+    that a reassignment in progress (A34) adds and removes; `replicas` then has those of its target first.
     """
 
     replicas: tuple[int, ...]
@@ -149,6 +152,13 @@ class PartitionImage:
     is_recovering: bool = False
     last_known_leader: int = NO_LEADER
     min_isr: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Return whether a reassignment is in progress."""
+        return bool(self.adding or self.removing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@
       log-start-offset-checkpoint         log starts           from the manifests
       directory-manifest                  the partitions, and checksums of the files above (`registry.py`)
       orders-0/  orders-1/ ...            one directory a partition (`partition.py`)
+      orders-2.0-delete/                  one that is being deleted; the next start finishes that
 
 The marker is removed, durably, before anything else happens: from then on the directory counts as dirty.
 A checkpoint of another version stops the opening; one that is unreadable, or not the one written last, is
@@ -116,6 +117,8 @@ class LogDirectory:
         self._fs.fsync_dir(self._path)
         for key in self._root.partitions():
             self._open_or_close(key)
+        for name in self._root.retired():
+            self._root.clear(name)
         # A listed partition without a folder is a loss, not a new partition: an empty log in its place would
         # hide that its records are lost.
         for key in self._root.missing_partitions():
@@ -195,6 +198,34 @@ class LogDirectory:
         # The partition is listed before a record is in it, so its loss will be noticed.
         self._write({})
         return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Durably remove a partition, its files and its checkpoints; one that does not exist is fine.
+
+        Raises `DamagedLogError` for one that stays closed: its records may be wanted by a repair.
+        """
+        key = topic, partition
+        if key in self.damaged:
+            raise DamagedLogError(f"{topic}-{partition} stays closed: {self.damaged[key]}")
+        log = self.logs.pop(key, None)
+        if log is None:
+            return
+        # Emptied first: a crash from here on leaves an empty log under this name, or none. Records that come
+        # back would be those of a replica that was removed.
+        log.reset(0)
+        log.close()
+        for known in (self.high_watermarks, self._log_starts, self._root.registry.partitions):
+            known.pop(key, None)
+        # Not listed any more before its folder goes: a listed partition without a folder is a loss.
+        self._write(
+            {
+                HIGH_WATERMARK_FILE: self.high_watermarks,
+                LOG_START_FILE: self._log_starts,
+                RECOVERY_POINT_FILE: self._root.recovery_points(),
+            }
+        )
+        with self.health.during(f"deleting {self._root.partition_path(key)}"):
+            self._root.clear(self._root.retire(key))
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the three checkpoints: these high watermarks, and what is synced and kept of every log.

@@ -43,6 +43,8 @@ def become(state: ReplicaState, image: PartitionImage, now_ms: int, out: list[Ef
         # Only the ISR or the replica list changed. The epoch continues, so LEOs and waiting requests stay
         # valid; a pending proposal is obsolete: this image has its outcome already, or has made it stale.
         old.isr, old.pending = image.isr, None
+        # Who is a replica no more is forgotten: it may return as a new one, with nothing (B25).
+        old.remotes = {f: remote for f, remote in old.remotes.items() if f in image.replicas}
         leading = old
     else:
         leading = _begin_epoch(state, old, image, now_ms, out)

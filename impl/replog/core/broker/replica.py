@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from replog.core.broker import follower, isr, leader, purgatory
 from replog.core.broker.state import ReplicaState
-from replog.core.effects import Effect, Send, SetTimer, StoreHighWatermark, Timer
+from replog.core.effects import Delete, Effect, Send, SetTimer, StoreHighWatermark, Timer
 from replog.core.messages import (
     AlterPartitionReply,
     EpochEndReply,
@@ -28,7 +28,7 @@ from replog.core.messages import (
     ProduceReply,
     ProduceRequest,
 )
-from replog.core.types import UNDEFINED, Error, MetadataImage, PartitionImage, Role
+from replog.core.types import NO_EPOCH, NO_LEADER, UNDEFINED, Error, MetadataImage, PartitionImage, Role
 
 
 class Replica:
@@ -74,9 +74,21 @@ class Replica:
                 # Waiting clients are answered before the state is lost; otherwise they would wait for their
                 # timeouts.
                 leader.resign(state.leading, out)
+            if state.broker_id not in image.replicas:
+                self._leave(out)
+                return
             follower.become(state, image, out)
         # Last, because `follower.become` compares the old leader with the new one.
         state.leader_id = image.leader
+
+    def _leave(self, out: list[Effect]) -> None:
+        """Be no replica of the partition: delete the log, and forget who leads it (A34)."""
+        state = self.state
+        state.role, state.leading, state.following = Role.NONE, None, None
+        # Added again, perhaps in the same epoch and by the same leader, it has to begin as a new follower.
+        state.leader_id, state.leader_epoch = NO_LEADER, NO_EPOCH
+        state.log.reset(0)
+        out.append(Delete())
 
     def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message of a client, a broker or the controller."""
@@ -188,6 +200,9 @@ class Replica:
         """Return why a request of `epoch` is refused, `NONE` if it is not (A22)."""
         if self.state.partition_epoch < 0:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
+        # The partition exists, and this broker is no replica of it: no epoch to compare with.
+        if self.state.role is Role.NONE:
+            return Error.NOT_LEADER_OR_FOLLOWER
         return leader.fence(self.state, epoch) if fences else Error.NONE
 
     def _lookup(self, source: int, request: EpochEndRequest | ListOffsetsRequest, out: list[Effect]) -> None:

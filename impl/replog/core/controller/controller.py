@@ -1,6 +1,6 @@
 """The controller: registers brokers, fences the silent, elects leaders, and judges every ISR change.
 
-Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29 of the
+Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29, A34 of the
 project's Kafka reference.  It represents the whole controller quorum: one state that does not fail (it may
 be slow or out of reach). Every change makes a new `MetadataImage`, sent to all registered brokers in the
 same step; they apply it when they can.
@@ -10,7 +10,8 @@ registered, active and of the proposed incarnation join an ISR (KIP-841, KIP-903
 only after the session of the one before is over, that is after it left the ISR (unless it was the last:
 B11).
 
-Not here: its state (`state`), elections as such (`election`), placement of new partitions (`placement`).
+Not here: its state (`state`), elections as such (`election`), what a reassignment changes (`reassignment`),
+placement of new partitions (`placement`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from replog.core.controller import election
+from replog.core.controller import election, reassignment
 from replog.core.controller.election import Rules
 from replog.core.controller.state import ControllerState, Registration
 from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, Timer
@@ -34,6 +35,8 @@ from replog.core.messages import (
     HeartbeatRequest,
     MetadataRequest,
     MetadataUpdate,
+    ReassignReply,
+    ReassignRequest,
     RegisterReply,
     RegisterRequest,
 )
@@ -101,6 +104,8 @@ class Controller:
                 return [Send(event.source, ElectReply(message.correlation, self.elect(message)))]
             case ConfigureRequest() as message:
                 return [Send(event.source, ConfigureReply(message.correlation, self.configure(message)))]
+            case ReassignRequest() as message:
+                return [Send(event.source, ReassignReply(message.correlation, self.reassign(message)))]
             case _:
                 return []
 
@@ -242,6 +247,9 @@ class Controller:
                 ),
             )
         new = self.state.partitions[request.partition]
+        # The ISR may have completed a reassignment that removes the leader. It learns who leads by metadata.
+        if new.leader != request.broker_id:
+            return AlterPartitionReply(request.correlation, Error.NEW_LEADER_ELECTED)
         return AlterPartitionReply(
             request.correlation, Error.NONE, new.leader_epoch, new.partition_epoch, new.isr
         )
@@ -328,6 +336,17 @@ class Controller:
             return Error.INVALID_REQUEST
         self._replace(request.partition, election.reconfigure(image, request.min_isr))
         return Error.NONE
+
+    def reassign(self, request: ReassignRequest) -> Error:
+        """Begin, override or cancel a reassignment, as an operator requests (A34)."""
+        image = self.state.partitions.get(request.partition)
+        if image is None:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        error = reassignment.check(image, request.target, self.state.brokers, self.state.protocol)
+        if error is Error.NONE:
+            wanted = reassignment.requested(image, request.target, self.state.protocol)
+            self._replace(request.partition, election.changed(image, wanted, self._rules()))
+        return error
 
     def _replace(self, name: str, image: PartitionImage) -> None:
         if image != self.state.partitions[name]:

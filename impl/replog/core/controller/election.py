@@ -1,6 +1,7 @@
 """Who is in the ISR after a change, and who leads: the controller's arithmetic, as functions of values.
 
-Theory: PartitionChangeBuilder and KIP-966; rules A15-A17 of the project's Kafka reference.
+Theory: PartitionChangeBuilder and KIP-966; rules A15-A17 and A34 of the project's Kafka reference.  In this
+order: a reassignment that is complete ends, the ELR, the election, the epochs.
 
     clean      the current leader if it still may; else the first in assignment order, active and in the ISR
     ELR        (flag) with an empty ISR, the first active member of the ELR; it becomes the whole ISR
@@ -19,9 +20,10 @@ without a leader are cleared, too, after which nobody may lead.
 
 Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness
 B11); ISR and ELR are disjoint; with ELR, a partition without a leader remembers who led last, if any did;
-the partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
+ISR, ELR and leader are replicas; the partition epoch grows by one with every change, the leader epoch exactly
+when the leader changes or a replica is removed.
 
-Not here: when any of this is needed (`controller`).
+Not here: when any of this is needed (`controller`), and what a reassignment is (`reassignment`).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from replog.core.controller import reassignment
 from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, PartitionImage
 
@@ -49,19 +52,40 @@ def next_image(
 
     `gone` leave the ELR too.  Unchanged means no change.
     """
+    return changed(old, replace(old, isr=isr), rules, gone)
+
+
+def changed(
+    old: PartitionImage, wanted: PartitionImage, rules: Rules, gone: Collection[int] = ()
+) -> PartitionImage:
+    """Return the partition after its ISR, or its assignment, is to become that of `wanted`.
+
+    With it a reassignment may be complete (A34).
+    """
+    isr = wanted.isr
     # Without ELR the last member stays, dead or alive: it is the only one known to have everything committed.
     # An empty ISR would say that anybody may lead.
     target = isr if isr or rules.protocol.elr else old.isr
-    elr = next_elr(old, target, rules, gone)
+    settled = reassignment.completed(replace(wanted, isr=target))
+    removed = set(old.replicas) - set(settled.replicas)
+    # Whom this change removes deletes its log, so it is not eligible. Kafka settles first, too, and then puts
+    # it there: it was in the ISR, and is there no more.
+    leaving = {*gone, *removed} if rules.protocol.removed_leave_elr else gone
+    elr = next_elr(old, settled.isr, rules, leaving)
     # The ISR shrinks before the election, so the broker that has just left cannot be elected by it.
-    elected = elect(replace(old, isr=target, elr=elr), rules)
-    new = replace(elected, last_known_leader=_last_known_leader(old, elected.leader, rules))
+    elected = elect(replace(settled, elr=elr), rules)
+    last = _last_known_leader(old, elected.leader, rules)
+    new = replace(elected, last_known_leader=NO_LEADER if last in removed else last)
     if new == old:
         return old
     # The leader epoch stays with the leader. A new one would fence its followers' fetches for an ISR change
     # that concerns none of them (I23).
     bumped = replace(new, partition_epoch=old.partition_epoch + 1)
-    return bumped if new.leader == old.leader else replace(bumped, leader_epoch=old.leader_epoch + 1)
+    # Unless a replica is removed: its fetch may still be under way when it is added again, without the
+    # records that the fetch acknowledges.
+    if new.leader == old.leader and not removed:
+        return bumped
+    return replace(bumped, leader_epoch=old.leader_epoch + 1)
 
 
 def next_elr(

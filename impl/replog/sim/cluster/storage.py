@@ -17,6 +17,7 @@ from typing import Protocol
 
 from replog.core.effects import (
     Append,
+    Delete,
     Effect,
     Flush,
     Reset,
@@ -133,6 +134,9 @@ class MemoryStorage:
                 self.flush()
             case Reset(offset):
                 self.batches, self.log_start, self.flushed_offset = [], offset, offset
+            case Delete():
+                self.batches, self.log_start, self.flushed_offset = [], 0, 0
+                self.epochs, self.hw_checkpoint = (), 0
             case _:
                 raise AssertionError(f"{effect} is no disk effect")
 

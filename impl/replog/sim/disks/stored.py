@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from replog.core.effects import (
     Append,
+    Delete,
     Effect,
     Flush,
     Reset,
@@ -73,20 +74,22 @@ class FileStorage:
         self._guard(lambda: self._perform(effect))
 
     def _perform(self, effect: Effect) -> None:
-        log = self._log()
         match effect:
             case Append(batches):
-                log.append_as_follower(b"".join(map(encode, batches)))
+                self._log().append_as_follower(b"".join(map(encode, batches)))
             case StoreEpochs(entries):
-                log.store_epochs(entries)
+                self._log().store_epochs(entries)
             case StoreHighWatermark(offset):
                 self._opened().checkpoint({KEY: offset})
             case Truncate(offset):
-                log.truncate_to(offset)
+                self._log().truncate_to(offset)
             case Flush():
-                log.flush()
+                self._log().flush()
             case Reset(offset):
-                log.reset(offset)
+                self._log().reset(offset)
+            case Delete():
+                self._opened().delete(*KEY)
+                self._end = self._flushed = 0
             case _:
                 raise AssertionError(f"{effect} is no disk effect")
 
@@ -103,27 +106,33 @@ class FileStorage:
 
     def flush(self) -> None:
         """Sync the log."""
-        if self._directory is not None:
-            self._guard(self._log().flush)
+        log = self._existing()
+        if log is not None:
+            self._guard(log.flush)
 
     def flushed(self) -> int:
         """Return the durable end; where no process runs, the one that the last one knew of."""
-        return self._flushed if self._directory is None else self._log().flushed
+        log = self._existing()
+        return self._flushed if log is None else log.flushed
 
     def end(self) -> int:
         """Return the log end; where no process runs, the one that its files have."""
-        return self._end if self._directory is None else self._log().log_end
+        log = self._existing()
+        return self._end if log is None else log.log_end
 
     def abandon(self) -> None:
         """Let go of the files as the death of the process would, remembering the ends of the log."""
         if self._directory is not None:
-            log = self._directory.logs.get(KEY)
+            log = self._existing()
             if log is not None:
                 self._end, self._flushed = log.log_end, log.flushed
             # The process is dead: what fails while its handles are released concerns nobody.
             with suppress(CrashedError, OSError, StoreError):
                 self._directory.abandon()
             self._directory = None
+
+    def _existing(self) -> PartitionLog | None:
+        return None if self._directory is None else self._directory.logs.get(KEY)
 
     def _log(self) -> PartitionLog:
         return self._opened().log(*KEY)

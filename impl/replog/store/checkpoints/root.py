@@ -7,6 +7,7 @@ Not here: what to do about a file without its checksum (`directory.py`), and whi
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from typing import TypeVar
 
 from replog.store.checkpoints.checkpoint import (
@@ -29,6 +30,8 @@ from replog.store.files.fs import Fs, read_file, replace_file
 T = TypeVar("T")
 
 LOCK_FILE = ".lock"
+DELETE_SUFFIX = "-delete"
+"""As Kafka's: the end of the name of a folder that is being deleted."""
 OFFSET_FILES = (HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE, LOG_START_FILE)
 OWN_FILES = LOCK_FILE, CLEAN_SHUTDOWN_FILE, REGISTRY_FILE, *OFFSET_FILES
 
@@ -58,6 +61,25 @@ class Root:
         """Return the partitions that have a folder, in the order of their names."""
         named = ((name, parse_partition_name(name)) for name in self._fs.listdir(self.path))
         return [key for name, key in named if key is not None and self._fs.is_dir(f"{self.path}/{name}")]
+
+    def retired(self) -> list[str]:
+        """Return the names of folders whose deletion has not ended."""
+        return [name for name in self._fs.listdir(self.path) if name.endswith(DELETE_SUFFIX)]
+
+    def retire(self, key: TopicPartition) -> str:
+        """Give a partition's folder, durably, a name that is no partition's; return it."""
+        names = (f"{key[0]}-{key[1]}.{number}{DELETE_SUFFIX}" for number in count())
+        name = next(name for name in names if not self._fs.exists(f"{self.path}/{name}"))
+        self._fs.rename(self.partition_path(key), f"{self.path}/{name}")
+        # Else a power loss could bring back the old name with only some of the files.
+        self._fs.fsync_dir(self.path)
+        return name
+
+    def clear(self, name: str) -> None:
+        """Remove a retired folder."""
+        for file in self._fs.listdir(f"{self.path}/{name}"):
+            self._fs.unlink(f"{self.path}/{name}/{file}")
+        self._fs.rmdir(f"{self.path}/{name}")
 
     def missing_partitions(self) -> list[TopicPartition]:
         """Return the partitions that should have a folder and have none."""

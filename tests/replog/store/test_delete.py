@@ -1,0 +1,67 @@
+"""A partition that is deleted is gone for good, whatever happens in the middle of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from replog.core.effects import Append, Delete, StoreEpochs, StoreHighWatermark
+from replog.core.types import Batch
+from replog.sim.cluster.storage import StorageError
+from replog.sim.disks.stored import DIRECTORY, StoreStorage
+
+RECORDS = 3
+
+
+def written() -> StoreStorage:
+    """A disk with a log of some records."""
+    disk = StoreStorage()
+    disk.recover()
+    disk.perform(StoreEpochs(((0, 0),)))
+    for offset in range(RECORDS):
+        disk.perform(Append((Batch(offset, 0, 1, body=b"%d" % offset),)))
+    disk.flush()
+    disk.perform(StoreHighWatermark(2))
+    return disk
+
+
+def test_a_deleted_partition_leaves_neither_files_nor_checkpoints():
+    """The next replica of this partition begins at offset 0, without a high watermark."""
+    disk = written()
+    disk.perform(Delete())
+    assert disk.fs.listdir(DIRECTORY) == tuple(
+        name for name in disk.fs.listdir(DIRECTORY) if not name.startswith("t-0")
+    )
+    assert (disk.hw_checkpoint, disk.end(), disk.flushed()) == (0, 0, 0)
+    disk.perform(Delete())
+    recovered = disk.copy().recover()
+    assert (recovered.log.leo, recovered.log.hw, recovered.log.epochs.entries) == (0, 0, [])
+    disk.perform(Append((Batch(0, 4, 1, body=b"again"),)))
+    disk.flush()
+    disk.crash()
+    assert [batch.body for batch in disk.recover().log.batches] == [b"again"]
+
+
+@pytest.mark.parametrize("choice", [None, 0, 1, 9])
+def test_a_death_in_the_middle_leaves_all_of_the_log_or_nothing(choice):
+    """A half-deleted log would be a replica without some of its records, or a directory that stays closed."""
+    ends = []
+    while True:
+        disk = written()
+        disk.fs.faults.crash_in = len(ends)
+        with suppress(StorageError):
+            disk.perform(Delete())
+        if not disk.fs.is_dead:
+            break
+        if choice is None:
+            disk.crash()
+        else:
+            disk.lose_power(lambda choices: min(choice, choices - 1))
+        log = disk.recover().log
+        assert not [name for name in disk.fs.listdir(DIRECTORY) if name.endswith("-delete")]
+        assert disk._directory is not None
+        assert not disk._directory.damaged
+        ends.append(log.leo)
+    assert set(ends) == {0, RECORDS}
+    assert ends == sorted(ends, reverse=True), "what is deleted does not come back"
