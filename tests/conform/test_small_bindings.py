@@ -20,7 +20,7 @@ from specchk.conform.contract.binding import Accepted, Binding, BindingError
 from specchk.conform.contract.load import load_binding
 from specchk.lang.frontend import check
 
-FOLDERS = ("delivery", "isr_timing", "placement", "store")
+FOLDERS = ("delivery", "isr_timing", "placement", "reassignment", "store")
 
 
 def path_of(folder: str) -> Path:

@@ -85,7 +85,7 @@ class Replica:
         """Be no replica of the partition: delete the log, and forget who leads it (A34)."""
         state = self.state
         state.role, state.leading, state.following = Role.NONE, None, None
-        # Added again, perhaps in the same epoch and by the same leader, it has to begin as a new follower.
+        # As if it had never been one: added again, it begins like any new follower.
         state.leader_id, state.leader_epoch = NO_LEADER, NO_EPOCH
         state.log.reset(0)
         out.append(Delete())

@@ -1,0 +1,366 @@
+"""reassignment.spec and replog: how a partition's replicas are replaced while records are written.
+
+The system is replog's controller and a core for each broker (`moving_cluster`).  A rule that a model turns
+back, and that replog has a switch for, is turned back in replog, too.  Where a replica has to be chosen the
+controller takes the first in the order of the assignment, which an operator gives: a way of the action.
+
+Not here: what is seen of it (`moving_state`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from moving_cluster import NOW_MS, PARTITION, Moving, new_cluster
+from moving_state import Names, abstract
+
+from replog.core.broker import leader as broker_leader
+from replog.core.broker.replica import Replica
+from replog.core.controller import election, reassignment
+from replog.core.effects import Append, Effect, Send, Timer
+from replog.core.log.epochs import EpochCache
+from replog.core.messages import (
+    AlterPartitionReply,
+    ElectReply,
+    ElectRequest,
+    FetchReply,
+    ProduceRequest,
+    ReassignReply,
+    ReassignRequest,
+)
+from replog.core.protocol import Protocol
+from replog.core.types import CONTROLLER, NO_LEADER, Batch, Error
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    At,
+    Binding,
+    BindingError,
+    Impossible,
+    Mistake,
+    Refused,
+    action,
+    project,
+    reopen,
+    restore,
+    snapshot,
+)
+from specchk.conform.contract.known_bad import BadCode, BadSpec
+from specchk.ir.program import Program
+
+CLIENT, OPERATOR = -100, -101
+# Of two brokers or three each may be the one that an operator has put first.
+ORDERS = ("the first one first", "the last one first")
+# Rules of the spec that replog follows always; of the others it has switches.
+SETTLED = MappingProxyType({
+    "completes_when": "target_in_sync", "removal_bumps_epoch": True, "expands_on_fetch": True,
+    "cancel_needs_isr": True, "first_partition": True,
+})  # fmt: skip
+TWICE = "removed_and_added"
+AGAIN = MappingProxyType({"MaxVersion": "5"})
+TWO = MappingProxyType({"Broker": "2", "MaxOffset": "0", "MaxVersion": "6", "cancels": "true"})
+FENCED = MappingProxyType({"MaxOffset": "0", "MaxVersion": "7"})
+LATE = MappingProxyType({"first_replicas": "Broker", "MaxOffset": "0", "MaxVersion": "5"})
+CONTROLS = (
+    BadSpec("a follower joins by what it has fetched once (B25)", TWICE,
+            {**AGAIN, "expands_on_fetch": "false", "reset_remote": "false"}),
+    BadSpec("a removal has no new epoch (KAFKA-15324)", TWICE, {**AGAIN, "removal_bumps_epoch": "false"}),
+    BadCode("a fetch from before the removal counts (B25)", broker_leader.fence,
+            "epoch < state.leader_epoch", "False", TWICE, AGAIN),
+    BadCode("a leader remembers who was removed", broker_leader._begin_epoch,
+            " and state.protocol.keeps_remote_leo", "", TWICE, AGAIN),
+    BadCode("the leader epoch stays with the leader", election.changed,
+            "and not removed", "", TWICE, AGAIN),
+    BadCode("a removed replica keeps its log", Replica._leave, "state.log.reset(0)", "pass", TWICE, AGAIN),
+    BadCode("a removed replica keeps its files", Replica._leave, "out.append(Delete())", "pass",
+            TWICE, AGAIN),
+    BadCode("a reassignment never ends", reassignment.completed, "not image.is_reassigning", "True",
+            "overridden", TWO),
+    BadCode("those that are added are enough (KAFKA-15665)", reassignment.completed, "not set(target)",
+            "not set(image.adding)", "overridden", TWO),
+    BadCode("a request leaves the marks of the earlier one", reassignment.requested,
+            "if rules.override_replaces:", "if False:", "overridden", TWO),
+    BadCode("a cancellation keeps what was added", reassignment._reverted,
+            "for replica in old.replicas if replica not in old.adding", "for replica in old.replicas",
+            "overridden", TWO),
+    BadCode("who is removed stays eligible", election.changed, "if rules.protocol.removed_leave_elr",
+            "if False", "ends_after_fencing", FENCED),
+)  # fmt: skip
+
+
+class ReassignmentBinding(Binding[Moving]):
+    """All 14 actions of the spec on replog's controller and brokers."""
+
+    spec, model = "../../spec/reassignment.spec", TWICE
+    smoke = (At("overridden", TWO),)
+    gate = (At(TWICE, AGAIN), At("overridden", TWO), At("ends_after_fencing", FENCED))
+    exhaustive = (
+        At("two_must_have_it", LATE),
+        At("b25_must_fetch", AGAIN),  # by the rules of kafka-4.1-as-is
+        At("override_ignored", TWO),
+        At("ends_after_fencing", {**FENCED, "elr": "false"}),
+        *(At(model, suite="walks") for model in ("two_replicas", "false_suspicion", "other_leader")),
+        At(TWICE, AGAIN, "product"),
+    )
+    controls = CONTROLS
+    rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    follows: ClassVar[Protocol | None] = None
+    """The rules that a control's wrong spec is compared with; of any other spec they are the model's."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.names: tuple[str, ...] = program.sorts[0].members
+        other = [name for name, value in self.rules.items() if self.constants[name] != value]
+        if other:
+            hint = "replog has no switch for this rule; choose a model with today's"
+            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
+
+    @classmethod
+    def against(cls, program: Program) -> Binding[Moving]:
+        """Return the binding to today's replog, for a spec that has other rules on purpose."""
+        return type(cls.__name__, (cls,), {"rules": MappingProxyType({}), "follows": Protocol()})(program)
+
+    def start(self) -> Moving:
+        """A partition without records, which all have heard of."""
+        rules = self.constants
+        first = self.id(rules["first_leader"])
+        others = sorted(self.ids(rules["first_replicas"]) - {first})
+        protocol = self.follows or Protocol(
+            elr=rules["elr"], keeps_remote_leo=not rules["reset_remote"],
+            removed_leave_elr=rules["removed_leave_elr"], override_replaces=rules["override_replaces"],
+        )  # fmt: skip
+        return new_cluster(len(self.names), (first, *others), rules["min_isr"], protocol)
+
+    @snapshot
+    def keep(self, cluster: Moving) -> Moving:
+        """A copy, which nobody changes."""
+        return cluster.copy()
+
+    @restore
+    def back(self, kept: Moving) -> Moving:
+        """Another copy, to run on."""
+        return kept.copy()
+
+    @reopen
+    def again(self, cluster: Moving) -> Moving:
+        """The cluster with every log as its disk has it, and epochs that have no record yet."""
+        reopened = cluster.copy()
+        for broker, disk in zip(reopened.brokers, reopened.disks, strict=True):
+            before, log = broker.state.log, disk.recover().log
+            empty = [entry for entry in before.epochs.entries if entry[1] >= log.leo]
+            log.epochs, log.hw = EpochCache((*log.epochs.entries, *empty)), before.hw
+            broker.state.log = log
+        return reopened
+
+    def id(self, name: str) -> int:
+        """Return a broker's number."""
+        return self.names.index(name)
+
+    def ids(self, names: Collection[str]) -> frozenset[int]:
+        """Return the numbers of brokers."""
+        return frozenset(map(self.id, names))
+
+    # -- the operator
+
+    @action("reassign", ways=ORDERS)
+    def reassign(self, cluster: Moving, to: Collection[str], way: str) -> Answer:
+        """An operator requests other replicas; whom it names first is preferred."""
+        wanted = self.ids(to)
+        if cluster.spent.reassignments == self.constants["MaxReassignments"]:
+            return Impossible("no more reassignments in this model")
+        if wanted == cluster.target or len(wanted) < self.constants["smallest"]:
+            return Impossible("the operator of this model requests something else")
+        # For a request that changes nothing Kafka writes nothing: this one names others, or another order.
+        self._order(cluster, ORDERS[way == ORDERS[0]])
+        request = ReassignRequest(1, PARTITION, tuple(sorted(wanted, reverse=way != ORDERS[0])))
+        answer = self._operate(cluster, request, wanted)
+        if answer == Accepted():
+            cluster.spent = replace(cluster.spent, reassignments=cluster.spent.reassignments + 1)
+        return answer
+
+    @action("cancel", ways=ORDERS)
+    def cancel(self, cluster: Moving, way: str) -> Answer:
+        """An operator cancels the reassignment."""
+        if not self.constants["cancels"]:
+            return Impossible("the operator of this model cancels none")
+        self._order(cluster, way)
+        originals = frozenset(cluster.image.replicas) - frozenset(cluster.image.adding)
+        return self._operate(cluster, ReassignRequest(1, PARTITION, None), originals)
+
+    def _operate(self, cluster: Moving, request: ReassignRequest, target: frozenset[int]) -> Answer:
+        reply = cluster.ask(OPERATOR, request)
+        assert isinstance(reply, ReassignReply)
+        if reply.error is not Error.NONE:
+            return Refused(reply.error.name)
+        cluster.target = target
+        return Accepted()
+
+    def _order(self, cluster: Moving, way: str) -> None:
+        """Let the order of the assignment be that of the names, or the reverse."""
+        ordered = tuple(sorted(cluster.image.replicas, reverse=way != ORDERS[0]))
+        cluster.controller.state.partitions[PARTITION] = replace(cluster.image, replicas=ordered)
+
+    # -- the controller
+
+    @action("alter_partition", ways=ORDERS)
+    def alter_partition(self, cluster: Moving, leader: str, way: str) -> Answer:
+        """The proposal arrives.  A refusal is known at once; what is granted the leader has yet to learn."""
+        broker = self.id(leader)
+        request = cluster.proposals.get(broker)
+        if request is None:
+            return Impossible("nothing is proposed")
+        self._order(cluster, way)
+        reply = cluster.ask(broker, request)
+        assert isinstance(reply, AlterPartitionReply)
+        if reply.error is Error.INELIGIBLE_REPLICA:
+            del cluster.proposals[broker]
+            cluster.receive(broker, CONTROLLER, reply)
+        elif reply.error in (Error.NONE, Error.NEW_LEADER_ELECTED):
+            cluster.answers[broker] = reply
+        else:
+            return Refused(reply.error.name)
+        return Accepted()
+
+    @action("fence_broker", ways=ORDERS)
+    def fence_broker(self, cluster: Moving, broker: str, way: str) -> Answer:
+        """The session of a live broker is over."""
+        number = self.id(broker)
+        if cluster.spent.fences == self.constants["MaxFences"] or cluster.is_fenced(number):
+            return Impossible("no more suspicions in this model, or it is fenced already")
+        self._order(cluster, way)
+        cluster.expire_session(number)
+        cluster.spent = replace(cluster.spent, fences=cluster.spent.fences + 1)
+        return Accepted() if cluster.is_fenced(number) else Refused("it is not fenced")
+
+    @action("unfence_broker")
+    def unfence_broker(self, cluster: Moving, broker: str) -> Answer:
+        """A heartbeat shows that it lives."""
+        number = self.id(broker)
+        if not cluster.is_fenced(number):
+            return Impossible("it is not fenced")
+        cluster.heartbeat(number)
+        return Refused("it stays fenced") if cluster.is_fenced(number) else Accepted()
+
+    @action("elect")
+    def elect(self, cluster: Moving, broker: str) -> Answer:
+        """An operator wants this leader: it is made the preferred one."""
+        number, image = self.id(broker), cluster.image
+        if cluster.spent.elections == self.constants["MaxElections"] or image.leader == NO_LEADER:
+            return Impossible("no more elections in this model, or nobody leads")
+        if number not in image.replicas:
+            return Refused("it is no replica")
+        cluster.put_first(number)
+        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
+        assert isinstance(reply, ElectReply)
+        if reply.error is not Error.NONE:
+            return Refused(reply.error.name)
+        cluster.spent = replace(cluster.spent, elections=cluster.spent.elections + 1)
+        return Accepted()
+
+    # -- metadata
+
+    @action("apply_metadata", ways=("alone", "after the answer"))
+    def apply_metadata(self, cluster: Moving, broker: str, version: int, way: str) -> Answer:
+        """A broker applies what was decided; the answer to a proposal that it has made may come before."""
+        number = self.id(broker)
+        if version not in cluster.metadata or version <= cluster.applied[number]:
+            return Impossible("no such metadata, or it is old")
+        answer = cluster.answers.get(number)
+        if answer is not None and answer.partition_epoch == version and way != "alone":
+            cluster.receive(number, CONTROLLER, answer)
+        cluster.apply(number, version)
+        return Accepted()
+
+    # -- produce and fetch
+
+    @action("produce")
+    def produce(self, cluster: Moving, leader: str) -> Answer:
+        """One record, with acks=all."""
+        effects = cluster.receive(self.id(leader), CLIENT, ProduceRequest(1, Batch(0, -1, 1), -1, 1_000))
+        is_done = any(isinstance(effect, Append) for effect in effects)
+        return Accepted() if is_done else Refused("nothing was appended")
+
+    @action("send_fetch")
+    def send_fetch(self, cluster: Moving, follower: str) -> Answer:
+        """The fetcher's timer rings; a follower that waits for a lost answer gives up on it."""
+        broker = self.id(follower)
+        if broker in cluster.fetches:
+            return Impossible("its last fetch is still in flight")
+        following = cluster.brokers[broker].state.following
+        lost = -1 if following is None else following.in_flight
+        cluster.fire(broker, Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT, max(lost, 0))
+        return Accepted() if broker in cluster.fetches else Refused("it sends no fetch")
+
+    @action("serve_fetch")
+    def serve_fetch(self, cluster: Moving, leader: str, follower: str) -> Answer:
+        """The fetch arrives; with nothing to send the leader answers when the wait is over."""
+        sender = self.id(follower)
+        slot = cluster.fetches.get(sender)
+        if slot is None or slot.reply is not None or slot.to != self.id(leader):
+            return Impossible("no such request is on its way to this broker")
+        effects = cluster.receive(slot.to, sender, slot.request)
+        if not _replies(effects):
+            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, slot.request.correlation)
+        (reply,) = _replies(effects)
+        if reply.error is not Error.NONE:
+            return Refused(reply.error.name)
+        cluster.fetches[sender] = replace(slot, reply=reply)
+        return Accepted()
+
+    @action("apply_response")
+    def apply_response(self, cluster: Moving, follower: str) -> Answer:
+        """The response arrives, and is taken if the follower waits for it."""
+        broker = self.id(follower)
+        slot = cluster.fetches.get(broker)
+        if slot is None or slot.reply is None:
+            return Impossible("no response is on its way")
+        following = cluster.brokers[broker].state.following
+        waits = following is not None and following.in_flight == slot.reply.correlation
+        cluster.receive(broker, slot.to, slot.reply)
+        if not waits:
+            return Refused("it is not the answer that the follower waits for")
+        del cluster.fetches[broker]
+        return Accepted()
+
+    @action("lose_fetch")
+    def lose_fetch(self, cluster: Moving, follower: str) -> Answer:
+        """The network loses the request or the response."""
+        is_there = cluster.fetches.pop(self.id(follower), None) is not None
+        return Accepted() if is_there else Impossible("nothing is in flight")
+
+    # -- the ISR
+
+    @action("shrink_isr")
+    def shrink_isr(self, cluster: Moving, leader: str, follower: str) -> Answer:
+        """The leader looks for laggards: this follower was caught up long ago, all others just now."""
+        broker, late = self.id(leader), self.id(follower)
+        leading = cluster.brokers[broker].state.leading
+        if leading is None or late not in leading.remotes:
+            return Impossible("no leader with such a follower")
+        if cluster.spent.shrinks == self.constants["MaxShrinks"]:
+            return Impossible("no more laggards in this model")
+        cluster.date_fetches(broker, NOW_MS)
+        leading.remotes[late].last_caught_up_ms = 0
+        if not any(isinstance(effect, Send) for effect in cluster.fire(broker, Timer.ISR_CHECK)):
+            return Refused("no proposal is sent")
+        cluster.spent = replace(cluster.spent, shrinks=cluster.spent.shrinks + 1)
+        return Accepted()
+
+    @action("expand_isr")
+    def expand_isr(self, cluster: Moving, leader: str, follower: str) -> Answer:
+        """Never without a fetch (B25)."""
+        del cluster, leader, follower
+        return Impossible("a follower joins the ISR by a fetch of this epoch")
+
+    @project
+    def state(self, cluster: Moving) -> dict[str, Any]:
+        """Every variable of the spec."""
+        names = Names(self.names, self.constants["MaxEpoch"], self.constants["MaxVersion"])
+        return abstract(cluster, names)
+
+
+def _replies(effects: list[Effect]) -> list[FetchReply]:
+    return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, FetchReply)]
