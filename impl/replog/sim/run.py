@@ -108,7 +108,8 @@ class Simulation:
         self.oracles = Oracles(1 if rules.hw_under_min_isr else 2)
         self.network = FaultyNetwork(self.random, weather)
         options = WorldOptions(
-            brokers=3,
+            brokers=weather.brokers,
+            replicas=3,
             min_isr=2,
             protocol=rules,
             config=weather.config(),

@@ -27,7 +27,7 @@ from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.messages import ProduceReply
 from replog.core.protocol import MaximalIsr, Protocol, Truncation, preset
-from replog.core.types import NO_LEADER, BrokerState, EpochEnd, Error
+from replog.core.types import NO_LEADER, BrokerState, EpochEnd, Error, Role
 from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.disks.disk import SimFile
 from replog.sim.disks.stored import FileStorage
@@ -210,6 +210,13 @@ def _deposed_leads_on() -> list[Patch]:
     return [(Replica, "_change", change)]
 
 
+def _removed_keep_their_log() -> list[Patch]:
+    def leave(self, out):
+        self.state.role, self.state.leading, self.state.following = Role.NONE, None, None
+
+    return [(Replica, "_leave", leave)]
+
+
 def _epochs_stamped_in_pairs() -> list[Patch]:
     right = leader.stamp
 
@@ -315,6 +322,17 @@ BUGS = (
         "elr-joined-by-anybody", "KIP-966", "isr-complete", patches=_elr_joined_by_anybody, profile="elr"
     ),
     Planted("unfenced-is-not-elected", "A23", "has-leader", patches=_unfenced_is_not_elected, seed=3),
+    Planted(
+        "removed-stay-eligible",
+        "A34",
+        "in-assignment",
+        {"removed_leave_elr": False},
+        profile="reassign",
+        seed=28,
+    ),
+    Planted(
+        "removed-keep-their-log", "A34", "converges", patches=_removed_keep_their_log, profile="reassign"
+    ),
     Planted("deposed-leads-on", "A19", "one-leader", patches=_deposed_leads_on),
     Planted("epochs-stamped-in-pairs", "S32", "log-matching", patches=_epochs_stamped_in_pairs, seed=2),
     Planted("fsync-is-a-wish", "A28", "flushed-survives", patches=_fsync_is_a_wish, profile="store"),

@@ -28,6 +28,7 @@ SAMPLE = {
     "stale": 15,
     "store": 20,
     "coalesce": 15,
+    "reassign": 30,
 }
 NETWORK_FAULTS = {"message-loss", "message-duplication", "message-delay", "message-cut-off"}
 IDLE = {

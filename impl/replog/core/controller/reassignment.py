@@ -5,8 +5,8 @@
                      --cancelled-->                  replicas 2,0,1
 
 Theory: KIP-455, PartitionReassignmentReplicas and PartitionReassignmentRevert; rule A34 of the project's
-Kafka reference.  What is added follows and joins the ISR like any replica.  With every change of the partition
-a reassignment is complete if all of its target is in the ISR (since 3.8, KAFKA-15665; those that are added,
+Kafka reference.  What is added follows and joins the ISR like any replica.  A reassignment is complete, with
+any change of the partition, if all of its target is in the ISR (since 3.8, KAFKA-15665; those that are added,
 alone, would leave committed records on fewer replicas than min.insync.replicas).
 
 Invariants: `adding` and `removing` are disjoint parts of `replicas`; without a reassignment both are empty.

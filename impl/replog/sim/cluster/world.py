@@ -40,7 +40,13 @@ from replog.core.effects import (
     Timer,
     Truncate,
 )
-from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, ElectRequest, Message
+from replog.core.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    ElectRequest,
+    Message,
+    ReassignRequest,
+)
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage, Role
 from replog.sim.cluster.node import Alarm, Call, Client, Counters, Delivery, Item, Network, Node, event_of
@@ -51,7 +57,7 @@ START_MS = 1_000_000
 """Clocks do not begin at 0, where "never" and "long ago" look alike."""
 CORRELATIONS_PER_INCARNATION = 1_000_000
 OPERATOR = -99
-"""The address of the operator, who requests preferred elections."""
+"""The address of the operator, who requests preferred elections and reassignments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,8 @@ class WorldOptions:
     """The shape of a cluster."""
 
     brokers: int = 3
+    replicas: int = 0
+    """How many of the brokers hold the partition at first, from broker 0 on; 0: all."""
     min_isr: int = 2
     protocol: Protocol = CURRENT
     config: Config = field(default_factory=Config)
@@ -98,7 +106,7 @@ class World:
         self.controller = Controller(ControllerState(settings, options.protocol))
         # Before any broker runs, as if an earlier cluster had created it: nobody leads until the first one
         # registers.
-        self.controller.create_partition(PARTITION, tuple(range(options.brokers)))
+        self.controller.create_partition(PARTITION, tuple(range(options.replicas or options.brokers)))
         self.perform_for(CONTROLLER, self.controller.start())
 
     @property
@@ -345,8 +353,15 @@ class World:
 
     def elect_preferred(self) -> None:
         """Hold the election of the preferred leader, as if an operator had requested it."""
-        request = Received(OPERATOR, ElectRequest(0, PARTITION))
-        self.perform_for(CONTROLLER, self.controller.handle(request, self.now_ms))
+        self._operate(ElectRequest(0, PARTITION))
+
+    def reassign(self, target: tuple[int, ...] | None) -> None:
+        """Request these replicas, or cancel what was requested, as an operator."""
+        self._operate(ReassignRequest(0, PARTITION, target))
+
+    def _operate(self, request: ElectRequest | ReassignRequest) -> None:
+        received = Received(OPERATOR, request)
+        self.perform_for(CONTROLLER, self.controller.handle(received, self.now_ms))
         self.observer.decided(self)
 
     def _end_process(self, node: Node) -> None:

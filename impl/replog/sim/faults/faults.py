@@ -139,6 +139,8 @@ class Injector:
             return False
         if kind is Fault.PREFERRED_ELECTION:
             return self._elect()
+        if kind is Fault.REASSIGNMENT:
+            return self._reassign()
         if kind is Fault.POWER_LOSS:
             return self._cut_power(node)
         if kind is Fault.BLACKOUT:
@@ -173,6 +175,15 @@ class Injector:
         before = self.world.image.leader
         self.world.elect_preferred()
         return self.world.image.leader != before
+
+    def _reassign(self) -> bool:
+        """Request two or three replicas in any order, or cancel; return whether anything changed."""
+        before = self.world.image
+        brokers = list(self.world.nodes)
+        is_cancelled = before.is_reassigning and self.random.random() < 0.3
+        target = tuple(self.random.sample(brokers, 2 + self.random.randrange(2)))
+        self.world.reassign(None if is_cancelled else target)
+        return self.world.image != before
 
     def _black_out(self) -> bool:
         """End every process at one moment, with a power loss where the profile allows one.

@@ -53,6 +53,7 @@ class Fault(Enum):
     DISK_ERROR = "disk-error"
     BACKGROUND_FLUSH = "background-flush"
     BLACKOUT = "blackout"
+    REASSIGNMENT = "reassignment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Profile:
     flush_messages: int = 0
     batches: int = 40
     protocol: str = "kafka-4.1"
+    brokers: int = 3
+    """Three of them hold the partition at first."""
 
     def config(self) -> Config:
         """Return the brokers' tuning: Kafka's, with times scaled down so that much happens in little time."""
@@ -181,6 +184,13 @@ _PROFILES = MappingProxyType(
             flush_messages=40,
             batches=20,
             duration_ms=20_000,
+        ),
+        "reassign": replace(
+            _ALL,
+            name="reassign",
+            about="as `all`, and an operator moves the partition among five brokers, and changes their mind",
+            weights=_weights(reassignment=12),
+            brokers=5,
         ),
         "coalesce": replace(
             _ALL,

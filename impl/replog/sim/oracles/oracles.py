@@ -33,6 +33,7 @@ class LastState:
     leader_epoch: int = -1
     is_leader: bool = False
     hw: int = 0
+    leo: int = 0
 
 
 @dataclass(slots=True)
@@ -80,6 +81,8 @@ class Oracles(Observer, ClientObserver):
     lossy: dict[int, int] = field(default_factory=dict)
     seen: dict[int, LastState] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
+    removed: dict[int, int] = field(default_factory=dict)
+    """The LEO that a broker had when it deleted its log, as a reassignment requires."""
     image: PartitionImage | None = None
 
     def changed(self, world: World, node: Node) -> None:
@@ -94,6 +97,10 @@ class Oracles(Observer, ClientObserver):
         seen = self.seen.get(node.broker_id)
         if seen is None or seen.incarnation != node.incarnation:
             seen = self.seen[node.broker_id] = LastState(log, node.incarnation)
+        if state.role is not Role.NONE:
+            self.removed.pop(node.broker_id, None)
+        elif state.partition_epoch >= 0:
+            self.removed.setdefault(node.broker_id, seen.leo)
         is_leader = state.role is Role.LEADER
         if is_leader and (not seen.is_leader or seen.leader_epoch != state.leader_epoch):
             self._check_new_leader(world, state)
@@ -104,7 +111,8 @@ class Oracles(Observer, ClientObserver):
         # Only on a change. Comparing whole prefixes after each event would make a run quadratic.
         if log.hw != seen.hw:
             self._check_hw(world, state, seen)
-        seen.is_leader, seen.leader_epoch, seen.hw, seen.log = is_leader, state.leader_epoch, log.hw, log
+        seen.is_leader, seen.leader_epoch, seen.log = is_leader, state.leader_epoch, log
+        seen.hw, seen.leo = log.hw, log.leo
 
     def decided(self, world: World) -> None:
         """Check the controller's decision, if there is a new one."""
@@ -118,13 +126,24 @@ class Oracles(Observer, ClientObserver):
             del self.lossy[member]
         if image.leader != NO_LEADER:
             self._check_one_leader(image.leader_epoch, image.leader)
+        self._check_assignment(image)
         if old is not None:
             self.figures.isr_changes += set(old.isr) != set(image.isr)
-            if image.leader_epoch != old.leader_epoch and image.leader not in {NO_LEADER, *old.isr}:
+            is_alone = image.isr == (image.leader,)  # else the change that put it in the ISR elected it, too
+            is_new = image.leader_epoch != old.leader_epoch and image.leader not in {NO_LEADER, *old.isr}
+            if is_new and is_alone:
                 is_eligible = image.leader in old.elr
                 self.figures.elr_elections += is_eligible
                 self.figures.unclean_elections += not is_eligible
         self._check_isr(world)
+
+    def _check_assignment(self, image: PartitionImage) -> None:
+        self.checks["in-assignment"] += 1
+        replicas, adding, removing = set(image.replicas), set(image.adding), set(image.removing)
+        named = {*image.isr, *image.elr, *adding, *removing, *({image.leader} - {NO_LEADER})}
+        is_led_well = image.leader in {NO_LEADER, *image.isr}
+        if not named <= replicas or adding & removing or set(image.isr) & set(image.elr) or not is_led_well:
+            raise ViolationError("in-assignment", str(image))
 
     def _check_one_leader(self, epoch: int, leader: int) -> None:
         self.checks["one-leader"] += 1
@@ -176,7 +195,10 @@ class Oracles(Observer, ClientObserver):
         self.checks["committed-copies"] += 1
         known = len(self.committed)
         holders = sum(
-            self._holds(node) or self.lossy.get(node.broker_id, -1) >= known for node in world.nodes.values()
+            self._holds(node)
+            # Who had it and lost it later did hold it.
+            or max(self.lossy.get(node.broker_id, -1), self.removed.get(node.broker_id, -1)) >= known
+            for node in world.nodes.values()
         )
         if holders < self.min_isr:
             raise ViolationError(
@@ -319,6 +341,8 @@ def converged(world: World) -> str:
     "" if nothing.
     """
     image = world.image
+    if image.is_reassigning:
+        return f"replicas {image.replicas}, of which {image.adding} are added and {image.removing} removed"
     if sorted(image.isr) != sorted(image.replicas):
         return f"ISR {image.isr}"
     leader = world.nodes[image.leader].broker
@@ -328,6 +352,10 @@ def converged(world: World) -> str:
     for node in world.running():
         assert node.broker is not None
         state = node.broker.replica.state
+        if node.broker_id not in image.replicas:
+            if state.role is not Role.NONE or state.log.leo:
+                return f"broker {node.broker_id} still has a log, and is no replica"
+            continue
         if state.leader_epoch != image.leader_epoch or state.log.hw != log.leo:
             return f"broker {node.broker_id}: epoch {state.leader_epoch}, HW {state.log.hw} of {log.leo}"
         if state.log.batches != log.batches:

@@ -8,6 +8,7 @@
                          committed                                                             (P2)
     leader-complete      a new leader holds all that is committed                              (P3)
     one-leader           one leader per leader epoch, by the controller and by the brokers     (P14)
+    in-assignment        leader, ISR and ELR are replicas; one is added or removed, not both   (P6, P13)
     log-matching         same epoch at the same offset: same record, same prefix               (P8)
     ack-after-commit     an acknowledged (acks=all) record is in the committed prefix          (P11)
     reads-committed      a consumer reads only the committed prefix, the same each time        (P9)
@@ -16,8 +17,8 @@
     flushed-survives     a power loss takes nothing that was flushed
     disk-is-log          what a process has in memory is what its disk would give back
     has-leader           once faults are over and all brokers run, one leads                   (P26)
-    converges            ... and every replica joins the ISR with the same committed log, and
-                         every produce is answered                                             (P22-P25)
+    converges            ... a reassignment ends, every replica joins the ISR with the same
+                         committed log, others have none, and every produce is answered        (P22-P25)
     step-limit           a run ends: simulated time advances, whatever the messages
     no-exception         no core raises, whatever it is sent
 
@@ -30,8 +31,9 @@ from __future__ import annotations
 
 ORACLES = (
     "hw-within-log", "hw-monotone", "committed-agree", "committed-copies", "isr-complete", "leader-complete",
-    "one-leader", "log-matching", "ack-after-commit", "reads-committed", "no-duplicate", "never-gives-up",
-    "flushed-survives", "disk-is-log", "has-leader", "converges", "step-limit", "no-exception",
+    "one-leader", "in-assignment", "log-matching", "ack-after-commit", "reads-committed", "no-duplicate",
+    "never-gives-up", "flushed-survives", "disk-is-log", "has-leader", "converges", "step-limit",
+    "no-exception",
 )  # fmt: skip
 """Every oracle, as in the table above."""
 

@@ -27,6 +27,7 @@ from replog.core.messages import (
     Message,
     MetadataUpdate,
     ProduceRequest,
+    ReassignRequest,
 )
 from replog.core.protocol import preset
 from replog.core.types import CONSUMER, CONTROLLER, Batch
@@ -107,17 +108,22 @@ class ScenarioCluster:
 
     def cluster(
         self, *flags: str, brokers: str = "2", min_isr: str = "1", protocol: str = "kafka-4.1",
-        lag: str = "10000",
+        lag: str = "10000", replicas: str = "0",
     ) -> list[str]:  # fmt: skip
-        """`cluster brokers=2 min-isr=1 protocol=kafka-4.1 lag=10000 [coalesce] [follower-read]`.
+        """`cluster brokers=2 min-isr=1 protocol=kafka-4.1 lag=10000 [replicas=1] [coalesce] [follower-read]`.
 
-        Begin a story.
+        Begin a story.  The first `replicas` brokers hold the partition, without that all.
         """
         config = Config(lag_ms=int(lag), follower_read="follower-read" in flags)
         is_coalescing = "coalesce" in flags
         self.world = World(
             WorldOptions(
-                int(brokers), int(min_isr), preset(protocol), config, coalesces_metadata=is_coalescing
+                int(brokers),
+                int(replicas),
+                int(min_isr),
+                preset(protocol),
+                config,
+                coalesces_metadata=is_coalescing,
             )
         )
         self.said = {}
@@ -244,7 +250,15 @@ class ScenarioCluster:
         """`configure min-isr=1`: an operator changes min.insync.replicas."""
         self._operate(ConfigureRequest(0, "t-0", int(min_isr)))
 
-    def _operate(self, request: ElectRequest | ConfigureRequest) -> None:
+    def reassign(self, *brokers: str) -> None:
+        """`reassign 1 2`: an operator requests these replicas, the preferred leader first."""
+        self._operate(ReassignRequest(0, "t-0", tuple(map(int, brokers))))
+
+    def cancel_reassignment(self) -> None:
+        """`cancel-reassignment`: an operator cancels the reassignment in progress."""
+        self._operate(ReassignRequest(0, "t-0", None))
+
+    def _operate(self, request: ElectRequest | ConfigureRequest | ReassignRequest) -> None:
         self._send(CONTROLLER, request)
         self.settle()
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from replog.core.broker.state import Leading, ReplicaState
 from replog.core.log.logview import LogView
-from replog.core.messages import ElectReply, FetchReply, ListOffsetsReply, Message, ProduceReply
+from replog.core.messages import (
+    ElectReply,
+    FetchReply,
+    ListOffsetsReply,
+    Message,
+    ProduceReply,
+    ReassignReply,
+)
 from replog.core.types import NO_LEADER, Error, PartitionImage, Role
 from replog.sim.cluster.node import Node
 
@@ -34,7 +41,7 @@ def describe_role(state: ReplicaState) -> str:
     if state.role is Role.FOLLOWER:
         of = "nobody" if state.leader_id == NO_LEADER else str(state.leader_id)
         return f"follower of {of} in epoch {state.leader_epoch}"
-    return "no role"
+    return "no replica" if state.partition_epoch >= 0 else "no role"
 
 
 def describe_log(log: LogView) -> str:
@@ -72,6 +79,10 @@ def describe_controller(image: PartitionImage) -> str:
         parts.append(f"min ISR {image.min_isr}")
     if image.is_recovering:
         parts.append("recovering")
+    if image.is_reassigning or image.replicas != tuple(range(len(image.replicas))):
+        parts.append("replicas " + ",".join(map(str, image.replicas)))
+    marked = (("adding", image.adding), ("removing", image.removing))
+    parts.extend(f"{word} " + ",".join(map(str, members)) for word, members in marked if members)
     return "controller: " + ", ".join(parts)
 
 
@@ -91,7 +102,7 @@ def describe_reply(message: Message) -> str:
             return f"client: no offset: {error.name}"
         case ListOffsetsReply(offset=offset):
             return f"client: the log ends at {offset}"
-        case ElectReply(error=error):
+        case ElectReply(error=error) | ReassignReply(error=error):
             return f"operator: {error.name}"
         case _:
             return ""
