@@ -1,4 +1,4 @@
-"""replog's clients, clocks, placement and store do what their specs say, and planted errors are detected.
+"""replog's smaller bindings conform to their specs, and planted errors in them are detected.
 
 Each binding is a gate of its own; `binding.py` has the protocol.
 """
@@ -81,8 +81,10 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
 
 @pytest.mark.parametrize(
     ("folder", "model", "change"),
-    [("isr_timing", "today", {"rule": "caught_up"}), ("isr_timing", "today", {"expiration_period": "2"}),
+    [("reassignment", "removed_and_added", {"removal_bumps_epoch": "false"}),
+     ("reassignment", "removed_and_added", {"first_partition": "false"}),
      ("store", "all_calls", {"flaw": "kept_point"}),
+     ("isr_timing", "today", {"rule": "caught_up"}), ("isr_timing", "today", {"expiration_period": "2"}),
      ("delivery", "exactly_once", {"idempotent": "false"}), ("delivery", "exactly_once", {"inflight": "1"})],
 )  # fmt: skip
 def test_rules_that_replog_does_not_follow_here_are_refused(folder, model, change):

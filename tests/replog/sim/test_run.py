@@ -217,6 +217,14 @@ def test_lossy_power_losses_are_limited_where_kafka_does_not_survive_them():
     assert preset(profile("elr").protocol).elr
 
 
+def test_a_partition_moves_on_the_real_store():
+    """Folders are deleted and made anew, while disks fail and power is lost."""
+    weather = replace(profile("reassign"), uses_store=True, batches=20, duration_ms=20_000)
+    reports = [Simulation(seed, weather).run() for seed in range(4)]
+    assert [report.text() for report in reports if report.is_failure] == []
+    assert sum(report.faults["reassignment"] for report in reports) > len(reports)
+
+
 @pytest.mark.slow
 def test_a_thousand_seeds_hold_with_all_faults_on():
     """The nightly version of the sample (ten thousand were run for the figures in the report)."""

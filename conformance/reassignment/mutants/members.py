@@ -1,0 +1,33 @@
+"""What may kill a mutant of reassignment: the suites of its binding, then simulations of it under faults."""
+
+from __future__ import annotations
+
+from replog.sim.faults.profiles import profile
+from replog.sim.run import Simulation
+from specchk.conform.contract.binding import At
+from specchk.conform.mutation.members import Outside, Reporter, SuiteMember
+
+AGAIN = {"MaxVersion": "5"}
+TWO = {"Broker": "2", "MaxOffset": "0", "MaxVersion": "6", "cancels": "true"}
+FENCED = {"MaxOffset": "0", "MaxVersion": "7"}
+SEEDS = range(20)
+
+
+def simulated(reporter: Reporter) -> None:
+    """Run simulations with an operator who moves the partition, each judged by the oracles."""
+    for seed in SEEDS:
+        if not reporter.ask(f"seed {seed}", lambda seed=seed: _broken(seed)):
+            return
+
+
+def _broken(seed: int) -> str:
+    report = Simulation(seed, profile("reassign")).run()
+    return f"{report.oracle}: {report.detail}" if report.is_failure else ""
+
+
+MEMBERS = (
+    SuiteMember("classes removed_and_added", At("removed_and_added", AGAIN), limit=200_000),
+    SuiteMember("classes overridden", At("overridden", TWO), limit=200_000),
+    SuiteMember("classes ends_after_fencing", At("ends_after_fencing", FENCED), limit=200_000),
+    Outside("simulation reassign", simulated, ("replog",)),
+)
