@@ -65,14 +65,14 @@ class WorldOptions:
     """The shape of a cluster."""
 
     brokers: int = 3
-    replicas: int = 0
-    """How many of the brokers hold the partition at first, from broker 0 on; 0: all."""
     min_isr: int = 2
     protocol: Protocol = CURRENT
     config: Config = field(default_factory=Config)
     session_timeout_ms: int = 9_000
     coalesces_metadata: bool = False
     make_storage: Callable[[], Storage] = MemoryStorage
+    replicas: int = 0
+    """How many of the brokers hold the partition at first, from broker 0 on; 0: all."""
 
 
 class Observer:

@@ -119,11 +119,11 @@ class ScenarioCluster:
         self.world = World(
             WorldOptions(
                 int(brokers),
-                int(replicas),
                 int(min_isr),
                 preset(protocol),
                 config,
                 coalesces_metadata=is_coalescing,
+                replicas=int(replicas),
             )
         )
         self.said = {}
