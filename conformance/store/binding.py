@@ -84,7 +84,7 @@ class StoreBinding(Binding[PackedMachine]):
     unobserved = MappingProxyType({"disk": "a store may sync more than it promises"})
     smoke = (At("power_in_stops"), At("power_in_writes", {"MaxEpoch": "0"}))
     gate = (
-        At("all_calls", SMALL),
+        At("all_calls", SMALL, "product"),
         At("older_epoch_follows", suite="product"),
         At("epoch_before_flush", suite="product"),
         At("power_in_writes", suite="faults"),
