@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from moving_cluster import NOW_MS, PARTITION, Moving, new_cluster
-from moving_state import Names, abstract
+from moving_state import SpecWords, abstract
 
 from replog.core.broker import leader as broker_leader
 from replog.core.broker.replica import Replica
@@ -358,7 +358,7 @@ class ReassignmentBinding(Binding[Moving]):
     @project
     def state(self, cluster: Moving) -> dict[str, Any]:
         """Every variable of the spec."""
-        names = Names(self.names, self.constants["MaxEpoch"], self.constants["MaxVersion"])
+        names = SpecWords(self.names, self.constants["MaxEpoch"], self.constants["MaxVersion"])
         return abstract(cluster, names)
 
 

@@ -46,7 +46,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Done:
     """What was done to the cluster; the models have budgets for it."""
 
     reassignments: int = 0
@@ -72,7 +72,7 @@ class Moving:
     """To proposals that were granted, until the metadata of the change, which has the same, is applied."""
     committed: tuple[int, ...] = ()
     """The leader epoch of each record below the highest HW that a leader has had."""
-    spent: Spent = Spent()
+    spent: Done = Done()
 
     def copy(self) -> Moving:
         """Return an independent copy."""

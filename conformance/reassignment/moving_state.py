@@ -25,7 +25,7 @@ from specchk.conform.contract.binding import OutsideSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class SpecWords:
     """The spec's words for brokers, and the largest numbers of its types."""
 
     brokers: tuple[str, ...]
@@ -43,7 +43,7 @@ class Names:
         return {epoch: sum(other <= epoch for other in written) for epoch in range(self.last_epoch + 1)}
 
 
-def abstract(cluster: Moving, names: Names) -> dict[str, Any]:
+def abstract(cluster: Moving, names: SpecWords) -> dict[str, Any]:
     """Return the state of the spec that a cluster is in."""
     spent = cluster.spent
     lanes = {name: _lane(cluster, broker, names) for broker, name in enumerate(names.brokers)}
@@ -63,14 +63,14 @@ def abstract(cluster: Moving, names: Names) -> dict[str, Any]:
 LANE = ("applied", "log", "hw", "remote", "alter", "fetch")
 
 
-def _meta(image: PartitionImage, names: Names) -> dict[str, Any]:
+def _meta(image: PartitionImage, names: SpecWords) -> dict[str, Any]:
     leads = None if image.leader == NO_LEADER else names.brokers[image.leader]
     return {"leader": leads, "epoch": image.leader_epoch, "isr": names.named(image.isr),
             "elr": names.named(image.elr), "replicas": names.named(image.replicas),
             "adding": names.named(image.adding), "removing": names.named(image.removing)}  # fmt: skip
 
 
-def _lane(cluster: Moving, broker: int, names: Names) -> dict[str, Any]:
+def _lane(cluster: Moving, broker: int, names: SpecWords) -> dict[str, Any]:
     """Return the variables that have a value for each broker."""
     state = cluster.brokers[broker].state
     if state.partition_epoch != cluster.applied[broker]:
@@ -80,7 +80,7 @@ def _lane(cluster: Moving, broker: int, names: Names) -> dict[str, Any]:
             **_leading(state, names), "fetch": slot and _fetch(slot, names)}  # fmt: skip
 
 
-def _log(state: ReplicaState, names: Names) -> dict[int, int]:
+def _log(state: ReplicaState, names: SpecWords) -> dict[int, int]:
     written, cached = epochs_of(state), state.log.epochs.entries
     starts = [(epoch, sum(other < epoch for other in written)) for epoch, _ in cached]
     if len(written) != state.log.leo or starts != cached or not {*written} <= {epoch for epoch, _ in cached}:
@@ -88,7 +88,7 @@ def _log(state: ReplicaState, names: Names) -> dict[int, int]:
     return names.ends(written)
 
 
-def _leading(state: ReplicaState, names: Names) -> dict[str, Any]:
+def _leading(state: ReplicaState, names: SpecWords) -> dict[str, Any]:
     leading = state.leading
     if leading is None:
         return {"remote": dict.fromkeys(names.brokers), "alter": None}
@@ -103,7 +103,7 @@ def _leading(state: ReplicaState, names: Names) -> dict[str, Any]:
     }
 
 
-def _fetch(slot: Fetch, names: Names) -> dict[str, Any]:
+def _fetch(slot: Fetch, names: SpecWords) -> dict[str, Any]:
     written = epochs_of(slot.sender)
     return {
         "epoch": slot.request.leader_epoch,
@@ -112,7 +112,7 @@ def _fetch(slot: Fetch, names: Names) -> dict[str, Any]:
     }
 
 
-def _body(slot: Fetch, written: Sequence[int], names: Names) -> tuple[str, dict[str, Any]]:
+def _body(slot: Fetch, written: Sequence[int], names: SpecWords) -> tuple[str, dict[str, Any]]:
     """A diverging answer is where its receiver cuts by it."""
     if slot.reply is None:
         return "Asked", {}
