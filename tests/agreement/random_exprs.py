@@ -102,7 +102,7 @@ class Writer:
             key = self.pick(SCALARS)
             table = self.named(partial_map(key, kind), depth)
             return [lambda: f"{table}[{self.expr(key, depth - 1)}]",
-                    lambda: f"get({table}, {self.expr(key, depth - 1)}, {self.expr(kind, depth - 1)})"]  # fmt: skip
+                    lambda: f"get({table}, {self.expr(key, depth - 1)}, {self.expr(kind, 1)})"]  # fmt: skip
         return [
             lambda: f"get({self.named(option(wider), depth)}, {self.expr(kind, depth - 1)})",
             lambda: f"get({self.named(option(kind), depth)})",
@@ -375,7 +375,7 @@ class Writer:
             comprehension,
             lambda: f"{{ {self.named(kind, depth)} with [{e(key, d)}]: {e(value, d)} }}",
             lambda: (
-                f"{{ {self.named(kind, depth)} with [{e(key, d)}]: {e(value, d)}, [{e(key, d)}]: {e(value, d)} }}"
+                f"{{ {self.named(kind, d)} with [{e(key, d)}]: {e(value, 1)}, [{e(key, 1)}]: {e(value, 1)} }}"
             ),
             lambda: f"remove({self.named(kind, depth)}, {e(key, d)})",
             lambda: f"{{ {e(key, d)}: {e(value, d)} }}",

@@ -84,11 +84,13 @@ TYPES = (
     bag_of(record(a=number(-1, 0), b=NODE), 2), bag_of(set_of(NODE), 2),
 )  # fmt: skip
 WITH_MAPS = (
-    *TYPES, partial_map(NODE, number(0, 2)), partial_map(number(-1, 2), BOOL), partial_map(COLOUR, option(NODE)),
+    *TYPES, partial_map(NODE, number(0, 2)), partial_map(number(-1, 2), BOOL),
+    partial_map(COLOUR, option(NODE)),
     partial_map(record(a=BOOL, b=NODE), set_of(NODE)), mapping(NODE, partial_map(NODE, COLOUR)),
     partial_map(MESSAGE, number(0, 1)), set_of(partial_map(BOOL, BOOL)), option(partial_map(NODE, NODE)),
     partial_map(BOOL, partial_map(BOOL, number(0, 1))), partial_map(number(0, 300), seq_of(NODE, 2)),
-    record(m=partial_map(NODE, BOOL), z=horizon(1)), partial_map(NODE, horizon(2)), bag_of(partial_map(BOOL, NODE), 2),
+    record(m=partial_map(NODE, BOOL), z=horizon(1)), partial_map(NODE, horizon(2)),
+    bag_of(partial_map(BOOL, NODE), 2),
 )  # fmt: skip
 INT = number(-9, 9)
 

@@ -64,7 +64,8 @@ class SparseWriter:
             return f"tally[{m}] > n"
         if self.random.random() < 0.3:
             claims = [f"count(net, {m}) {self.pick('>', '==')} n", f"{m} {self.pick('in', 'not in')} tally",
-                      f"get(tally, {m}, {self.pick('0', 'n')}) {self.pick('>', '==')} 1", f"{m} in net"]  # fmt: skip
+                      f"get(tally, {m}, {self.pick('0', 'n')}) {self.pick('>', '==')} 1",
+                      f"{m} in net"]  # fmt: skip
         if "who:" in self.record:
             claims += [f"{m}.from in {m}.who", f"card({m}.heard) > n"]
         return self.random.choice(claims)
@@ -74,7 +75,8 @@ class SparseWriter:
         leaves = ["sent", "old", "(old - sent)", "get(kept, old)", "union_of", "seen[first_one]"]
         if self.random.random() < 0.4:
             return self.pick("elements(net)", "keys(tally)", "{ box[k] for k in box }",
-                             "{ m for m in tally if tally[m] > 0 }", "{ m for m in net if m.term < 2 }")  # fmt: skip
+                             "{ m for m in tally if tally[m] > 0 }",
+                             "{ m for m in net if m.term < 2 }")  # fmt: skip
         if depth == 0 or self.random.random() < 0.3:
             return self.random.choice(leaves).replace("union_of", "(sent union old)").replace(
                 "seen[first_one]", "{ m for m in seen[a] if m.term <= n }"
@@ -144,8 +146,9 @@ class SparseWriter:
         ]
         given, wide, mine = self.message(), self.pick("n + 5", "7", "900 - n"), self.messages(1)
         forms += [
-            f"net' = {self.pick('add(net, ' + given + ')', 'net union {' + given + ', ' + self.message() + '}')}",
-            f"net' = {self.pick('{}', '{' + given + '}', f'(if {given} in net then remove(net, {given}) else net)')}",
+            f"net' = {self.pick(f'add(net, {given})', f'net union {{{given}, {self.message()}}}')}",
+            f"net' = {self.pick('{}', f'{{{given}}}')}",
+            f"net' = (if {given} in net then remove(net, {given}) else net)",
             f"box' = {{ box with [{wide}]: {given} }}",
             f"box' = {self.pick('{}', '{ k: { box[k] with term: n } for k in box }')}",
             f"box' = {{ k: box[k] for k in keys(box) - {{{wide}}} }}",

@@ -60,7 +60,8 @@ CLAIMS = (
     "{ wide with [6]: 2, [n]: 3, [6]: 4 } == { 5: 3, 6: 4, 1000000: 9 }",
     "remove(wide, n) == { 1000000: 9 } and remove(remove(wide, 5), 1000000) == {}",
     "wide != {} and wide == { k: wide[k] for k in wide }", "total(wide) == 10 and total({}) == 0",
-    "same({ n: 1, n + 1: 2 }, { 6: 2, 5: 1 }) and same({ n: 1, 5: 2, 7: 0 }, { 5: 2, 7: 0 })", "forall k in few: few[k]",
+    "same({ n: 1, n + 1: 2 }, { 6: 2, 5: 1 }) and same({ n: 1, 5: 2, 7: 0 }, { 5: 2, 7: 0 })",
+    "forall k in few: few[k]",
     "(exists k in Node: { few with [k]: false } != few) and card(few) == card(Node)",
     "cells[{ x: 1, y: 2 }] == {3} and card(cells[{ y: 9, x: 0 }]) == 0",
     "{ cells with [{ x: 1, y: 2 }]: {} } == { c: {} for c in keys(cells) }",
@@ -71,7 +72,8 @@ CLAIMS = (
     "max(k for k in wide) == 1000000 and fold(keys(ends), 0, (acc, k) => acc + ends[k]) == 3",
 )  # fmt: skip
 UNDEFINED = (
-    "wide[6] == 1", "remove(wide, 6) == wide", "forall c in Node: nested[c][1][true] == 1", "get(ends, 3, 1 // 0) == 1",
+    "wide[6] == 1", "remove(wide, 6) == wide", "forall c in Node: nested[c][1][true] == 1",
+    "get(ends, 3, 1 // 0) == 1",
 )  # fmt: skip
 
 
@@ -120,8 +122,9 @@ var net : bag[Message] upto 3 = {}
 var seats : Node -> map[0..1, Node] = { n: {} for n in Node }
 var past : set[map[0..1, 0..2]] = { { 0: 1 } }
 action send(a: Node, b: Node):
-    require a != b and card(net) < 3 and card(past) < 3
-    let m = { from: a, to: b, term: card(net) - 1, at: 40 + card(box), ok: a in { s for s in Node if 0 in seats[s] } }
+    require a != b and card(net) < 2 and card(past) < 3 and card(tally) < 2
+    let m = { from: a, to: b, term: card(net) - 1, at: 40 + card(box),
+        ok: a in { s for s in Node if 0 in seats[s] } }
     net' = add(net, m)
     tally'[m] = get(tally, m, 0) + 1
 action deliver():
@@ -129,7 +132,7 @@ action deliver():
         require card(box) < 2
         net' = remove(net, m)
         box' = { box with [m.at + 2 * card(box)]: { m with ok: true } }
-        seats'[m.to][m.term % 2] = m.from
+        seats'[m.to][0 - m.term] = m.from
 action forget():
     any k in box:
         require card(tally) > 1 and card(past) == 1
@@ -137,27 +140,28 @@ action forget():
         tally' = { m: tally[m] for m in keys(tally) - { { box[k] with ok: false } } }
 action repeat_one():
     any m in tally:
-        require tally[m] < 2 and card(net) < 2 and card(past) < 3
+        require tally[m] < 2 and net == {} and card(past) < 3
         net' = net union { m }
         tally'[m] = tally[m] + 1
 action note(i: 0..1):
-    require net == {} and card(past) < 4
-    past' = { { p with [i]: card(box) } for p in past } union past
+    require net == {} and card(past) < 4 and box != {}
+    past' = { { p with [i]: min(2, card(box)) } for p in past } union past
 action overflow():
     any k in box:
         require card(past) > 2
-        box'[k].term = box[k].term + 8
+        box'[k].term = box[k].term + 11
 invariant kept: forall k in box: box[k].at + 2 >= k or k in { 40, 42, 43 }
 invariant counted: forall m in net: m in tally and count(net, m) <= 3
 reachable both: exists k in box: box[k].ok and k > 41
 reachable seated: exists n in Node: seats[n] == { 0: n, 1: n } or card(seats[n]) == 2
 reachable noted: { 0: 1, 1: 1 } in past
+constraint few: card(tally) + card(net) + card(box) + card(past) < 6 and card(past) < 4
 deadlock ok
 model m:
     Node = 2
 """
-ROOMS = ((False, Room.of(8)), (True, Room.of(8)), (False, Room(2)))
-LIMIT = Budget(max_states=6000)
+ROOMS = ((True, Room.of(8)), (False, Room(1)))
+LIMIT = Budget(max_states=13_000)
 
 
 def suite(folder: Path) -> Program:
@@ -168,7 +172,7 @@ def suite(folder: Path) -> Program:
 
 
 def is_caught(folder: Path) -> bool:
-    """Whether the engines differ on the suite, with symmetry or without, with room from the start or little."""
+    """Whether the engines differ, with symmetry or without, with room from the start or little."""
     for symmetry, room in ROOMS:
         try:
             found = differences(
@@ -195,9 +199,10 @@ def test_the_engines_agree_on_a_suite_of_maps_and_bags(tmp_path: Path) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("bug", [
-    "items are put at the end", "the last item is not merged", "empty slots are not 0", "an overflow is not noted",
+    "items are put at the end", "the last item is not merged", "empty slots are not 0",
+    "an overflow is not noted",
     "an item is read from one word", "the last item is not visited", "nothing is removed",
-    "renamed items are not sorted", "misfits are stored", "slots are not converted",
+    "renamed items are not sorted",
 ])  # fmt: skip
 def test_a_bug_planted_in_the_kernels_of_lists_is_caught(
     bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -253,7 +258,8 @@ def test_a_mistake_planted_in_the_lowering_is_caught(
 
 COLOUR = Enum("Colour", ("red", "green"))
 KINDS = (
-    partial_map(Int(0, 2), BOOL), partial_map(COLOUR, Option(BOOL)), partial_map(BOOL, partial_map(Int(0, 0), BOOL)),
+    partial_map(Int(0, 2), BOOL), partial_map(COLOUR, Option(BOOL)),
+    partial_map(BOOL, partial_map(Int(0, 0), BOOL)),
     partial_map(Option(BOOL), Int(-1, 1)), partial_map(Record((("a", BOOL),)), BOOL),
 )  # fmt: skip
 
@@ -305,4 +311,4 @@ def test_only_maps_are_listed_and_open_values(tmp_path: Path) -> None:
     assert reference.search(program, Options()).statistics.distinct == 18
     assert not differences(program, keep_going=True)
     assert isinstance(zones.search(program, zones.ZoneOptions()).verdict, Holds)
-    assert prove(program, ProofOptions()).outcome.verdict == Holds()
+    assert prove(program, ProofOptions()).verdict == Holds()

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from specchk.compile import operators
-from specchk.compile.constants import fold
-from specchk.compile.ground import refusal
+from specchk.compile.ground import fold, refusal
 from specchk.compile.names import Names
 from specchk.compile.partial_maps import PartialMaps, is_partial_map
 from specchk.compile.scope import Closure, Scope

@@ -12,8 +12,7 @@ from typing import assert_never
 
 from specchk.compile import operators
 from specchk.compile.calls import CallLowering, Lowerings
-from specchk.compile.constants import evaluate_constant
-from specchk.compile.ground import Ground, different_keys, refusal
+from specchk.compile.ground import Ground, different_keys, evaluate_constant, refusal
 from specchk.compile.names import Names
 from specchk.compile.partial_maps import PartialMaps, is_partial_map
 from specchk.compile.scope import Points, Scope

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specchk.ir.nodes import Value
+from specchk.ir.nodes import Expr, Value
 from specchk.ir.types import (
     BOOL,
     Bag,
@@ -35,6 +35,8 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import misfit
+from specchk.meaning.initial import value_of
+from specchk.meaning.undefined import BeyondHorizon, Undefined
 
 LowerConstant = Callable[[tree.Expr, Spec], tuple[Type, Value]]
 EMPTY_INT = Int(0, -1)
@@ -203,3 +205,24 @@ def different_keys(difference: DifferentKeys, span: Span) -> SpecError:
 def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:
     """A finding that only shows once the constants are known."""
     return SpecError([Diagnostic(code, message, span, hint)])
+
+
+def evaluate_constant(expr: Expr) -> Value:
+    """The value of a constant expression; a `SpecError` where it has none."""
+    try:
+        return value_of(expr)
+    except Undefined as undefined:
+        message = f"this constant has no value: {undefined.reason}"
+        hint = "change the constants from which it is computed"
+        raise SpecError([Diagnostic("S511", message, undefined.span, hint)]) from None
+    except BeyondHorizon:
+        hint = "raise the bound of its `nat upto`, or give it a smaller value"
+        raise SpecError([Diagnostic("S503", "this value is above its horizon", expr.span, hint)]) from None
+
+
+def fold(expr: Expr) -> Value | None:
+    """The value of a constant expression; None where it is undefined or beyond a horizon."""
+    try:
+        return value_of(expr)
+    except (Undefined, BeyondHorizon):
+        return None

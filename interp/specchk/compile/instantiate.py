@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from specchk.compile.constants import fold
+from specchk.compile.ground import fold
 from specchk.compile.lower import Lowering, ground, lower
 from specchk.compile.simplify import simplify
 from specchk.ir.nodes import Expr

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from specchk.compile.constants import fold
+from specchk.compile.ground import fold
 from specchk.ir import nodes
 from specchk.ir.program import Clause, Program, Property, Refinement
 from specchk.ir.totality import is_total

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from specchk.compile.constants import evaluate_constant
 from specchk.compile.expressions import ExpressionLowering
-from specchk.compile.ground import refusal
+from specchk.compile.ground import evaluate_constant, refusal
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Local, Var
 from specchk.ir.program import Action, Clause, Fairness, Form, Liveness, Property

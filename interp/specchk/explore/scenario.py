@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from specchk.compile.constants import evaluate_constant
+from specchk.compile.ground import evaluate_constant
 from specchk.compile.instantiate import Instance
 from specchk.ir.program import Property
 from specchk.lang.syntax import decls, tree

@@ -88,6 +88,12 @@ def _some(checker: Checker, args: Arguments, context: Context, expected: Type | 
 def _get(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     if len(args) > 2:
         return _get_key(checker, args, context)
+    of = checker.check(args[0], context)
+    if isinstance(of, PartialMap):
+        span = args[0].span
+        checker.report.add("S302", span, "`get` of a `map[K, V]` takes 3 arguments: `get(m, k, d)`",
+                           f"the value of a key that is there is `{span.text}[k]`")  # fmt: skip
+        return of.value
     found = _container(checker, args[0], context, (Option,))
     item = _item(found)
     if len(args) == 2:
