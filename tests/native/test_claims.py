@@ -21,7 +21,7 @@ from pyarrow import fs
 from specchk.native import claims
 from specchk.native.claims import Folder, Holder, bid, claimed
 from specchk.search.engine import Unusable
-from specchk.spark.storage import ArrowStorage
+from specchk.spark.states.storage import ArrowStorage
 
 KINDS = ["lock", "no locks", "arrow"]
 HOLD = (

@@ -22,8 +22,8 @@ from specchk.ir.program import Program
 from specchk.search.budget import Budget
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive, Outcome
-from specchk.spark import storage
 from specchk.spark.engine import SparkOptions, search
+from specchk.spark.states import storage
 
 AT_ONCE = SparkOptions(handover=1, partitions=2)
 LINE = (sys.executable, "-m", "specchk", "run", str(SPEC / "kafka" / "truncate_to_hw.spec"), "--model",

@@ -32,8 +32,8 @@ from specchk.spark.ledger import hand_over
 from specchk.spark.one_machine import Arrivals, Maker, make_levels, refusal_in, sent_of, wanted_file
 from specchk.spark.parcel import Host, Parcel, host_of
 from specchk.spark.reasons import NO_JAVA, has_java
-from specchk.spark.slices import BrokenSlice, SpoiledSlice
-from specchk.spark.storage import Unwritable
+from specchk.spark.states.slices import BrokenSlice, SpoiledSlice
+from specchk.spark.states.storage import Unwritable
 
 CHECKED = program("kafka/kip320.spec", "small", Replicas="3", MaxLeaderEpoch="1")  # some 40 000 states
 LAYOUT = layout_of(CHECKED)

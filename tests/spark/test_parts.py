@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crc32c import crc32c
 from pyarrow import fs
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
@@ -17,7 +16,7 @@ from pyspark.errors import PySparkException
 from spark.small import program
 from specchk.native import compiler
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
-from specchk.native.exchange import Buckets, address_of, exchange_worker
+from specchk.native.exchange import BUDGET, LEAST, Buckets, address_of, capacity, exchange_worker
 from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.native.store import NotedState
 from specchk.search.engine import Unusable
@@ -25,10 +24,10 @@ from specchk.search.verdict import Inconclusive
 from specchk.spark.ledger import gaps
 from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
 from specchk.spark.reasons import given_up, root_cause
-from specchk.spark.slices import BrokenSlice, Slice, Slices, SliceTally
 from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
-from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, Unwritable, storage_at
-from specchk.spark.tasks import Received, Trailer
+from specchk.spark.states.rows import HEAD_BYTES, Received, Trailer, block_row, trailer_row
+from specchk.spark.states.slices import BrokenSlice, Slice, Slices, SliceTally
+from specchk.spark.states.storage import ArrowStorage, LocalStorage, Storage, Unwritable, storage_at
 
 CHECKED = program("kafka/kip320.spec", "small")
 LAYOUT: StateLayout = layout_of(CHECKED)
@@ -48,45 +47,56 @@ def packed(numbers: range) -> bytearray:
 # ------------------------------------------------------------ what was sent
 
 
-def rows(*, blocks: int = 2, trailers: tuple[int, ...] = (0, 1)) -> list[tuple[int, object]]:
-    """Two sources that sent two blocks each, or less."""
-    block = bytes(SIZE)
-    sent: list[tuple[int, object]] = [(0, (s, crc32c(block), block)) for s in (0, 1) for _ in range(blocks)]
-    return [*sent, *((0, Trailer(s, 2, 2 * SIZE, SliceTally(generated=2))) for s in trailers)]
+def rows(*, blocks: int = 2, trailers: tuple[int, ...] = (0, 1)) -> list[bytes]:
+    """Two sources that sent two blocks each for partition 5, or less."""
+    sent = [block_row(source, 5, bytes(SIZE)) for source in (0, 1) for _ in range(blocks)]
+    return [*sent, *(trailer_row(s, Trailer(2, 2 * SIZE, SliceTally(generated=2))) for s in trailers)]
 
 
 def test_all_that_was_sent_is_taken() -> None:
     """With all blocks and trailers there is nothing to complain of, and the tallies add up."""
-    received = Received(2, rows())  # type: ignore[arg-type]
-    assert len(list(received.blocks())) == 4
-    assert (received.size, received.tally.generated) == (4 * SIZE, 4)
+    received = Received(2, rows())
+    assert [(partition, row[HEAD_BYTES:]) for partition, row in received.blocks()] == [(5, bytes(SIZE))] * 4
+    assert received.tally.generated == 4
+
+
+def test_the_descriptions_of_slices_travel_with_trailers() -> None:
+    """Those of the levels inside of a job, which the driver need not read from the ledger."""
+    about = Slice(3, 5, 7, 0, tally=SliceTally(generated=9))
+    received = Received(1, [trailer_row(0, Trailer(0, 0, SliceTally(), (about,)))])
+    assert not list(received.blocks())
+    assert received.made == [about]
 
 
 @pytest.mark.parametrize("lost", [rows(blocks=1), rows(trailers=(0,)), rows(trailers=()), []])
-def test_a_stream_that_ends_early_makes_no_slice(lost: list[tuple[int, object]]) -> None:
+def test_a_stream_that_ends_early_makes_no_slice(lost: list[bytes]) -> None:
     """A block or a trailer less, or nothing at all, is noticed before anything is kept."""
-    received = Received(2, lost)  # type: ignore[arg-type]
     with pytest.raises(BrokenSlice, match="is incomplete"):
-        list(received.blocks())
+        list(Received(2, lost).blocks())
 
 
-def test_a_block_that_was_damaged_on_the_way_makes_no_slice() -> None:
-    """A flipped bit in what Spark's shuffle gives: as long as it should be, and not taken."""
+@pytest.mark.parametrize("number", [0, 4])
+@pytest.mark.parametrize("at", [0, 4, 8, HEAD_BYTES, -1])
+def test_a_row_that_was_damaged_on_the_way_makes_no_slice(number: int, at: int) -> None:
+    """A flipped bit in what Spark's shuffle gives, wherever it is in a block or a trailer."""
     sent = rows()
-    source, check, block = sent[1][1]  # type: ignore[misc]
-    sent[1] = (0, (source, check, bytes([block[0] ^ 1]) + block[1:]))
-    with pytest.raises(BrokenSlice, match="sent from partition 0 was damaged in transit"):
-        list(Received(2, sent).blocks())  # type: ignore[arg-type]
+    flipped = bytearray(sent[number])
+    flipped[at] ^= 1
+    sent[number] = bytes(flipped)
+    with pytest.raises(BrokenSlice, match=r"sent from task \d was damaged in transit"):
+        list(Received(2, sent).blocks())
 
 
 def test_what_the_ledger_is_blamed_for_is_the_cause() -> None:
     """A damaged slice and a full disk are told in their own words, whatever failed after them."""
     later = "\torg.apache.spark.SparkException: Job aborted\nEOFError\n"
     spoiled = given_up(
-        PySparkException(f"specchk.spark.slices.SpoiledSlice: /x.slice is truncated\n{later}"), 7
+        PySparkException(f"specchk.spark.states.slices.SpoiledSlice: /x.slice is truncated\n{later}"), 7
     )
     assert spoiled == Inconclusive("the ledger is damaged: /x.slice is truncated", budget=False)
-    full = given_up(PySparkException(f"specchk.spark.storage.Unwritable: /x: No space left\n{later}"), 7)
+    full = given_up(
+        PySparkException(f"specchk.spark.states.storage.Unwritable: /x: No space left\n{later}"), 7
+    )
     assert full == Inconclusive("the ledger cannot be written (/x: No space left)", budget=True)
     assert given_up(ConnectionRefusedError(), 7).reason == "Spark failed at level 7 (its process ended)"
 
@@ -191,10 +201,12 @@ def test_a_place_that_nobody_knows_is_refused() -> None:
 # ------------------------------------------------------------ code
 
 
+@pytest.mark.parametrize("states", [1, 50_000])
 @pytest.mark.parametrize("partitions", [1, 3, 8])
-def test_states_are_dealt_to_all_partitions_once(kernel: Loaded, partitions: int) -> None:
-    """Every state is in exactly one bucket, and no partition gets much more than its share."""
-    buckets, worker = Buckets(CHECKED, LAYOUT, kernel, partitions), exchange_worker(CHECKED, LAYOUT)
+def test_states_are_dealt_to_all_partitions_once(kernel: Loaded, partitions: int, states: int) -> None:
+    """Every state is in exactly one bucket, also in one that is too small; no partition gets much more."""
+    buckets = Buckets(CHECKED, LAYOUT, kernel, partitions, states)
+    worker = exchange_worker(CHECKED, LAYOUT)
     data, shares = packed(range(50_000)), [b""] * partitions
     for target, block in [*buckets.deal(worker, address_of(data), 50_000), *buckets.drain()]:
         shares[target] += block
@@ -203,6 +215,14 @@ def test_states_are_dealt_to_all_partitions_once(kernel: Loaded, partitions: int
     assert max(map(len, shares)) < 1.1 * len(data) / partitions
     buckets.release()
     worker.release()
+
+
+@pytest.mark.parametrize("partitions", [1, 16, 1600, 1 << 16])
+def test_buckets_keep_to_a_budget(partitions: int) -> None:
+    """Whatever their number, all together have no more than it, or the least that there can be."""
+    every = partitions * SIZE * capacity(partitions, SIZE, 1 << 40)
+    assert every <= max(BUDGET, partitions * SIZE * LEAST)
+    assert capacity(partitions, SIZE, 100) <= 100
 
 
 def test_code_of_another_machine_is_compiled_again(kernel: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from specchk.search.engine import Unavailable, Unusable
 from specchk.search.verdict import Inconclusive, Outcome, Violated
 from specchk.spark import engine
 from specchk.spark.engine import SparkOptions, search
-from specchk.spark.slices import Slices
-from specchk.spark.storage import LocalStorage
+from specchk.spark.states.slices import Slices
+from specchk.spark.states.storage import LocalStorage
 
 
 def slow(value: int) -> ParameterSet:

@@ -1,7 +1,7 @@
 """Expanding states into buckets, one for each partition, and back from packed states to words.
 
-Memory: the buckets, each of `CAPACITY` states and what one more state may add, whatever the number
-of states that are expanded.
+Memory: the buckets, each of at most `CAPACITY` states and what one more state may add.  All together have
+`BUDGET` bytes at most, whatever the number of partitions, and no more than the states to expand can fill.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from specchk.native.store import Worker
 # Half a megabyte a partition at two words, so that what a block costs (a call, a row, a trailer) is spread
 # over many states.
 CAPACITY = 1 << 15
+BUDGET = 1 << 24  # bytes of all buckets, without what one more state may add
+LEAST = 64  # states in a bucket, where the budget or the need has room for fewer
 CACHE_SLOTS = 1 << 16
 
 
@@ -28,19 +30,27 @@ def exchange_worker(program: Program, layout: StateLayout) -> Worker:
 
 
 class Buckets:
-    """One bucket for each partition; `release` gives the memory back."""
+    """One bucket for each partition, for the successors of so many states; `release` when done."""
 
-    def __init__(self, program: Program, layout: StateLayout, kernel: Loaded, partitions: int) -> None:
+    def __init__(
+        self, program: Program, layout: StateLayout, kernel: Loaded, partitions: int, states: int
+    ) -> None:
         self.partitions = partitions
         self.state_bytes = 8 * layout.words
         self._call = kernel.call
+        most = most_successors(program)
+        self.capacity = capacity(partitions, self.state_bytes, states * most)
         # FULL is checked between states, so the successors of one more must fit.
-        share = (CAPACITY + most_successors(program) + BATCH) * self.state_bytes
+        share = (self.capacity + most + BATCH) * self.state_bytes
         self._room = Region(partitions * share)
+        if share > 2 * BUDGET // partitions:
+            # Room for many successors of one state, of which few are ever there: a huge page for the first
+            # state of each bucket would be more than all of the budget.
+            self._room.use_small_pages()
         self._cache = Region(CACHE_SLOTS * (self.state_bytes + 8))
         self._block = Words(Exchange.BUCKETS + 2 * partitions)
         for word, value in (
-            (Exchange.PARTITIONS, partitions), (Exchange.CAPACITY, CAPACITY),
+            (Exchange.PARTITIONS, partitions), (Exchange.CAPACITY, self.capacity),
             (Exchange.CACHE, self._cache.address), (Exchange.CACHE_MASK, CACHE_SLOTS - 1),
         ):  # fmt: skip
             self._block[word] = value
@@ -65,7 +75,7 @@ class Buckets:
             if self._block[Exchange.FULL]:
                 # The others that are half full go along, since states are spread evenly and theirs would
                 # follow soon.
-                yield from self.drain(CAPACITY // 2)
+                yield from self.drain(self.capacity // 2)
 
     def drain(self, least: int = 1) -> Iterator[tuple[int, bytes]]:
         """Empty the buckets with at least so many states."""
@@ -81,6 +91,12 @@ class Buckets:
         """Give the memory back."""
         self._room.release()
         self._cache.release()
+
+
+def capacity(partitions: int, state_bytes: int, successors: int) -> int:
+    """The states in a bucket that make it full, where there are at most so many successors."""
+    within_budget = BUDGET // (partitions * state_bytes)
+    return max(LEAST, min(CAPACITY, within_budget, successors))
 
 
 def smallest_predecessor(

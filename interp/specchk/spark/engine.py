@@ -21,7 +21,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from threading import Timer
 from typing import Any, ClassVar
 
 from pyspark import SparkContext
@@ -40,6 +39,7 @@ from specchk.search.findings import Findings
 from specchk.search.symmetry import Renaming
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.exporting import SliceSource
+from specchk.spark.homes import NO_HOMES, Homes, tasks_of
 from specchk.spark.ledger import (
     ROOMS,
     Handed,
@@ -53,11 +53,12 @@ from specchk.spark.ledger import (
 )
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
-from specchk.spark.reasons import given_up, native_alone, not_written, unread
+from specchk.spark.reasons import SPARK_FAILED, given_up, native_alone, not_written, unread
 from specchk.spark.session import is_local, session, slots
-from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
-from specchk.spark.stages import SPARK_FAILED, LevelMaker, Made
-from specchk.spark.storage import Storage, Unwritable, as_all_name_it, storage_at
+from specchk.spark.stages import LevelMaker, Made, ended_after
+from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
+from specchk.spark.states.storage import Storage, Unwritable, as_all_name_it, storage_at
+from specchk.spark.states.tables import TableCount
 from specchk.spark.tasks import confirmed, forget, precede, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
@@ -142,10 +143,12 @@ class SparkEngine(Engine[int]):
     identity: Identity = field(init=False)
     explain: Explainer = field(init=False)
     handed: Handed = field(init=False)
+    homes: Homes = field(init=False)
     parcel: Any = field(init=False)  # a broadcast of the packed parcel
     packed: bytes = field(init=False)
     made: Generator[Made, None, None] | None = field(init=False, default=None)
     tally: SliceTally = field(init=False)
+    tables: TableCount = field(init=False, default_factory=TableCount)
     outside: int = field(init=False, default=0)
     is_exhausted: bool = field(init=False, default=False)  # the last level was expanded, too
     noted: dict[tuple[str, str], tuple[NotedState, int]] = field(init=False, default_factory=dict)
@@ -226,6 +229,7 @@ class SparkEngine(Engine[int]):
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)
         self.handed, self.tally, self.outside = handed, handed.tally, handed.outside
+        self.homes = Homes(self.context, handed.partitions)
 
     @property
     def _slices(self) -> Slices:
@@ -243,7 +247,7 @@ class SparkEngine(Engine[int]):
             sent = host_of(self.packed).scratch / "sent" if scratch else Path(self.context._temp_dir)
             self.made = makes.on_one_machine(sent)
         else:
-            self.made = makes.through_shuffle(self._within_time)
+            self.made = makes.through_shuffle(self.homes, self._within_time)
         return frontier
 
     @property
@@ -294,19 +298,12 @@ class SparkEngine(Engine[int]):
         """Describe this thread's next jobs in Spark's own UI."""
         self.context.setJobGroup(self.handed.run, f"specchk {self.program.spec}: {text}")
 
-    def _within_time(self, job: Callable[[], list[int]]) -> list[int]:
+    def _within_time(self, job: Callable[[], list[Slice]]) -> list[Slice]:
         """The job's result; it is cancelled when time is up."""
         limit = self.options.budget.max_seconds
-        if limit is None:
+        left = None if limit is None else limit - self.search.meter.seconds
+        with ended_after(left, partial(self.context.cancelJobGroup, self.handed.run)):
             return job()
-        timer = Timer(
-            max(0.0, limit - self.search.meter.seconds), self.context.cancelJobGroup, args=(self.handed.run,)
-        )
-        timer.start()
-        try:
-            return job()
-        finally:
-            timer.cancel()
 
     def _count(self, slices: Sequence[Slice]) -> int:
         """Count a level that is done, and note what was found in it; the number of its states."""
@@ -322,14 +319,8 @@ class SparkEngine(Engine[int]):
         return sum(about.inside for about in slices)
 
     def _report(self, slices: Sequence[Slice], size: int, seconds: float) -> None:
-        generated = sum(about.tally.generated for about in slices)
-        outside = sum(about.outside for about in slices)
-        sent = sum(about.received_bytes for about in slices)
-        skew = max(about.inside for about in slices) * len(slices) / max(1, size)
-        note = (
-            f"level {len(self.search.levels) + 1}: {size} new, {generated - size - outside} again, "
-            f"{sent / (1 << 20):.1f} MB shuffled, skew {skew:.2f}, {seconds:.2f} s"
-        )
+        self.tables.add(slices)
+        note = self.tables.note(slices, len(self.search.levels) + 1, seconds)
         self.search.report(sum(self.search.levels) + size, self.tally.generated, size, note)
 
     def _note(self, noted: NotedState, depth: int) -> None:
@@ -348,6 +339,8 @@ class SparkEngine(Engine[int]):
         """
         if self.made is not None:
             self.made.close()
+        if not self.homes.is_known:
+            self.findings.notes.append(NO_HOMES)
         try:
             for kind, name in sorted(self.noted, key=lambda noted: noted[0] == "reached"):
                 found, depth = self.noted[kind, name]
@@ -362,7 +355,7 @@ class SparkEngine(Engine[int]):
         if self.search.levels[level] > SMALL_LEVEL:
             with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
                 self._describe(f"a trace through level {level + 1}")
-                numbers = self.context.parallelize(range(many), many)
+                numbers = self.context.parallelize(range(many), tasks_of(self.context, many))
                 task = partial(precede, self.parcel, level, wanted)
                 return min(numbers.mapPartitions(task).collect(), default=None)
         host = host_of(self.packed)
@@ -382,7 +375,8 @@ class SparkEngine(Engine[int]):
         shutil.rmtree(host_of(self.packed).scratch, ignore_errors=True)
         try:
             self._describe("remove tables")
-            self.context.parallelize(range(many), many).mapPartitions(partial(forget, self.parcel)).collect()
+            numbers = self.context.parallelize(range(many), tasks_of(self.context, many))
+            numbers.mapPartitions(partial(forget, self.parcel)).collect()
         except SPARK_FAILED:
             return
 

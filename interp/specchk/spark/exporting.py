@@ -21,9 +21,8 @@ from specchk.meaning.values import State
 from specchk.native.compiler import Loaded, load_edges
 from specchk.native.exchange import address_of
 from specchk.spark.parcel import host_of, worker_host
-from specchk.spark.reasons import root_cause
-from specchk.spark.slices import BrokenSlice
-from specchk.spark.stages import SPARK_FAILED
+from specchk.spark.reasons import SPARK_FAILED, root_cause
+from specchk.spark.states.slices import BrokenSlice
 
 
 def export_slices(

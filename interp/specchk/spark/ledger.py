@@ -25,8 +25,8 @@ from specchk.native.machine.frames import Thread
 from specchk.native.store import NotedState, Run, without
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
-from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
-from specchk.spark.storage import Storage
+from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
+from specchk.spark.states.storage import Storage
 
 ROOMS = (*compiler.ROOMS, "spark", "export")  # whose sources decide what is found
 _NAME = "ledger.json"
@@ -113,7 +113,8 @@ def hand_over(native: NativeEngine, kernel: Loaded, slices: Slices, partitions: 
 
     `Unwritable`.
     """
-    buckets = Buckets(native.program, native.store.layout, kernel, partitions)
+    # For the largest level: its states themselves are dealt, so this is more than enough.
+    buckets = Buckets(native.program, native.store.layout, kernel, partitions, max(native.search.levels))
     worker = exchange_worker(native.program, native.store.layout)
     last = len(native.levels) - 1
 

@@ -31,9 +31,9 @@ from specchk.forecast.intervals import free_bytes
 from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end, tally_of
-from specchk.spark.storage import Unwritable
-from specchk.spark.tasks import absorbed, catch_up, opened, successors, tally_from
+from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end, tally_of
+from specchk.spark.states.storage import Unwritable
+from specchk.spark.tasks import absorbed, opened, successors, tally_from
 
 SHARE = 2  # of the memory that is free the part that all tables may have; what is larger is in files
 FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two looks for a file
@@ -139,7 +139,8 @@ class Maker:
         host, end = self.host, 0
         places: list[list[Place]] = [[] for _ in self._sources]
         with host.worker() as worker:
-            for target, block in successors(host, worker, level, self.partition):
+            about = host.slices.about(level, self.partition)
+            for target, block in successors(host, worker, [about]):
                 self.look()
                 write_fully(file.fileno(), block)
                 places[target].append((end, len(block), crc32c(block)))
@@ -180,17 +181,13 @@ class Maker:
         try:
             if self._visited is None:
                 self._visited = InMemory(self.host.layout.words, self.host.kernel, self._room)
-            self._keep(self._visited, level, came)
+            absorbed(self.host, self._visited, level, self.partition, came)
         except MemoryError:
             # The table in files begins with the levels that the ledger has, so the part of this one that
             # was absorbed does not matter; `came` can be read again.
             self.close()
             self._visited = opened(self.host, level, self.partition)
-            self._keep(self._visited, level, came)
-
-    def _keep(self, visited: VisitedSet, level: int, came: Arrivals) -> None:
-        catch_up(self.host, visited, level, self.partition)
-        absorbed(self.host, visited, level, self.partition, came)
+            absorbed(self.host, self._visited, level, self.partition, came)
 
     def close(self) -> None:
         """Give the partition's table back."""

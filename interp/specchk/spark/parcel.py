@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from crc32c import crc32c
 
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded, ObjectCode, load_exchange
@@ -19,8 +22,8 @@ from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.native.store import Worker
 from specchk.sealed import sealed, unsealed
 from specchk.search.symmetry import Renaming
-from specchk.spark.slices import Slices
-from specchk.spark.storage import storage_at
+from specchk.spark.states.slices import Slices
+from specchk.spark.states.storage import storage_at
 
 _SEAL = "parcel"
 
@@ -70,6 +73,11 @@ class Host:
         base = Path(self.parcel.scratch or local or tempfile.gettempdir())
         # The user's own and the run's own: a directory that others share may have tables of other searches.
         return base / f"specchk-{os.getuid()}-{self.parcel.run}-{_boot()}"
+
+    @property
+    def place(self) -> int:
+        """A number of that directory on this machine."""
+        return crc32c(f"{socket.gethostname()} {self.scratch}".encode())
 
     @contextmanager
     def worker(self) -> Iterator[Worker]:

@@ -19,13 +19,16 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from specchk.native.engine import NativeEngine
 from specchk.search.engine import Unavailable, concluded
 from specchk.search.verdict import Inconclusive, Outcome
-from specchk.spark.slices import SpoiledSlice
-from specchk.spark.stages import SPARK_FAILED
-from specchk.spark.storage import Unwritable
+from specchk.spark.states.slices import SpoiledSlice
+from specchk.spark.states.storage import Unwritable
 
+SPARK_FAILED = (Py4JError, PySparkException, ConnectionRefusedError)  # the last one: its process ended
 NO_JAVA = (
     "Spark needs Java 17 or later: install it (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
 )

@@ -22,8 +22,7 @@ from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable
 from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
-from specchk.spark.reasons import root_cause, see_that_java_starts, see_that_settings_fit
-from specchk.spark.stages import SPARK_FAILED
+from specchk.spark.reasons import SPARK_FAILED, root_cause, see_that_java_starts, see_that_settings_fit
 
 LOCAL = "local[2]"
 EXECUTORS_S = 90.0  # seconds that a standalone master has to give the first task an executor
@@ -36,11 +35,13 @@ _SETTINGS = (
     ("spark.python.unix.domain.socket.enabled", "true"),
     ("spark.shuffle.compress", "false"),  # packed states hardly shrink, and the network is not the limit
     ("spark.shuffle.spill.compress", "false"),
+    # Else a task makes a file for each partition, and Java took 40 of 70 ms for those of 16.
+    ("spark.shuffle.sort.bypassMergeThreshold", "1"),
     ("spark.rdd.compress", "false"),
     ("spark.broadcast.compress", "false"),
-    # Spark waits three seconds for the executor that has a partition's data; a small level takes less than
-    # a tenth of one.
-    ("spark.locality.wait", "100ms"),
+    # Tasks wait for the executor that has their tables, since another one would have to make them again; a
+    # lost one is not waited for (`stages.Watch`).
+    ("spark.locality.wait", "60s"),
     # An executor that lost a task is as good as any other: retries find what the ledger has.
     ("spark.excludeOnFailure.enabled", "false"),
 )

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any, NamedTuple, Self
 
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
+from specchk.spark.homes import Homes, Load, Placement
 from specchk.spark.ledger import Handed
+from specchk.spark.moving import moved, numbered
 from specchk.spark.one_machine import make_levels, refusal_in, wanted_file
-from specchk.spark.slices import Slice, Slices
+from specchk.spark.reasons import SPARK_FAILED
+from specchk.spark.states.slices import Slice, Slices
 from specchk.spark.tasks import absorb, expand, move_on
 
-SPARK_FAILED = (Py4JError, PySparkException, ConnectionRefusedError)  # the last one: its process ended
 FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are thought to have
 ATTEMPTS = 4  # jobs in a row that may fail without a new level, as Spark has it for stages
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2  # seconds between two looks for a level
+WATCH_S = 1.0  # seconds between two looks at the executors
 PATIENCE = 10.0  # seconds that tasks have to see that no more levels are wanted
-Within = Callable[[Callable[[], list[int]]], list[int]]
+Within = Callable[[Callable[[], list[Slice]]], list[Slice]]
 
 
 class Made(NamedTuple):
@@ -88,29 +92,96 @@ class LevelMaker:
                 job.wait(pause)
                 pause = min(LONGEST_PAUSE, 1.5 * pause)
 
-    def through_shuffle(self, within: Within) -> Generator[Made, None, None]:
-        """A level, or a few small ones, by each job, which `within` runs."""
+    def through_shuffle(self, homes: Homes, within: Within) -> Generator[Made, None, None]:
+        """A level, or a few small ones, by each job, which `within` runs.
+
+        A job is repeated where it lost an executor that has tables: the lost ones then have other homes.
+        """
+        lost = 0
         while True:
-            began, level, many = time.monotonic(), len(self.sizes) - 1, self.handed.partitions
+            began, level = time.monotonic(), len(self.sizes) - 1
             end = level + levels_at_once(self.sizes)
             self.describe(f"expand level {level + 1}, {self.sizes[-1]} states")
-            numbers = self.context.parallelize(range(many), many)
-            rows: Any = numbers.mapPartitions(partial(expand, self.parcel, level))
-            for between in range(level + 1, end):
-                # Absorbing a level and expanding it are one task, so that a fused level costs a shuffle but
-                # no job.
-                rows = rows.partitionBy(many, int).mapPartitionsWithIndex(
-                    partial(move_on, self.parcel, between)
-                )
-            last = rows.partitionBy(many, int).mapPartitionsWithIndex(partial(absorb, self.parcel, end))
-            within(last.collect)
-            last._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the JVM collects
-            seconds = (time.monotonic() - began) / (end - level)
-            for made in range(level + 1, end + 1):
-                slices = self.slices.level(made, many)
-                if slices is None:
-                    raise not_there()
-                yield Made(slices, seconds)
+            load = Load(self.sizes[-1], sum(self.sizes), self.slices.state_bytes)
+            rows = self._rows(homes.placed(load), level, end)
+            watch = Watch(homes, partial(self.context.cancelJobGroup, self.handed.run))
+            try:
+                with watch if lost < ATTEMPTS else nullcontext():
+                    abouts = within(rows.collect)
+            except SPARK_FAILED:
+                if not watch.has_ended:
+                    raise
+                lost += 1
+            else:
+                seconds, lost = (time.monotonic() - began) / (end - level), 0
+                for made in range(level + 1, end + 1):
+                    yield Made(self._whole(abouts, made), seconds)
+            finally:
+                with suppress(*SPARK_FAILED):
+                    rows._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the JVM collects
+
+    def _rows(self, placed: Placement, level: int, end: int) -> Any:
+        """The descriptions of slices of the levels from the one after `level` to `end`, to be computed."""
+        lots, places = placed
+        rows: Any = numbered(self.context, places)
+        rows = rows.mapPartitionsWithIndex(partial(expand, self.parcel, level, lots))
+        for between in range(level + 1, end):
+            # Absorbing a level and expanding it are one task, so that a fused level costs a shuffle but no
+            # job.
+            task = partial(move_on, self.parcel, between, lots)
+            rows = moved(rows, places).mapPartitionsWithIndex(task)
+        return moved(rows, places).mapPartitionsWithIndex(partial(absorb, self.parcel, end, lots))
+
+    def _whole(self, abouts: Sequence[Slice], level: int) -> list[Slice]:
+        """A level by what its tasks returned, or by the ledger where an attempt before made some of it."""
+        returned = {about.partition: about for about in abouts if about.level == level}
+        if len(returned) == self.handed.partitions:
+            return [returned[partition] for partition in sorted(returned)]
+        slices = self.slices.level(level, self.handed.partitions)
+        if slices is None:
+            raise not_there()
+        return slices
+
+
+class Watch:
+    """Ends a job when an executor is lost that tables are with; a context.
+
+    Spark would have its tasks wait for the lost one, stage after stage, as long as for one that is busy.
+    """
+
+    def __init__(self, homes: Homes, end: Callable[[], None]) -> None:
+        self._homes, self._end = homes, end
+        self._over = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self.has_ended = False
+
+    def _run(self) -> None:
+        with suppress(*SPARK_FAILED):  # then the job fails as well
+            while not self._over.wait(WATCH_S):
+                if self._homes.is_lost():
+                    self.has_ended = True
+                    self._end()
+                    return
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+@contextmanager
+def ended_after(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end` after so many seconds, unless the context is left before."""
+    timer = Timer(max(0.0, seconds or 0.0), end)
+    if seconds is not None:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class StageJob:

@@ -1,32 +1,27 @@
-"""Tasks of executors: expand a slice, absorb successors from others, find a predecessor.
+"""Tasks of executors: expand slices, absorb successors from others, find a predecessor.
 
-    expand: slice of level L, one partition -> (partition, block), ..., (partition, trailer)
-    absorb: all blocks for one partition    -> its slice of level L + 1
+    expand: slices of level L, one lot -> blocks and trailers for each task (`rows`)
+    absorb: all blocks for one lot     -> its slices of level L + 1
 
-A level is one job of these two, with Spark's shuffle between them; several small levels are one job.
+A level is one job of these two, with Spark's shuffle between them (`moving`); several small levels are one
+job.  A task has a lot of partitions that have the same home (`homes`): one while levels are large.
 On one machine tasks may do without the shuffle (`one_machine`).
-Spark ends a broken stream to a Python worker as if it were at its end, so a task cannot tell few
-blocks from lost ones: every expand task therefore ends with a trailer for each partition, and absorb
-makes no slice before it has all trailers and all that they promise.
 
 The functions that Spark calls (`expand`, `absorb`, `move_on`, `precede`, `forget`) get a broadcast of the
 packed parcel first.
 
-Memory of a task: its buckets, one block, and the pages of its partition's table that it touches, which
-is a file but in `one_machine`.
+Memory of a task: its buckets, one block, and the pages of its partitions' tables that it touches, which
+are files but in `one_machine`.
 """
 
 from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from typing import Any, Protocol
-
-from crc32c import crc32c
 
 from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import Buckets, address_of, address_of_bytes, smallest_predecessor
@@ -37,22 +32,8 @@ from specchk.native.visited import Busy, Visited, VisitedSet
 from specchk.search.findings import Findings
 from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.slices import BrokenSlice, Slice, SliceTally
-
-
-@dataclass(frozen=True, slots=True)
-class Trailer:
-    """The last item that a partition gets from a source: the count of rows before it, and a tally."""
-
-    source: int
-    blocks: int
-    size: int
-    tally: SliceTally
-
-
-# Source, checksum, states.  Spark's own checksums do not cover what is not compressed.
-Block = tuple[int, int, bytes]
-Row = tuple[int, Block | Trailer]
+from specchk.spark.states.rows import HEAD_BYTES, Lot, Received, Trailer, block_row, target, trailer_row
+from specchk.spark.states.slices import Slice, SliceTally
 
 
 def tally_from(worker: Worker) -> SliceTally:
@@ -60,56 +41,76 @@ def tally_from(worker: Worker) -> SliceTally:
     return SliceTally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
 
 
-def expand(parcel: Any, level: int, partitions: Iterable[int]) -> Iterator[Row]:
-    """Blocks and trailers of some partitions' slices of a level."""
+def expand(parcel: Any, level: int, lots: Sequence[Lot], task: int, _: Iterator[Any]) -> Iterator[bytes]:
+    """Targets and rows of a lot's slices of a level."""
     host = worker_host(parcel.value)
-    for partition in partitions:
-        yield from expanded(host, level, partition)
+    slices = [host.slices.about(level, partition) for partition in lots[task]]
+    yield from expanded(host, slices, lots, task, made=())
 
 
-def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
-    """The successors of a slice, to the partitions that own them."""
-    sent = [[0, 0] for _ in range(host.parcel.partitions)]
+def expanded(
+    host: Host, slices: Sequence[Slice], lots: Sequence[Lot], task: int, made: tuple[Slice, ...]
+) -> Iterator[bytes]:
+    """The successors of slices, in rows after their targets; the trailer to the task itself has `made`."""
+    task_of = {partition: number for number, lot in enumerate(lots) for partition in lot}
+    sent = [[0, 0] for _ in lots]
     with host.worker() as worker:
-        for target, block in successors(host, worker, level, partition):
-            sent[target][0] += 1
-            sent[target][1] += len(block)
-            yield target, (partition, crc32c(block), block)
-        for target, (blocks, size) in enumerate(sent):
-            # The tally to one partition alone, or it would be counted once for each.
-            tally = tally_from(worker) if target == 0 else SliceTally()
-            # Also to partitions that got no block: that nothing comes must be distinguishable from a lost
-            # stream.
-            yield target, Trailer(partition, blocks, size, tally)
+        for partition, block in successors(host, worker, slices):
+            sent[task_of[partition]][0] += 1
+            sent[task_of[partition]][1] += len(block)
+            yield target(task_of[partition])
+            yield block_row(task, partition, block)
+        for number, (blocks, size) in enumerate(sent):
+            # The tally to one task alone, or it would be counted once for each.
+            tally = tally_from(worker) if number == task_of[0] else SliceTally()
+            # Also to tasks that got no block: that nothing comes must be distinguishable from a lost stream.
+            yield target(number)
+            yield trailer_row(task, Trailer(blocks, size, tally, made if number == task else ()))
 
 
-def successors(host: Host, worker: Worker, level: int, partition: int) -> Iterator[tuple[int, bytes]]:
-    """The successors of a slice: (partition, packed states), each partition several times."""
-    buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
+def successors(host: Host, worker: Worker, slices: Sequence[Slice]) -> Iterator[tuple[int, bytes]]:
+    """The successors of slices: (partition, packed states), each partition several times."""
+    states = sum(about.inside for about in slices)
+    buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions, states)
     try:
-        with host.slices.open(level, partition) as opened:
-            for data, count in opened.blocks():
-                yield from buckets.expand(worker, address_of(data), count)
+        for about in slices:
+            with host.slices.open(about.level, about.partition) as opened:
+                for data, count in opened.blocks():
+                    yield from buckets.expand(worker, address_of(data), count)
         yield from buckets.drain()
     finally:
         buckets.release()
 
 
-def move_on(parcel: Any, level: int, partition: int, rows: Iterator[Row]) -> Iterator[Row]:
-    """Blocks and trailers of a slice that is made here: an inner level of a job of several."""
-    for made in absorb(parcel, level, partition, rows):
-        yield from expanded(worker_host(parcel.value), made, partition)
+def move_on(
+    parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[bytes]
+) -> Iterator[bytes]:
+    """Targets and rows of slices that are made here: an inner level of a job of several."""
+    made = tuple(absorb(parcel, level, lots, task, rows))
+    here = [about for about in made if about.level == level]
+    yield from expanded(worker_host(parcel.value), here, lots, task, made)
 
 
-def absorb(parcel: Any, level: int, partition: int, rows: Iterator[Row]) -> Iterator[int]:
-    """Make a slice of a level from successors sent to it; the level, when the slice is kept for good."""
+def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[bytes]) -> Iterator[Slice]:
+    """Make the slices of a lot from successors sent to it; their descriptions, when they are kept for good.
+
+    Before these come the descriptions of slices of earlier levels that tasks of the same job made.
+    """
     host = worker_host(parcel.value)
     # Another attempt made it: whatever `rows` would bring, the slice in the ledger is the one that counts.
-    if host.slices.done(level, partition) is None:
-        with closing(opened(host, level, partition)) as visited:
-            catch_up(host, visited, level, partition)
-            absorbed(host, visited, level, partition, Received(host.parcel.partitions, rows))
-    yield level
+    done = {partition: host.slices.done(level, partition) for partition in lots[task]}
+    missing = [partition for partition, about in done.items() if about is None]
+    received = Received(len(lots), rows)
+    if missing:
+        with ExitStack() as tables:
+            making = {number: tables.enter_context(making_of(host, level, number)) for number in missing}
+            for partition, row in received.blocks():
+                if partition in making:
+                    making[partition].take(address_of_bytes(row) + HEAD_BYTES, len(row) - HEAD_BYTES)
+            for partition, slice_ in making.items():
+                done[partition] = slice_.keep(received.tally if partition == 0 else SliceTally())
+    yield from received.made
+    yield from (about for about in done.values() if about is not None)
 
 
 class Incoming(Protocol):
@@ -122,57 +123,58 @@ class Incoming(Protocol):
         """All of it; `BrokenSlice` in the end where something is missing."""
 
 
-def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
-    """Keep what is new as a slice; `visited` has all levels before this one, and then this one, too."""
-    with host.worker() as worker:
+class Making:
+    """A slice while it is made; `visited` has all levels before it."""
+
+    def __init__(
+        self, host: Host, visited: VisitedSet, worker: Worker, level: int, partition: int, caught_up: int
+    ) -> None:
+        self._host, self._visited, self._worker = host, visited, worker
+        self._level, self._partition, self._caught_up = level, partition, caught_up
         visited.begin()
-        first = visited.used
-        runs: list[Run] = []
-        for block in incoming.blocks():
-            # Absorbed as it comes, although a trailer may show in the end that something is missing: then
-            # no slice is written, and the visited set is thrown back to the level before.
-            runs += visited.absorb(worker, address_of_bytes(block), len(block) // host.state_bytes)
-        runs += worker.end_run()
+        self._first = visited.used
+        self._size = 0
+        self._runs: list[Run] = []
+
+    def take(self, address: int, size: int) -> None:
+        """Absorb a block of states."""
+        # As it comes, although a trailer may show in the end that something is missing: then no slice is
+        # written, and the visited set is thrown back to the level before.
+        self._runs += self._visited.absorb(self._worker, address, size // self._host.state_bytes)
+        self._size += size
+
+    def keep(self, tally: SliceTally) -> Slice:
+        """Keep what was new as a slice, and the level in the visited set; `tally` is of those that sent."""
+        visited, runs = self._visited, [*self._runs, *self._worker.end_run()]
         inside = sum(count for _, count in runs)
         about = Slice(
-            level, partition, inside, visited.used - first - inside, incoming.size,
-            incoming.tally + tally_from(worker),
+            self._level, self._partition, inside, visited.used - self._first - inside, self._size,
+            tally + tally_from(self._worker), self._host.place, visited.used, self._caught_up,
         )  # fmt: skip
         # The slice first: if the process ends in between, the visited set is a level behind, and reads the
         # slice.  The other way round it would have states that no ledger has, and they would never be found
         # new again.
-        host.slices.write(about, visited.views([*runs, *gaps(runs, first, visited.used)]))
+        self._host.slices.write(about, visited.views([*runs, *gaps(runs, self._first, visited.used)]))
         visited.commit()
+        return about
 
 
-class Received:
-    """Rows arriving from Spark's shuffle, and whether all rows sent have arrived."""
+@contextmanager
+def making_of(host: Host, level: int, partition: int) -> Iterator[Making]:
+    """A slice of a partition to be made, with its table in files."""
+    with closing(opened(host, level, partition)) as visited, host.worker() as worker:
+        caught_up = catch_up(host, visited, level, partition)
+        yield Making(host, visited, worker, level, partition, caught_up)
 
-    def __init__(self, sources: int, rows: Iterable[Row]) -> None:
-        self._rows = rows
-        self._got = [[0, 0] for _ in range(sources)]
-        self._trailers: dict[int, Trailer] = {}
-        self.size = 0
-        self.tally = SliceTally()
 
-    def blocks(self) -> Iterator[bytes]:
-        """The blocks of the rows; `BrokenSlice` in the end where anything is missing."""
-        for _, row in self._rows:
-            if isinstance(row, Trailer):
-                self._trailers[row.source] = row
-                self.tally += row.tally
-            else:
-                source, check, block = row
-                if crc32c(block) != check:
-                    raise BrokenSlice(f"data sent from partition {source} was damaged in transit")
-                self._got[source][0] += 1
-                self._got[source][1] += len(block)
-                self.size += len(block)
-                yield block
-        for source, (blocks, size) in enumerate(self._got):
-            trailer = self._trailers.get(source)
-            if trailer is None or (trailer.blocks, trailer.size) != (blocks, size):
-                raise BrokenSlice(f"data sent from partition {source} is incomplete")
+def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
+    """Keep what is new as a slice; `visited` has some levels before this one, and then this one, too."""
+    caught_up = catch_up(host, visited, level, partition)
+    with host.worker() as worker:
+        making = Making(host, visited, worker, level, partition, caught_up)
+        for block in incoming.blocks():
+            making.take(address_of_bytes(block), len(block))
+        making.keep(incoming.tally)
 
 
 def opened(host: Host, level: int, partition: int) -> Visited:
@@ -191,13 +193,17 @@ def opened(host: Host, level: int, partition: int) -> Visited:
     return visited
 
 
-def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> None:
-    """Give a visited set all levels before this one, from the ledger."""
-    for missing in range(visited.levels, level):
+def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int:
+    """Give a visited set all levels before this one, from the ledger; how many it should have had."""
+    first = visited.levels
+    for missing in range(first, level):
         visited.begin()
         with host.slices.open(missing, partition) as opened:
             visited.add_known(opened, opened.about.inside + opened.about.outside)
         visited.commit()
+    # The levels that were handed over are in no table before its first slice.
+    is_first = first == 0 and level == host.parcel.handed
+    return 0 if is_first else level - first
 
 
 def precede(

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 from crc32c import crc32c
 
 from specchk.native.store import NotedState
-from specchk.spark.storage import Data, Storage
+from specchk.spark.states.storage import Data, Storage
 
 _END = struct.Struct("<IQ8s")
 _MAGIC = b"SPECSLC2"
@@ -75,7 +75,12 @@ def smallest(found: Iterable[NotedState]) -> tuple[NotedState, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The description of a slice."""
+    """The description of a slice.
+
+    `place`: of the table that it was made with, a number of its directory and machine; `table`: the states
+    there afterwards; `caught_up`: the levels that had to be read from slices before, because the table was
+    made elsewhere or lost.
+    """
 
     level: int
     partition: int
@@ -83,6 +88,9 @@ class Slice:
     outside: int
     received_bytes: int = 0
     tally: SliceTally = field(default_factory=SliceTally)
+    place: int = 0
+    table: int = 0
+    caught_up: int = 0
 
 
 class Checks:
@@ -187,8 +195,10 @@ class Slices:
         """The description of a slice, or None where there is none yet; `SpoiledSlice`."""
         with self._blamed(level, partition) as name, reading(name):
             is_there = self.storage.exists(self.path(level, partition))
-        if not is_there:
-            return None
+        return self.about(level, partition) if is_there else None
+
+    def about(self, level: int, partition: int) -> Slice:
+        """The description of a slice that is there; `SpoiledSlice`."""
         with self.open(level, partition) as opened:
             return opened.about
 

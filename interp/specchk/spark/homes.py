@@ -1,0 +1,149 @@
+"""Homes: the executor that has a partition's table, and the lots of partitions that a task takes.
+
+A table is in files of one executor.  A task that runs elsewhere has to read all levels before from slices,
+and leaves a second table there: without homes two executors have twice all states between them, four have
+3.6 times, and machines add no room.  So a partition has an executor as its home, and its tasks go there
+(`moving`).  It moves only where executors were lost or added, and then as few partitions as possible do.
+
+A task costs tens of milliseconds whatever it does, nearly all of them Spark's.  So while levels and tables
+are small, a task takes several partitions with the same home, a *lot*.
+
+Not here: how Spark is made to run a task at its home (`moving`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from specchk.spark.session import is_local, slots
+from specchk.spark.states.rows import Lot
+
+WORK = 100_000  # states to expand that are worth a task of their own
+TABLES = 1 << 25  # bytes of tables that a task may have open, if there are several
+MOST = 64  # partitions in a lot: each has three files open
+SLOT_BYTES = 20  # of a table, for each state: 8 at a load that is between LOAD / 4 and LOAD
+NO_HOMES = "tables have no homes, and are made again where Spark moves a task: it does not name its executors"
+
+
+class Executor(NamedTuple):
+    """An executor, as Spark names it."""
+
+    host: str
+    name: str
+
+    @property
+    def location(self) -> str:
+        """As a preferred location."""
+        return f"executor_{self.host}_{self.name}"
+
+
+class Placement(NamedTuple):
+    """The tasks of a job: for each its lot, and where it is to run ("" where Spark chooses)."""
+
+    lots: tuple[Lot, ...]
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The work of a job: states to expand, states that are known, and the bytes of one."""
+
+    frontier: int
+    known: int
+    state_bytes: int
+
+
+class Homes:
+    """The homes of a search's partitions; `is_known` is False where Spark does not name its executors."""
+
+    def __init__(self, context: SparkContext, partitions: int) -> None:
+        self._context = context
+        self._homes: tuple[Executor | None, ...] = (None,) * partitions
+        self.is_known = True
+
+    def placed(self, load: Load) -> Placement:
+        """The tasks of the next job, homes having been found for all partitions."""
+        alive = self._executors()
+        self._homes = dealt(self._homes, alive)
+        cores = max(1, slots(self._context) // max(1, len(alive)))
+        lots: list[Lot] = []
+        places: list[str] = []
+        for home in (*alive, None):
+            own = [number for number, executor in enumerate(self._homes) if executor == home]
+            parts = lots_of(own, cores, len(self._homes), load)
+            lots += parts
+            places += [home.location if home is not None else ""] * len(parts)
+        return Placement(tuple(lots), tuple(places))
+
+    def is_lost(self) -> bool:
+        """Whether a home is no longer there."""
+        return not {home for home in self._homes if home is not None}.issubset(self._executors())
+
+    def _executors(self) -> list[Executor]:
+        # One process has all tables, wherever its tasks run.
+        if not self.is_known or is_local(self._context):
+            return []
+        try:
+            return executors(self._context)
+        except (Py4JError, AttributeError, TypeError):  # no gateway, or one of another Spark
+            self.is_known = False
+            return []
+
+
+def executors(context: SparkContext) -> list[Executor]:
+    """The executors that are there, in order."""
+    scheduler: Any = context._jsc.sc()
+    # What the monitoring API has: `getExecutorInfos`, which Python has too, does not name them.
+    summaries = scheduler.statusStore().executorList(True).iterator()
+    found = []
+    while summaries.hasNext():
+        summary = summaries.next()
+        if summary.id() != "driver":
+            found.append(Executor(summary.hostPort().rpartition(":")[0], summary.id()))
+    return sorted(found)
+
+
+def tasks_of(context: SparkContext, partitions: int) -> int:
+    """The tasks that share work on partitions that needs no tables; each has a price."""
+    return max(1, min(partitions, 4 * slots(context)))
+
+
+def dealt(homes: Sequence[Executor | None], alive: Sequence[Executor]) -> tuple[Executor | None, ...]:
+    """Homes among those that are there: the old ones, as far as none has more than its share."""
+    if not alive:
+        return (None,) * len(homes)
+    share, more = divmod(len(homes), len(alive))
+    kept = {executor: [n for n, home in enumerate(homes) if home == executor] for executor in alive}
+    # The executors with most keep one more, where shares cannot be equal: so as few partitions move as can.
+    most = sorted(alive, key=lambda executor: -len(kept[executor]))
+    room = {executor: share + (place < more) for place, executor in enumerate(most)}
+    found: list[Executor | None] = [None] * len(homes)
+    for executor in alive:
+        for number in kept[executor][: room[executor]]:
+            found[number] = executor
+            room[executor] -= 1
+    free = [executor for executor in alive for _ in range(room[executor])]
+    for number, home in enumerate(found):
+        if home is None:
+            found[number] = free.pop()
+    return tuple(found)
+
+
+def lots_of(partitions: Sequence[int], cores: int, of: int, load: Load) -> list[Lot]:
+    """The lots of some of `of` partitions that have the same home, at least one for each core."""
+    if not partitions:
+        return []
+    table = load.known * (load.state_bytes + SLOT_BYTES) // of
+    tasks = max(
+        cores,
+        -(-len(partitions) * load.frontier // (of * WORK)),
+        -(-len(partitions) * table // TABLES),
+        -(-len(partitions) // MOST),
+    )
+    many = min(tasks, len(partitions))
+    return [tuple(partitions[number::many]) for number in range(many)]

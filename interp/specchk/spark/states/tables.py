@@ -1,0 +1,48 @@
+"""Notes on the slices of a search: its levels, and the tables beside those that are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from specchk.spark.states.slices import Slice
+
+
+def described(slices: Sequence[Slice]) -> str:
+    """The slices of a level, for a report."""
+    size, outside = sum(about.inside for about in slices), sum(about.outside for about in slices)
+    generated = sum(about.tally.generated for about in slices)
+    sent = sum(about.received_bytes for about in slices)
+    skew = max(about.inside for about in slices) * len(slices) / max(1, size)
+    return (
+        f"{size} new, {generated - size - outside} again, {sent / (1 << 20):.1f} MB shuffled, skew {skew:.2f}"
+    )
+
+
+@dataclass(slots=True)
+class TableCount:
+    """The tables that slices were made with, and the slices for which a table lacked levels."""
+
+    slices: int = 0
+    caught_up: int = 0
+    _tables: dict[tuple[int, int], int] = field(default_factory=dict)
+    _needed: dict[int, int] = field(default_factory=dict)
+
+    def add(self, slices: Sequence[Slice]) -> None:
+        """Count the slices of a level."""
+        for about in slices:
+            self.slices += 1
+            self.caught_up += about.caught_up > 0
+            # A table that was left where its partition is no longer counts with what it had then.
+            self._tables[about.place, about.partition] = about.table
+            self._needed[about.partition] = about.table
+
+    @property
+    def ratio(self) -> float:
+        """All states in all tables, for each state that is known."""
+        return sum(self._tables.values()) / max(1, sum(self._needed.values()))
+
+    def note(self, slices: Sequence[Slice], level: int, seconds: float) -> str:
+        """The last slices, the tables of all so far and the seconds of the level, for a report."""
+        rebuilt = f"{self.caught_up} of {self.slices} slices with a table rebuilt, tables {self.ratio:.2f}x"
+        return f"level {level}: {described(slices)}, {rebuilt}, {seconds:.2f} s"
