@@ -18,12 +18,12 @@ from agreement.both import program_of
 from agreement.random_specs import random_spec
 from agreement.sparse_specs import random_sparse_spec
 from agreement.walked import CALM, GROW, RARE, WALK, surprise, walking, wrong_walks
+from specchk.codegen.objects import optimised
 from specchk.explore.simulate import Followed, Walks
 from specchk.explore.simulate import simulate as interpreted
 from specchk.ir.program import Program
 from specchk.meaning.step import Stepper
 from specchk.native import compiler
-from specchk.native.optimise import optimised
 from specchk.native.walking import memory, simulation
 from specchk.native.walking.simulation import StepChoice, simulate, weights, without_loops
 from specchk.search.budget import Budget

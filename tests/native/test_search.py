@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from specchk.codegen.objects import initialize, optimised, quick
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import checkpoint, compiler
 from specchk.native.engine import NativeOptions, search
-from specchk.native.optimise import Optimiser, initialize, optimised, quick
+from specchk.native.optimise import Optimiser
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated

@@ -7,7 +7,6 @@ the renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,10 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 
 from specchk import kept
+from specchk.codegen.objects import initialize, linked, machine_name, optimised, quick
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
@@ -31,11 +30,11 @@ from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
-from specchk.native.optimise import Optimiser, initialize, machine, optimised, quick
+from specchk.native.optimise import Optimiser
 from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
-ROOMS = (*kept.SPEC_ROOMS, "native")  # whose sources decide what a kernel is
+ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,25 +218,14 @@ def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
     return code
 
 
-def machine_name() -> str:
-    """The dependencies of object code beside the program: LLVM, the CPU and its features."""
-    features = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode()).hexdigest()[:12]
-    return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
-
-
 def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Loaded:
-    jit = llvm.create_lljit_compiler(machine())
-    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for name, _ in entries:
-        library.export_symbol(name)
-    tracker = library.link(jit, "kernel")
+    found = linked(code, [name for name, _ in entries])
     calls = {}
     for name, count in entries:
         # Such functions run without the interpreter's lock, so workers are threads.
         shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
-        calls[name] = shape(tracker[name])
-    # The code is freed with these two, so whoever can call it keeps them.
-    return Loaded(calls, (jit, tracker), is_optimised)
+        calls[name] = shape(found.at[name])
+    return Loaded(calls, found, is_optimised)
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:

@@ -1,11 +1,12 @@
-"""LLVM IR to object code: quickly, or optimised, also in another process during a search.
+"""LLVM IR to optimised object code in another process, during a search.
 
 A kernel without optimisation takes a fifteenth of the time to compile and up to twice the time to run, and
 gives the same results.  So a search begins with it, and a long one continues with the optimised one when that
 is there (Kohn, Leis, Neumann, Adaptive Execution of Compiled Queries, 2018).  Another process makes it, which
 can be stopped when the search ends before.
 
-Not here: names and caching of object code (`compiler`), and when it is worth while (`engine`).
+Not here: how LLVM is called (`codegen.objects`), names of object code (`compiler`), and when it is worth
+while (`engine`).
 """
 
 from __future__ import annotations
@@ -15,61 +16,13 @@ from collections.abc import Callable
 from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock, Thread
 
-import llvmlite.binding as llvm
-
 from specchk.kept import SPECCHK
 
 # The whole program of the other process: IR on its standard input, object code on its standard output.
 _PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from specchk.native.optimise import initialize, optimised; "
+    "import sys; sys.path.insert(0, sys.argv[1]); from specchk.codegen.objects import initialize, optimised; "
     "initialize(); sys.stdout.buffer.write(optimised(sys.stdin.buffer.read().decode()))"
 )
-
-
-def initialize() -> None:
-    """Prepare LLVM for this machine; once more changes nothing."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-
-
-def machine(level: int = 2) -> llvm.TargetMachine:
-    """The machine of this process, with an optimisation level of the code generator."""
-    target = llvm.Target.from_default_triple()
-    made: llvm.TargetMachine = target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=level,
-        reloc="pic",
-        codemodel="small",
-    )
-    return made
-
-
-def optimised(text: str) -> bytes:
-    """Optimised object code of LLVM IR."""
-    return _object_code(text, code_level=2, passes_level=1)  # -O2 and -O3 make no faster code here
-
-
-def quick(text: str) -> bytes:
-    """Object code of LLVM IR that is compiled as fast as possible."""
-    return _object_code(text, code_level=0, passes_level=0)
-
-
-def _object_code(text: str, *, code_level: int, passes_level: int) -> bytes:
-    target = machine(code_level)
-    module = llvm.parse_assembly(text)
-    # Invalid IR is an error here, and a crash or worse once it is compiled.
-    module.verify()
-    module.triple = target.triple
-    module.data_layout = str(target.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=passes_level)
-    # Loops here run over few words or end early: vectorising has little to gain and takes time to compile.
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    builder = llvm.create_pass_builder(target, options)
-    builder.getModulePassManager().run(module, builder)
-    code: bytes = target.emit_object(module)
-    return code
 
 
 class Optimiser:

@@ -1,0 +1,262 @@
+"""Python functions of numbers and arrays, translated to LLVM IR as they are written.
+
+A kernel is a function of ints and of `Words`, arrays of 64-bit integers.  It runs in Python as it is, where
+numbers have no end, and compiled, where they have 64 bits; a kernel must see to it that its numbers fit.
+
+    def total(words: Words, count: int) -> int:
+        found = 0
+        for at in range(count):
+            found += words[at]
+        return found
+
+The language is small, and anything else is refused: assignments to names and elements, `if`, `while`, `for`
+over `range` with one or two ends, `break`, `continue`, `return`; arithmetic without division, comparisons,
+`and`, `or`, `not`, the conditional expression; calls of other kernels; constants of the module.  Every
+kernel returns an int.  Elements are counted from 0, and no index is checked.
+
+Not here: what becomes of the IR (`objects`).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, MutableSequence, Sequence
+from textwrap import dedent
+from typing import Any
+
+from llvmlite import ir
+
+Words = MutableSequence[int]
+I1, I64 = ir.IntType(1), ir.IntType(64)
+_ARITHMETIC = (
+    (ast.Add, "add"), (ast.Sub, "sub"), (ast.Mult, "mul"), (ast.BitAnd, "and_"), (ast.BitOr, "or_"),
+    (ast.LShift, "shl"),
+)  # fmt: skip
+_COMPARISONS = (
+    (ast.Eq, "=="), (ast.NotEq, "!="), (ast.Lt, "<"), (ast.LtE, "<="), (ast.Gt, ">"), (ast.GtE, ">="),
+)  # fmt: skip
+
+
+def module_of(name: str, functions: Sequence[Callable[..., int]], entries: Sequence[str]) -> ir.Module:
+    """The module of some functions, which call none but each other; `entries` are called from outside."""
+    module = ir.Module(name=name)
+    made: dict[str, ir.Function] = {}
+    for function in functions:
+        tree = _definition(function)
+        kinds = [I64.as_pointer() if _is_words(arg) else I64 for arg in tree.args.args]
+        made[tree.name] = ir.Function(module, ir.FunctionType(I64, kinds), tree.name)
+        if tree.name not in entries:
+            made[tree.name].linkage = "internal"
+    for function in functions:
+        tree = _definition(function)
+        _Body(tree, made, function.__globals__).build()
+    return module
+
+
+def _definition(function: Callable[..., int]) -> ast.FunctionDef:
+    (tree,) = ast.parse(dedent(inspect.getsource(function))).body
+    assert isinstance(tree, ast.FunctionDef)
+    return tree
+
+
+def _is_words(arg: ast.arg) -> bool:
+    return isinstance(arg.annotation, ast.Name) and arg.annotation.id == "Words"
+
+
+def _word(op: ast.AST, words: Sequence[tuple[type, str]]) -> str:
+    """LLVM's word for an operator; empty if kernels have none."""
+    return next((word for kind, word in words if isinstance(op, kind)), "")
+
+
+class NotAKernel(Exception):
+    """A function has something that no kernel may have."""
+
+
+class _Body:
+    """The translation of one function; every variable is a cell, which LLVM makes a register of."""
+
+    def __init__(
+        self, tree: ast.FunctionDef, made: dict[str, ir.Function], constants: dict[str, Any]
+    ) -> None:
+        self._tree = tree
+        self._made = made
+        self._constants = constants
+        self._function = made[tree.name]
+        self._entry = ir.IRBuilder(self._function.append_basic_block("cells"))
+        self._b = ir.IRBuilder(self._function.append_basic_block("start"))
+        self._first = self._b.block
+        self._cells: dict[str, ir.Value] = {}
+        self._arrays: dict[str, ir.Value] = {}
+        self._loops: list[tuple[ir.Block, ir.Block]] = []  # where `continue` and `break` lead
+
+    def build(self) -> None:
+        """Translate all of it."""
+        for arg, value in zip(self._tree.args.args, self._function.args, strict=True):
+            if _is_words(arg):
+                self._arrays[arg.arg] = value
+            else:
+                self._b.store(value, self._cell(arg.arg))
+        self._statements(self._tree.body)
+        if not self._b.block.is_terminated:
+            # A block that nothing leads to, after statements that return: LLVM drops it.
+            self._b.ret(I64(0))
+        self._entry.branch(self._first)
+
+    def _cell(self, name: str) -> ir.Value:
+        if name not in self._cells:
+            self._cells[name] = self._entry.alloca(I64, name=name)
+        return self._cells[name]
+
+    def _statements(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            if self._b.block.is_terminated:
+                return  # after `return`, `break` or `continue`
+            self._statement(statement)
+
+    def _statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Assign(targets=[target], value=value):
+                self._store(target, self._number(value))
+            case ast.AugAssign(target=target, op=op, value=value):
+                load = ast.parse(ast.unparse(target), mode="eval").body
+                self._store(target, self._number(ast.BinOp(load, op, value)))
+            case ast.If(test=test, body=body, orelse=orelse):
+                self._if(test, body, orelse)
+            case ast.While(test=test, body=body, orelse=[]):
+                self._loop(test, body, None)
+            case ast.For(
+                target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=ends), body=body
+            ):
+                self._for(name, ends, body)
+            case ast.Return(value=ast.expr() as value):
+                self._b.ret(self._number(value))
+            case ast.Break():
+                self._b.branch(self._loops[-1][1])
+            case ast.Continue():
+                self._b.branch(self._loops[-1][0])
+            case ast.Expr(value=ast.Constant(value=str())) | ast.Pass():
+                pass
+            case ast.Expr(value=ast.Call() as call):
+                self._number(call)
+            case _:
+                raise NotAKernel(ast.unparse(statement))
+
+    def _store(self, target: ast.expr, value: ir.Value) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._b.store(value, self._cell(name))
+            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._arrays:
+                self._b.store(value, self._b.gep(self._arrays[name], [self._number(index)]))
+            case _:
+                raise NotAKernel(ast.unparse(target))
+
+    def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
+        then, other, after = (self._function.append_basic_block() for _ in range(3))
+        self._b.cbranch(self._truth(test), then, other)
+        for block, statements in ((then, body), (other, orelse)):
+            self._b.position_at_end(block)
+            self._statements(statements)
+            if not self._b.block.is_terminated:
+                self._b.branch(after)
+        self._b.position_at_end(after)
+
+    def _for(self, name: str, ends: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
+        first, last = (ast.Constant(0), ends[0]) if len(ends) == 1 else ends
+        # The ends are computed once, and the counter is the loop's own, as in Python.
+        counter, end = f"{name}.{len(self._cells)}", f"{name}.end.{len(self._cells)}"
+        self._b.store(self._number(first), self._cell(counter))
+        self._b.store(self._number(last), self._cell(end))
+        self._loop(ast.Compare(ast.Name(counter), [ast.Lt()], [ast.Name(end)]), body, (name, counter))
+
+    def _loop(self, test: ast.expr, body: Sequence[ast.stmt], counted: tuple[str, str] | None) -> None:
+        head, inside, onward, after = (self._function.append_basic_block() for _ in range(4))
+        self._b.branch(head)
+        self._b.position_at_end(head)
+        self._b.cbranch(self._truth(test), inside, after)
+        self._b.position_at_end(inside)
+        if counted is not None:
+            self._b.store(self._b.load(self._cell(counted[1])), self._cell(counted[0]))
+        self._loops.append((onward, after))
+        self._statements(body)
+        self._loops.pop()
+        if not self._b.block.is_terminated:
+            self._b.branch(onward)
+        self._b.position_at_end(onward)
+        if counted is not None:
+            counter = self._cell(counted[1])
+            self._b.store(self._b.add(self._b.load(counter), I64(1)), counter)
+        self._b.branch(head)
+        self._b.position_at_end(after)
+
+    def _number(self, expression: ast.expr) -> ir.Value:
+        value = self._value(expression)
+        return self._b.zext(value, I64) if value.type == I1 else value
+
+    def _truth(self, expression: ast.expr) -> ir.Value:
+        value = self._value(expression)
+        return value if value.type == I1 else self._b.icmp_signed("!=", value, I64(0))
+
+    def _value(self, expression: ast.expr) -> ir.Value:
+        match expression:
+            case ast.Constant(value=int(number)):
+                return I64(int(number))
+            case ast.Name(id=name) if name in self._cells:
+                return self._b.load(self._cells[name])
+            case ast.Name(id=name) if type(self._constants.get(name)) is int:
+                return I64(self._constants[name])
+            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._arrays:
+                return self._b.load(self._b.gep(self._arrays[name], [self._number(index)]))
+            case ast.BinOp(left=left, op=op, right=right) if word := _word(op, _ARITHMETIC):
+                a, b = self._number(left), self._number(right)
+                return getattr(self._b, word)(a, b)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._b.neg(self._number(operand))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._b.not_(self._truth(operand))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if word := _word(op, _COMPARISONS):
+                a, b = self._number(left), self._number(right)
+                return self._b.icmp_signed(word, a, b)
+            case ast.BoolOp(op=op, values=values):
+                return self._choice(isinstance(op, ast.And), values)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self._conditional(test, body, orelse)
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in self._made:
+                return self._b.call(self._made[name], [self._argument(arg) for arg in args])
+        raise NotAKernel(ast.unparse(expression))
+
+    def _argument(self, arg: ast.expr) -> ir.Value:
+        if isinstance(arg, ast.Name) and arg.id in self._arrays:
+            return self._arrays[arg.id]
+        return self._number(arg)
+
+    def _choice(self, is_and: bool, values: Sequence[ast.expr]) -> ir.Value:
+        after = self._function.append_basic_block()
+        incoming = []
+        for value in values[:-1]:
+            truth, onward = self._truth(value), self._function.append_basic_block()
+            incoming.append(self._b.block)
+            self._b.cbranch(truth, *((onward, after) if is_and else (after, onward)))
+            self._b.position_at_end(onward)
+        last, block = self._truth(values[-1]), self._b.block
+        self._b.branch(after)
+        self._b.position_at_end(after)
+        phi = self._b.phi(I1)
+        for one in incoming:
+            phi.add_incoming(I1(int(not is_and)), one)
+        phi.add_incoming(last, block)
+        return phi
+
+    def _conditional(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> ir.Value:
+        then, other, after = (self._function.append_basic_block() for _ in range(3))
+        self._b.cbranch(self._truth(test), then, other)
+        ends = []
+        for block, value in ((then, body), (other, orelse)):
+            self._b.position_at_end(block)
+            ends.append((self._number(value), self._b.block))
+            self._b.branch(after)
+        self._b.position_at_end(after)
+        phi = self._b.phi(I64)
+        for end, block in ends:
+            phi.add_incoming(end, block)
+        return phi

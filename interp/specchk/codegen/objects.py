@@ -1,0 +1,84 @@
+"""LLVM IR to object code for this machine, and object code to functions.
+
+Not here: keeping object code between runs.  Those who compile do that, under a name that has `machine_name`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Functions in this process, by name: where their code begins."""
+
+    at: dict[str, int]
+    keeper: object  # what owns the code: who can call it keeps this
+
+
+def initialize() -> None:
+    """Prepare LLVM for this machine; once more changes nothing."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def machine(level: int = 2) -> llvm.TargetMachine:
+    """The machine of this process, with an optimisation level of the code generator."""
+    target = llvm.Target.from_default_triple()
+    made: llvm.TargetMachine = target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=level,
+        reloc="pic",
+        codemodel="small",
+    )
+    return made
+
+
+def machine_name() -> str:
+    """The dependencies of object code beside its source: LLVM, the CPU and its features."""
+    features = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode()).hexdigest()[:12]
+    return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
+
+
+def optimised(text: str) -> bytes:
+    """Optimised object code of LLVM IR."""
+    return _object_code(text, code_level=2, passes_level=1)  # -O2 and -O3 make no faster code here
+
+
+def quick(text: str) -> bytes:
+    """Object code of LLVM IR that is compiled as fast as possible."""
+    return _object_code(text, code_level=0, passes_level=0)
+
+
+def _object_code(text: str, *, code_level: int, passes_level: int) -> bytes:
+    target = machine(code_level)
+    module = llvm.parse_assembly(text)
+    # Invalid IR is an error here, and a crash or worse once it is compiled.
+    module.verify()
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=passes_level)
+    # Loops here run over few words or end early: vectorising has little to gain and takes time to compile.
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(target, options)
+    builder.getModulePassManager().run(module, builder)
+    code: bytes = target.emit_object(module)
+    return code
+
+
+def linked(code: bytes, names: Iterable[str]) -> Linked:
+    """The functions of object code that have these names."""
+    names = list(names)
+    jit = llvm.create_lljit_compiler(machine())
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in names:
+        library.export_symbol(name)
+    tracker = library.link(jit, "kernel")
+    # The code is freed with these two.
+    return Linked({name: tracker[name] for name in names}, (jit, tracker))
