@@ -17,6 +17,7 @@ from specchk.native.compiler import _essence
 from specchk.spark import engine as spark_engine
 from specchk.spark import ledger
 from specchk.spark.probe import write_archive
+from specchk.symbolic.kernels import loading
 
 TOP = PACKAGES["specchk"]
 # The modules that keep something, or use what was kept, with the rooms whose sources its name has.
@@ -24,6 +25,7 @@ KEEPERS = {
     tables.__name__: tables.ROOMS,
     kept_trees.__name__: kept_trees.ROOMS,
     compiler.__name__: compiler.ROOMS,
+    loading.__name__: loading.ROOMS,
     cache.__name__: cache.ROOMS,
     since.__name__: since.ROOMS,
     "specchk.conform.mutation.outcomes": (),  # named by `mutate`, of all of specchk

@@ -125,7 +125,7 @@ def least_bound(zone: Zone, other: Zone) -> Zone:
         tuple([min(a, b) if i == 0 else b for a, b in zip(own, row, strict=True)])
         for i, (own, row) in enumerate(zip(zone.bounds, hull.bounds, strict=True))
     ])  # fmt: skip
-    return Zone(hull.shape, hull.classes, rows) if hull.classes == zone.classes else hull
+    return Zone.of(hull.shape, hull.classes, rows) if hull.classes == zone.classes else hull
 
 
 class Careless(HullTable):

@@ -56,6 +56,8 @@ class SplitAtoms:
 
     def of(self, shape: Shape) -> tuple[Question, ...]:
         """The comparisons of a shape."""
+        if not self.atoms:
+            return ()
         questions = self._known.get(shape)
         if questions is None:
             number = {name: place for place, name in enumerate(self.names.of(shape))}

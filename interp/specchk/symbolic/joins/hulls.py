@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from specchk.meaning.paths import FREE, assuming
 from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.images import Joiner
 from specchk.symbolic.zones.precision import Question
 from specchk.symbolic.zones.zones import Shape, Zone, canonical
 
@@ -62,19 +63,22 @@ def joined(a: Zone, b: Zone) -> Zone:
                     known, is_larger = other + f - f2, True
             row.append(known)
         rows.append(tuple(row))
-    return Zone(a.shape, tuple(classes[1:]), tuple(rows)) if is_larger else a
+    return Zone.of(a.shape, classes[1:], rows) if is_larger else a
 
 
 @dataclass(slots=True)
 class HullTable:
     """The hulls of the shapes that a process owns, by the sides of the comparisons that split them.
 
-    `changed` are those that grew and are not expanded since, in the order in which they did.
+    `parts` are the shapes that have some, `changed` those that grew and are not expanded since, in the order
+    in which they did.
     """
 
     hulls: dict[HullKey, Zone] = field(default_factory=dict)
     changed: dict[HullKey, None] = field(default_factory=dict)
     origins: dict[HullKey, list[Origin]] = field(default_factory=dict)
+    parts: set[Shape] = field(default_factory=set)
+    joiner: Joiner | None = None  # kernels, once they are loaded
     _met: set[Zone] = field(default_factory=set)
 
     def add(self, zone: Zone, atoms: Sequence[Question], origin: Origin) -> None:
@@ -83,18 +87,27 @@ class HullTable:
         if zone in self._met:
             return
         self._met.add(zone)
-        for side, part in sides(zone, atoms):
+        for side, part in sides(zone, atoms, self.joiner):
             key = zone.shape, side
             known = self.hulls.get(key)
-            hull = part if known is None else joined(known, part)
+            if known is None:
+                hull = part
+                self.parts.add(zone.shape)
+            else:
+                # A kernel refuses what does not fit in its numbers.
+                quick = self.joiner.joined(known, part) if self.joiner is not None else None
+                hull = joined(known, part) if quick is None else quick
             if hull is not known:
                 self.hulls[key] = hull
                 self.changed[key] = None
                 self.origins.setdefault(key, []).append(origin)
 
 
-def sides(zone: Zone, atoms: Sequence[Question]) -> Iterator[tuple[Side, Zone]]:
+def sides(zone: Zone, atoms: Sequence[Question], joiner: Joiner | None = None) -> Iterator[tuple[Side, Zone]]:
     """The parts of a zone on each side of all comparisons."""
+    if not atoms:
+        yield 0, zone
+        return
     left: list[tuple[int, Side, Zone]] = [(0, 0, zone)]
     while left:
         at, side, part = left.pop()
@@ -107,16 +120,22 @@ def sides(zone: Zone, atoms: Sequence[Question]) -> Iterator[tuple[Side, Zone]]:
                 side |= 1 << number
             # Else all of it is on the other side, whose bit is 0.
             elif bounds[e][c] >= -bound:
-                left.append((number + 1, side, _cut(part, e, c, -bound - 1)))
-                left.append((number + 1, side | 1 << number, _cut(part, c, e, bound)))
+                left.append((number + 1, side, _cut(part, e, c, -bound - 1, joiner)))
+                left.append((number + 1, side | 1 << number, _cut(part, c, e, bound, joiner)))
                 break
         else:
             yield side, part
 
 
-def _cut(zone: Zone, i: int, j: int, bound: int) -> Zone:
+def _cut(zone: Zone, i: int, j: int, bound: int, joiner: Joiner | None) -> Zone:
+    quick = joiner.cut(zone, i, j, bound) if joiner is not None else None
+    return cut(zone, i, j, bound) if quick is None else quick
+
+
+def cut(zone: Zone, i: int, j: int, bound: int) -> Zone:
+    """The part of a zone in which `y_i - y_j <= bound`, of its classes; it has such states."""
     rows = assuming(zone.bounds, i, j, bound)
     smaller = canonical(zone.shape, range(1, len(rows)), range(len(rows)), rows)
     places = ((0, 0), *smaller.classes)
     classes = tuple([(places[c][0], places[c][1] + d) for c, d in zone.classes])
-    return Zone(zone.shape, classes, smaller.bounds)
+    return Zone.of(zone.shape, classes, smaller.bounds)

@@ -94,7 +94,7 @@ class HullMember(ZoneMember):
         tally = self._tally
         tally.counts = counts
         tally.hulls = len(self._table.hulls)
-        tally.parts = len({shape for shape, _ in self._table.hulls})
+        tally.parts = len(self._table.parts)
         tally.waiting = len(self._due)
         tally.failures = sum(map(len, self._failing.values()))
         return tally
@@ -113,6 +113,7 @@ class HullMember(ZoneMember):
             for zone, origin in parcel.items():
                 _keep_least(arrived, zone, origin)
         # In one order, whoever sent them: by the first of a level that made a hull grow it is reached.
+        self._table.joiner = self.expander.joiner
         for zone, origin in sorted(arrived.items(), key=itemgetter(1)):
             self._table.add(zone, self._atoms.of(zone.shape), origin)
         self._depth += 1

@@ -18,10 +18,10 @@ from enum import Enum
 from specchk.symbolic.joins.atoms import Atom
 from specchk.symbolic.joins.hulls import Origin
 from specchk.symbolic.joins.member import FailingAtoms, HullMember, HullTally, nearest
+from specchk.symbolic.workers import Workers
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
-from specchk.symbolic.zones.workers import Workers
 from specchk.symbolic.zones.zones import Shape, Zone
 
 MAX_ROUNDS = 12

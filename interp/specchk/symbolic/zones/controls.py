@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, compress
+from itertools import accumulate, chain, compress
 from typing import Any, TypeVar
 
 from specchk.ir.footprint import of_action, of_property
 from specchk.ir.program import Program, Property
 from specchk.meaning.moves import Moves, Test, answered, outline
 from specchk.meaning.open_numbers import Term
-from specchk.meaning.paths import START, Matrix, definitions
+from specchk.meaning.paths import START, Defined, Matrix, definitions
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
@@ -27,9 +27,10 @@ from specchk.search.symmetry import Symmetry
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.trees import Classes, Recorder, Tree, TreeWalker, unknown
-from specchk.symbolic.zones.zones import Shape, Shapes, Zone
+from specchk.symbolic.zones.zones import Parts, Shape, Shapes, Zone
 
 T = TypeVar("T")
+Arguments = tuple[Any, ...]
 Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
 
 
@@ -41,7 +42,7 @@ class Question:
     name: str
     wanted: bool
     test: Test
-    reads: frozenset[int]  # the positions of the variables that it reads
+    slots: tuple[int, ...]  # the positions of the variables that it reads, in order
 
     @property
     def last(self) -> str:
@@ -52,8 +53,8 @@ class Question:
 
 def _question(prop: Property, test: Test) -> Question:
     is_witness = prop.kind == "reachable"
-    reads = of_property(prop).reads
-    return Question("reached" if is_witness else prop.kind, prop.name, is_witness, test, reads)
+    slots = tuple(sorted(of_property(prop).reads))
+    return Question("reached" if is_witness else prop.kind, prop.name, is_witness, test, slots)
 
 
 @dataclass(slots=True)
@@ -63,6 +64,7 @@ class Leaf:
     delta: Delta
     cuts: int
     hits: int = field(init=False, default=0)
+    number: int = field(init=False, default=-1)  # among the leaves of compiled trees
 
 
 @dataclass(slots=True)
@@ -94,6 +96,8 @@ class Effect(Leaf):
     steps: list[tuple[Question, Tree]] = field(default_factory=list)
     inside: Tree | None = None
     outside: list[tuple[Question, Tree]] = field(default_factory=list)
+    code: Any = None  # of its images, and the plan of its steps' trees (`compiled`)
+    plan: Any = None
 
     def zone(self, classes: Classes, rows: Matrix, abstraction: Abstraction) -> Zone:
         """The zone after the step, from the known facts about the symbols."""
@@ -119,16 +123,18 @@ class Control:
     `stops`: whether a state of the shape is a deadlock if nothing can be done there.
     """
 
-    state: State
+    parts: Parts
     size: int
     questions: list[tuple[Question, Tree]]
     instances: list[Tree]
+    idle: Idle  # what instances count that have no tree, since they did nothing in an equal part
     stops: Tree
     still: Idle | None = None
+    plan: Any = None  # of its trees (`compiled`)
 
     def prune(self) -> None:
         """Keep only the checks that some zone of this shape needs; each tree was walked once."""
-        still = [tree.only for tree in self.instances if _is_idle(tree)]
+        still = [self.idle, *[tree.only for tree in self.instances if _is_idle(tree)]]
         still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
         self.still = _all_of(still)
         self.instances = [tree for tree in self.instances if not _is_idle(tree)]
@@ -169,8 +175,13 @@ class Controls:
         self.known: dict[Shape, Control] = {}
         self._shapes: dict[Shape, Shape] = {}
         self._reads = [sorted(of_action(action).reads) for action in program.actions]
-        self._idle: dict[tuple[int, tuple[Any, ...], Shape], Idle] = {}
+        # By action, and its part of the shape: by arguments.
+        self._idle: dict[tuple[int, Shape], dict[Arguments, Idle]] = {}
+        self._arguments: list[list[Arguments]] = [[] for _ in program.actions]
+        for index, args in self.moves.instances:
+            self._arguments[index].append(args)
         self._answers: dict[tuple[int, Shape], Tree] = {}
+        self._kept_answers: dict[tuple[int, Shape], Tree] = {}
         properties = self.moves.properties
         self.invariants = [_question(*one) for one in properties.invariants]
         self.steps = [_question(*one) for one in properties.steps]
@@ -191,40 +202,48 @@ class Controls:
         state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(offsets)])
         env = self.moves.properties.environment(state)
         questions = self._trees(self.questions, env, start) if predicates.size else self._shared(shape)
+        parts = self.shapes.parts(state)
         return Control(
-            state, size, questions, self._instances(shape, state, start),
+            parts, size, questions, *self._instances(shape, parts, start),
             Tree(start, partial(self._stops, env)),
         )  # fmt: skip
 
-    def _instances(self, shape: Shape, state: State, start: Matrix) -> list[Tree]:
-        """The trees of all instances; one that did nothing where its action reads the same has no run."""
-        parts = [tuple([shape[slot] for slot in reads]) for reads in self._reads]
-        trees = []
-        for index, args in self.moves.instances:
-            key = index, args, parts[index]
-            tree = Tree(start, partial(self._step, state, key))
-            tree.top.after[0] = self._idle.get(key)
-            trees.append(tree)
-        return trees
+    def _instances(self, shape: Shape, parts: Parts, start: Matrix) -> tuple[list[Tree], Idle]:
+        """The trees of instances; the counts of those that did nothing where their action reads the same."""
+        trees: list[Tree] = []
+        idle: list[Idle] = []
+        for number, reads in enumerate(self._reads):
+            # Of all instances of an action at once: a shape is a large key.
+            known = self._idle.setdefault((number, tuple([shape[slot] for slot in reads])), {})
+            for args in self._arguments[number]:
+                leaf = known.get(args)
+                if leaf is None or leaf.cuts:
+                    tree = Tree(start, partial(self._step, parts, number, args, known))
+                    tree.top.after[0] = leaf
+                    trees.append(tree)
+                else:
+                    idle.append(leaf)
+        return trees, _all_of(idle)
 
     def _shared(self, shape: Shape) -> list[tuple[Question, Tree]]:
         """The trees of all questions, for each one tree for all shapes that are equal in what it reads."""
         sizes = self.shapes.sizes(shape)
         starts = [0, *accumulate(sizes)]
+        places = [range(starts[slot] + 1, starts[slot + 1] + 1) for slot in range(len(shape))]
         pairs = []
         for number, question in enumerate(self.questions):
-            part = tuple([shape[slot] if slot in question.reads else None for slot in range(len(shape))])
+            slots = question.slots
+            part = tuple([shape[slot] for slot in slots])
             tree = self._answers.get((number, part))
             if tree is None:
-                tree = self._answers[number, part] = self._of_part(question, part, sizes)
-            places = [place for slot in sorted(question.reads)
-                      for place in range(starts[slot] + 1, starts[slot + 1] + 1)]  # fmt: skip
-            pairs.append((question, tree.at((0, *places))))
+                tree = self._answers[number, part] = self._of_part(question, shape, sizes)
+            pairs.append((question, tree.at((0, *chain.from_iterable([places[slot] for slot in slots])))))
         return pairs
 
-    def _of_part(self, question: Question, part: Shape, sizes: Sequence[int]) -> Tree:
-        offsets = sum([sizes[slot] for slot in question.reads])
+    def _of_part(self, question: Question, shape: Shape, sizes: Sequence[int]) -> Tree:
+        offsets = sum([sizes[slot] for slot in question.slots])
         # What is not read is None, so that a read of it would fail.
+        part = tuple([shape[slot] if slot in question.slots else None for slot in range(len(shape))])
         state = self.shapes.join_part(part, [Term(self.recorder, place + 1) for place in range(offsets)])
         env = self.moves.properties.environment(state)
         return Tree(unknown(offsets), partial(self._answer, question.test, env))
@@ -252,24 +271,25 @@ class Controls:
         value, delta, cuts = self._counted(lambda: answered(test, env))
         return PredicateValue(delta, cuts, value)
 
-    def _step(self, state: State, key: tuple[int, tuple[Any, ...], Shape]) -> Leaf:
-        index, args, _ = key
+    def _step(self, parts: Parts, index: int, args: Arguments, known: dict[Arguments, Idle]) -> Leaf:
         # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
-        taken, delta, cuts = self._counted(lambda: self.moves.once(state, index, args))
+        taken, delta, cuts = self._counted(lambda: self.moves.once(parts.state, index, args))
         if taken is None:
             idle = Idle(delta, cuts)
             if self.recorder.is_at_top:
-                self._idle[key] = idle
+                known[args] = idle
             return idle
         given, after = taken
         named = outline(given)
         if isinstance(after, Undefined):
             return Effect(delta, cuts, Taken(index, named, None), None, ())
-        return self.effect(Leaf(delta, cuts), index, named, after)
+        return self.effect(Leaf(delta, cuts), index, named, after, parts)
 
-    def effect(self, leaf: Leaf, index: int, args: tuple[Any, ...], after: State) -> Effect:
-        """The step, or the start, that ends in a state."""
-        split = self.shapes.split(after)
+    def effect(
+        self, leaf: Leaf, index: int, args: tuple[Any, ...], after: State, parts: Parts | None = None
+    ) -> Effect:
+        """The step, or the start, that ends in a state; `parts` are those of the state before it."""
+        split = self.shapes.split(after) if parts is None else self.shapes.split_like(after, parts)
         others = self.symmetry.images(after) if self.symmetry is not None else ()
         splits = [split, *[self.shapes.split(other) for other in others]]
         # By shape first: offsets are open, and comparing them would be a question.
@@ -300,8 +320,38 @@ class Controls:
         may_deadlock = self.moves.properties.may_deadlock
         return self._answer(lambda here: not may_deadlock(here), env)
 
+    def _checks_of(self, control: Control, effect: Effect, env: list[Any]) -> list[tuple[Question, Tree]]:
+        """The trees of all step invariants; shared where a step changes nothing that one reads."""
+        before, after = control.parts.state, effect.after
+        assert after is not None
+        checks = []
+        for number, question in enumerate(self.steps):
+            # With definitions a symbol of the control part may be a sum of others.
+            if type(effect.known) is Defined or any(
+                before[slot] is not after[slot] for slot in question.slots
+            ):
+                tree = Tree(effect.known, partial(self._answer, question.test, env))
+            else:
+                tree = self._kept(number, question, control.parts)
+            checks.append((question, tree))
+        return checks
+
+    def _kept(self, number: int, question: Question, parts: Parts) -> Tree:
+        slots = question.slots
+        part = tuple([parts.splits[slot][0] for slot in slots])
+        tree = self._kept_answers.get((number, part))
+        if tree is None:
+            whole = tuple([p if slot in slots else None for slot, (p, _) in enumerate(parts.splits)])
+            offsets = sum([len(parts.splits[slot][1]) for slot in slots])
+            state = self.shapes.join_part(whole, [Term(self.recorder, place + 1) for place in range(offsets)])
+            env = self.moves.properties.environment(state, state)
+            tree = Tree(unknown(offsets), partial(self._answer, question.test, env))
+            self._kept_answers[number, part] = tree
+        # The symbols of a control part are its offsets in their order.
+        return tree.at((0, *[term.symbol for slot in slots for term in parts.splits[slot][1]]))
+
     def complete(
-        self, state: State, effect: Effect, walker: TreeWalker, known: tuple[Classes, Matrix]
+        self, control: Control, effect: Effect, walker: TreeWalker, known: tuple[Classes, Matrix]
     ) -> None:
         """Give a step from a state the trees of its checks: step invariants and constraints.
 
@@ -310,8 +360,8 @@ class Controls:
         assert effect.after is not None
         classes, rows = known
         start = effect.known  # of the offsets of the control part, and of what the step has chosen
-        env = self.moves.properties.environment(state, effect.after)
-        steps = self._trees(self.steps, env, start)
+        env = self.moves.properties.environment(control.parts.state, effect.after)
+        steps = self._checks_of(control, effect, env)
         for _, tree in steps:
             walker.walk_once(tree, classes, rows)
         effect.still = _all_of([tree.only for question, tree in steps if _is_settled(question, tree)])

@@ -34,14 +34,14 @@ from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.ranges import with_checks
 from specchk.symbolic.replay import Replay
+from specchk.symbolic.workers import Workers, cores
 from specchk.symbolic.zones.certify import part_of
 from specchk.symbolic.zones.comparisons import PrecisionBuilder
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
-from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
+from specchk.symbolic.zones.expand import COMPILE_AFTER, Candidate, Counts, Expander, Expansion
 from specchk.symbolic.zones.members import SLICE, Arrival, Taking, ZoneMember
 from specchk.symbolic.zones.precision import Abstraction, Precision
 from specchk.symbolic.zones.solver import LinearSolver
-from specchk.symbolic.zones.workers import Workers, cores
 from specchk.symbolic.zones.zones import Reach, Zone
 
 MAX_REFINEMENTS = 5  # by a further reach; before each, by predicates as long as there are new ones
@@ -57,7 +57,8 @@ class ZoneOptions(Options):
     `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
     the zones have exactly the states that the other engines find.  Without `covering` only equal
     zones are dropped.  `reach` is the first one that is tried; None forgets nothing.  `on_fixpoint` is
-    called with all zones, as parts of a certificate, where the search found no violation.
+    called with all zones, as parts of a certificate, where the search found no violation.  After
+    `compile_after` zones a process continues with compiled kernels; None stays in Python.
     """
 
     workers: int = 0
@@ -65,6 +66,7 @@ class ZoneOptions(Options):
     covering: bool = True
     reach: Reach | None = FIRST_REACH
     on_fixpoint: Callable[[list[CertifiedPart]], None] | None = None
+    compile_after: int | None = COMPILE_AFTER
 
 
 class _Spurious(Exception):
@@ -130,7 +132,10 @@ class ZoneEngine(Engine[range]):
         if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):
             search.symmetry, search.symmetry_text = None, "off (offsets are kept in sets)"
         self.abstraction = Abstraction(self.reach, LinearSolver(), {})
-        self.expander = Expander(self.program, self.abstraction, search.symmetry, horizons=options.horizons)
+        self.expander = Expander(
+            self.program, self.abstraction, search.symmetry, horizons=options.horizons,
+            compile_after=options.compile_after,
+        )  # fmt: skip
         self.concretiser = Concretiser(self.program, search.symmetry, horizons=options.horizons)
         count = options.workers or cores()
         self.workers = Workers(count, partial(self._member, count))

@@ -18,12 +18,17 @@ from specchk.meaning.regions import outside
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
+from specchk.symbolic.kernels.loading import compiled
+from specchk.symbolic.kernels.walking import BUSY, END
+from specchk.symbolic.zones.compiled import CompiledTrees
 from specchk.symbolic.zones.concrete import Taken
-from specchk.symbolic.zones.controls import Control, Controls, Effect, Idle, Leaf, Question
+from specchk.symbolic.zones.controls import Control, Controls, Effect, Idle, Leaf, PredicateValue, Question
+from specchk.symbolic.zones.images import Joiner, Start
 from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.trees import Classes, Tree, TreeWalker
 from specchk.symbolic.zones.zones import Zone
 
+COMPILE_AFTER = 200  # zones: loading kernels takes as long
 Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
 
 
@@ -88,8 +93,9 @@ class Expander:
     """Checks and expands zones of a program."""
 
     def __init__(
-        self, program: Program, abstraction: Abstraction, symmetry: Symmetry | None, *, horizons: bool
-    ) -> None:
+        self, program: Program, abstraction: Abstraction, symmetry: Symmetry | None, *, horizons: bool,
+        compile_after: int | None = COMPILE_AFTER,
+    ) -> None:  # fmt: skip
         self.program = program
         self.abstraction = abstraction
         self.solver = abstraction.solver
@@ -98,6 +104,20 @@ class Expander:
         fine = program.deadlock_ok
         self.may_stop_wrongly = not (fine is not None and isinstance(fine.body, Const) and fine.body.value)
         self._hit: list[Leaf] = []
+        self.compile_after = compile_after
+        self._compiled: CompiledTrees | None = None
+
+    @property
+    def compiled(self) -> CompiledTrees | None:
+        """The kernels, once they are worth loading; None if they are not, or where nothing is forgotten."""
+        if self._compiled is None and self.compile_after == 0 and self.abstraction.reach is not None:
+            self._compiled = CompiledTrees(compiled(), self.controls.recorder)
+        return self._compiled
+
+    @property
+    def joiner(self) -> Joiner | None:
+        """What joins zones by kernels, once these are loaded."""
+        return None if self._compiled is None else self._compiled.joiner
 
     def initial(self, state: State) -> Zone:
         """The zone of an initial state."""
@@ -114,7 +134,15 @@ class Expander:
         walker = self.walker
         walker.forks = walker.known = self.solver.checks = self.solver.pruned = 0
         for index, zone in zones:
-            control = self.controls.of(zone.shape, len(zone.classes))
+            control = self.controls.of(zone.shape, zone.size)
+            if (
+                arrive is not None
+                and control.still is not None
+                and self._is_quick(index, zone, control, arrive, asked, part)
+            ):
+                continue
+            if self.compile_after:
+                self.compile_after -= 1
             classes = [(0, 0), *zone.classes]
             rows = self.abstraction.matrix(zone)
             if control.still is not None:
@@ -128,6 +156,8 @@ class Expander:
                     if f"{kind} {question.name}" not in asked:
                         part.states.append((index, Candidate(kind, question.name)))
             if arrive is not None:
+                if control.still is None:
+                    self._count(control.idle)
                 self._successors(index, control, classes, rows, arrive, part)
                 if control.still is None:
                     # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that
@@ -136,6 +166,76 @@ class Expander:
                     control.prune()
         self._tell(part.counts)
         return part
+
+    def _is_quick(
+        self, index: int, zone: Zone, control: Control, arrive: Arrive, asked: frozenset[str], part: Expansion
+    ) -> bool:
+        """Check and expand a zone by kernels; False if that is left to Python, and then nothing was done."""
+        trees = self.compiled
+        if trees is None or (self.abstraction.precision and self.abstraction.of(zone.shape).size):
+            return False
+        ends = trees.walked(zone, control, asked)
+        if ends is None or (self.may_stop_wrongly and not trees.walk.job[BUSY]):
+            return False
+        assert control.still is not None
+        self._count(control.still)
+        trees.count(trees.walk, self.walker)
+        self._note_findings(index, control, ends, asked, part)
+        for at in range(0, len(ends), END):
+            leaf = trees.code.of[ends[at + 1]]
+            if type(leaf) is Effect:
+                part.counts.generated += 1
+                start = ends[at + 2], ends[at + 3], ends[at + 4], ends[at + 5]
+                self._arrive_quickly(index, control, leaf, start, trees, arrive, part)
+        return True
+
+    def _note_findings(
+        self, index: int, control: Control, ends: list[int], asked: frozenset[str], part: Expansion
+    ) -> None:
+        """As `_failures`, of the ends of a walk."""
+        assert self.compiled is not None
+        met: set[int] = set()
+        for at in range(0, len(ends), END):
+            leaf = self.compiled.code.of[ends[at + 1]]
+            if type(leaf) is PredicateValue:
+                question = control.questions[ends[at]][0]
+                kind = "undefined" if isinstance(leaf.value, Undefined) else question.kind
+                if kind != "undefined" and ends[at] in met:
+                    continue
+                if kind != "undefined":
+                    met.add(ends[at])
+                if f"{kind} {question.name}" not in asked:
+                    part.states.append((index, Candidate(kind, question.name)))
+
+    def _arrive_quickly(
+        self, index: int, control: Control, effect: Effect, start: Start, trees: CompiledTrees,
+        arrive: Arrive, part: Expansion,
+    ) -> None:  # fmt: skip
+        """As `_arrive`, of a part of a zone in the memory of a walk."""
+        if effect.still is None:
+            self.controls.complete(control, effect, self.walker, trees.walk.known(start))
+        found = trees.stepped(effect, start) if effect.inside is None else None
+        shape = effect.taken.shape
+        zone = None
+        if found is not None and not (self.abstraction.precision and shape in self.abstraction.precision):
+            assert self.abstraction.reach is not None
+            zone = trees.images.zone(effect, start, self.abstraction.reach)
+        if found is None or zone is None:
+            self._arrive(index, control, effect, *trees.walk.known(start), arrive, part)
+            return
+        assert effect.still is not None
+        self._count(effect.still)
+        if effect.steps:
+            trees.count(trees.steps, self.walker)
+        for at in range(0, len(found), END):
+            question, leaf = effect.steps[found[at]][0], trees.code.of[found[at + 1]]
+            assert isinstance(leaf, PredicateValue)
+            kind = "undefined" if isinstance(leaf.value, Undefined) else question.kind
+            part.steps.append((index, Candidate(kind, question.name, effect.taken)))
+        if arrive(index, zone, effect.taken):
+            part.arrived += 1
+        else:
+            part.counts.covered += 1
 
     def _count(self, leaf: Leaf) -> None:
         if not leaf.hits:
@@ -158,6 +258,10 @@ class Expander:
             # Counted by leaf and multiplied here, instead of adding every leaf's coverage for every zone.
             leaf.hits = 0
         self._hit.clear()
+        for leaf, hits in self._compiled.code.take_hits() if self._compiled is not None else ():
+            counts.cuts += leaf.cuts * hits
+            for point, count in leaf.delta:
+                counts.coverage[point] += count * hits
 
     def _failures(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
         """The results of a property in a zone: each way that it has no value, and one failure."""
@@ -226,7 +330,7 @@ class Expander:
         if effect.still is None:
             # Not when the step is recorded: the recorder is in the middle of that run then, and cannot
             # record another.
-            self.controls.complete(control.state, effect, self.walker, (classes, rows))
+            self.controls.complete(control, effect, self.walker, (classes, rows))
         assert effect.still is not None
         self._count(effect.still)
         for question, tree in effect.steps:

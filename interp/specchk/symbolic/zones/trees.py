@@ -47,12 +47,13 @@ End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whet
 class TreeNode:
     """One place of a run, and its continuation after each answer; None was not seen yet."""
 
-    __slots__ = ("after", "side", "up")
+    __slots__ = ("after", "place", "side", "up")
 
     def __init__(self, up: TreeNode | None, side: int, ways: int) -> None:
         self.up = up  # the node before, and the answer there that leads here
         self.side = side
         self.after: list[Any] = [None] * ways
+        self.place = 0  # in the array of a compiled tree (`compiled`)
 
 
 class Ask(TreeNode):

@@ -7,7 +7,9 @@ free than their parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain
 from typing import Any
 
 from specchk.ir.program import Program
@@ -18,11 +20,13 @@ from specchk.meaning.paths import FREE, Matrix, definitions, ends_of
 from specchk.meaning.values import show, universe
 from specchk.symbolic.zones.zones import Shape, Zone, own_bounds
 
+Namer = Callable[[str, Any], Iterable[str]]
+
 
 def places(program: Program, shape: Shape) -> list[str]:
     """The names of the offsets of a shape, in the order of its open places."""
     pairs = zip(program.variables, shape, strict=True)
-    return [name for variable, part in pairs for name in _places(variable.name, variable.type, part)]
+    return [name for variable, part in pairs for name in _namer(variable.type)(variable.name, part)]
 
 
 def condition(program: Program, zone: Zone) -> tuple[str, ...]:
@@ -106,24 +110,38 @@ def _sum(name: str, plus: int) -> str:
     return f"{name} {'+' if plus > 0 else '-'} {abs(plus)}" if plus else name
 
 
-def _places(name: str, kind: Type, shape: Any) -> Iterator[str]:
-    """The names of the offsets in a value, in the order of its open places."""
+@cache
+def _namer(kind: Type) -> Namer:
+    """The names of the offsets in values of a type, in the order of their open places."""
     if not has_horizon(kind):
-        return
+        return lambda name, shape: ()
     match kind:
         case Int():
-            yield name
+            return lambda name, shape: (name,)
         case Option():
-            for part in shape:
-                yield from _places(name, kind.item, part)
+            return _each([""], _namer(kind.item))
         case Set() | Seq() | Bag():
-            for index, part in enumerate(shape):
-                yield from _places(f"{name}[{index}]", kind.item, part)
+            item = _namer(kind.item)
+            return lambda name, shape: chain.from_iterable(
+                [item(f"{name}[{index}]", part) for index, part in enumerate(shape)]
+            )
         case Map():
-            for key, part in zip(sorted(universe(kind.key)), shape, strict=True):
-                yield from _places(f"{name}[{show(key, kind.key)}]", kind.value, part)
+            return _each(
+                [f"[{show(key, kind.key)}]" for key in sorted(universe(kind.key))], _namer(kind.value)
+            )
         case Record():
-            for (field, item), part in zip(kind.fields, shape, strict=True):
-                yield from _places(f"{name}.{field}", item, part)
+            fields = [(f".{field}", _namer(item)) for field, item in kind.fields]
+            return lambda name, shape: chain.from_iterable(
+                [of(name + field, part) for (field, of), part in zip(fields, shape, strict=True)]
+            )
         case Union():
-            yield from _places(name, kind.variants[shape[0]][1], shape[1])
+            records = [_namer(record) for _, record in kind.variants]
+            return lambda name, shape: records[shape[0]](name, shape[1])
+    return lambda name, shape: ()
+
+
+def _each(suffixes: Sequence[str], item: Namer) -> Namer:
+    """The names in the parts of a value, at most one for each suffix."""
+    return lambda name, shape: chain.from_iterable(
+        [item(name + suffix, part) for suffix, part in zip(suffixes, shape, strict=False)]
+    )

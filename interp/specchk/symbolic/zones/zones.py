@@ -16,9 +16,12 @@ Not here: which zones lie within others (`covering`), and which two are one (`un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, permutations
+from struct import unpack_from
+from sys import byteorder
 from typing import Any
 
 from specchk.ir.program import Program
@@ -59,13 +62,68 @@ class Reach:
         return Reach(2 * self.upper + 1, 2 * self.lower + 1)
 
 
-@dataclass(frozen=True, slots=True)
 class Zone:
-    """A set of states; see the module's text."""
+    """A set of states; see the module's text.
 
-    shape: Shape
-    classes: tuple[tuple[int, int], ...]
-    bounds: tuple[tuple[int, ...], ...]
+    `words` has its classes and bounds as 64-bit numbers (`kernels.matrices`), so that kernels read them as
+    they are, and equal zones are found by a hash of bytes.  `mark` is the hash of the shape.
+    """
+
+    __slots__ = ("mark", "shape", "words")
+
+    def __init__(self, shape: Shape, words: bytes, mark: int) -> None:
+        self.shape = shape
+        self.words = words
+        self.mark = mark
+
+    @classmethod
+    def of(cls, shape: Shape, classes: Iterable[tuple[int, int]], bounds: Matrix) -> Zone:
+        """The zone with these classes and bounds."""
+        places = [number for pair in ((0, 0), *classes) for number in pair]
+        numbers = [len(bounds), len(places) // 2, *places, *chain.from_iterable(bounds)]
+        try:
+            return cls(shape, array("q", numbers).tobytes(), hash(shape))
+        except OverflowError:
+            raise NotSymbolic("a difference of offsets has more than 64 bits") from None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Zone):
+            return NotImplemented
+        return self.words == other.words and (self.shape is other.shape or self.shape == other.shape)
+
+    def __hash__(self) -> int:
+        return self.mark ^ hash(self.words)
+
+    def __getstate__(self) -> tuple[Shape, bytes, int]:
+        return self.shape, self.words, self.mark
+
+    def __setstate__(self, state: tuple[Shape, bytes, int]) -> None:
+        self.shape, self.words, self.mark = state
+
+    def __repr__(self) -> str:
+        return f"Zone({self.shape}, {self.classes}, {self.bounds})"
+
+    @property
+    def size(self) -> int:
+        """The number of places."""
+        return int.from_bytes(self.words[8:16], byteorder) - 1
+
+    @property
+    def classes(self) -> tuple[tuple[int, int], ...]:
+        """For each open place its class, and its distance from it."""
+        numbers = _numbers(self.words, 4, 2 * self.size)
+        return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+
+    @property
+    def bounds(self) -> tuple[tuple[int, ...], ...]:
+        """The closed matrix of the classes' differences."""
+        size = int.from_bytes(self.words[:8], byteorder)
+        numbers = _numbers(self.words, 4 + 2 * self.size, size * size)
+        return tuple([numbers[row : row + size] for row in range(0, size * size, size)])
+
+
+def _numbers(words: bytes, first: int, count: int) -> tuple[int, ...]:
+    return unpack_from(f"={count}q", words, 8 * first)
 
 
 def own_bounds(bounds: Matrix) -> Iterator[tuple[int, int, int]]:
@@ -82,6 +140,14 @@ def own_bounds(bounds: Matrix) -> Iterator[tuple[int, int, int]]:
             yield i, j, bound
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A state, and each of its variables taken apart."""
+
+    state: State
+    splits: tuple[tuple[Any, list[Any]], ...]
+
+
 class Shapes:
     """Takes the states of a program apart."""
 
@@ -94,6 +160,26 @@ class Shapes:
         """The shape of a state, and its offsets: ints or terms."""
         found: list[Any] = []
         return tuple([split(part, found) for split, part in zip(self._splits, state, strict=True)]), found
+
+    def parts(self, state: State) -> Parts:
+        """Each variable of a state apart."""
+        splits = []
+        for split, value in zip(self._splits, state, strict=True):
+            found: list[Any] = []
+            splits.append((split(value, found), found))
+        return Parts(state, tuple(splits))
+
+    def split_like(self, state: State, parts: Parts) -> tuple[Shape, list[Any]]:
+        """As `split`, of a state that has some values of another one."""
+        found: list[Any] = []
+        shape = []
+        for split, value, before, known in zip(self._splits, state, parts.state, parts.splits, strict=True):
+            if value is before:
+                shape.append(known[0])
+                found += known[1]
+            else:
+                shape.append(split(value, found))
+        return tuple(shape), found
 
     def join(self, shape: Shape, offsets: Sequence[Any]) -> State:
         """The state of a shape with these offsets."""
@@ -139,7 +225,7 @@ def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matr
     place, kept = _classes(matrix)
     bounds = tuple([tuple([matrix[i][j] for j in kept]) for i in kept])
     where = dict(zip(distinct, place, strict=True))
-    return Zone(shape, tuple([where[one] for one in places]), bounds)
+    return Zone.of(shape, [where[one] for one in places], bounds)
 
 
 def _forget(matrix: Rows, reach: Reach) -> Rows:

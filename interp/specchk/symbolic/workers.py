@@ -66,7 +66,10 @@ class Workers(Generic[M]):
                 process.calls.close()
         self._processes.clear()
         if self._collects:
+            # All that the search made would be looked through at once; now it is as old as anything is.
+            gc.freeze()
             gc.enable()
+            gc.unfreeze()
 
     def call(self, method: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The results of a method of each with its arguments; an exception of one is raised here."""

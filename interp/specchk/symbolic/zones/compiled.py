@@ -1,0 +1,319 @@
+"""Expansion of zones by kernels: the same as `expand` does in Python, which is its meaning.
+
+Decision trees are mirrored in an array (`TreeCode`), node by node as a walk reaches them; a place where no
+run was recorded stops the kernel, a run is recorded there (`trees`), and the walk continues.  A zone with
+sums, a step without meaning, a state in which nothing may be possible, numbers beyond `kernels.matrices.CAP`:
+whatever a kernel refuses is left to Python, before anything is counted.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from specchk.meaning.paths import Rows
+from specchk.symbolic.kernels.loading import Kernels
+from specchk.symbolic.kernels.matrices import CAP
+from specchk.symbolic.kernels.walking import (
+    ALTERNATIVE,
+    ASK,
+    BASE_CLASSES,
+    BASE_COUNT,
+    BASE_ROWS,
+    BASE_SIZE,
+    CAPACITY,
+    CHILD,
+    CUT,
+    DEFINE,
+    DEPTH,
+    DONE,
+    END,
+    ENDS,
+    ENDS_UNDEFINED,
+    ENDS_WANTED,
+    FAULT,
+    FAULTS,
+    FORKS,
+    FRESH,
+    FULL,
+    IDLE,
+    ITEM,
+    KNOWN,
+    LEAF,
+    MOST,
+    NO,
+    PLANNED,
+    ROOM,
+    SKIPPED,
+    STACK,
+    STEP,
+    TOP,
+    TREE,
+    UNDEFINED,
+    UNKNOWN,
+    WANTED,
+    YES,
+)
+from specchk.symbolic.zones.controls import Control, Effect, Leaf, PredicateValue, Question
+from specchk.symbolic.zones.images import Buffer, Images, Joiner, Start
+from specchk.symbolic.zones.trees import (
+    Alternative,
+    Ask,
+    Classes,
+    Fresh,
+    Recorder,
+    Tree,
+    TreeNode,
+    TreeWalker,
+)
+from specchk.symbolic.zones.zones import Zone
+
+WORK = 1 << 16  # words for the matrices of a walk,
+LARGEST_WORK = 1 << 22  # and at most; a zone that needs more is left to Python
+
+
+class TreeCode:
+    """Decision trees as the nodes of an array; see `kernels.walking`."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.nodes = Buffer(1 << 12)
+        self.leaves = Buffer(1 << 10)
+        self.hit = Buffer(1 << 10)  # the leaves that were reached: their count, and which
+        self.of: list[Leaf] = []
+        self._recorder = recorder
+        self._used = 1  # 0 is no node
+        self._places: dict[int, tuple[TreeNode, int]] = {}  # of each child: its node, and the answer
+
+    def top(self, tree: Tree) -> int:
+        """The place of a tree's first child."""
+        if not tree.top.place:
+            self._enter(tree.top)
+            self._link(tree.top.place + CHILD)
+        return tree.top.place + CHILD
+
+    def record(self, tree: Tree, child: int, classes: Classes, rows: Rows) -> None:
+        """Record what follows an answer, as a zone takes it."""
+        node, side = self._places[child]
+        if node.after[side] is None:
+            self._recorder.record(tree.start, (node, side), classes, rows)
+            self._recorder.end(tree.run())
+        self._link(child)
+
+    def take_hits(self) -> list[tuple[Leaf, int]]:
+        """How often leaves were reached since the last call."""
+        hit, leaves = self.hit.words, self.leaves.words
+        found = []
+        for number in hit[1 : 1 + hit[0]]:
+            found.append((self.of[number], leaves[number * LEAF + 1]))
+            leaves[number * LEAF + 1] = 0
+        hit[0] = 0
+        return found
+
+    def _enter(self, node: TreeNode) -> None:
+        place = self._used
+        self._used += CHILD + len(node.after)
+        self.nodes.hold(self._used)
+        node.place = place
+        self.nodes.words[place : place + CHILD] = array("q", _code_of(node))
+        for side in range(len(node.after)):
+            self._places[place + CHILD + side] = node, side
+
+    def _link(self, child: int) -> None:
+        """Mirror what is recorded below a child."""
+        left = [child]
+        while left:
+            place = left.pop()
+            node, side = self._places[place]
+            after = node.after[side]
+            if isinstance(after, TreeNode):
+                if not after.place:
+                    self._enter(after)
+                    left += [after.place + CHILD + answer for answer in range(len(after.after))]
+                self.nodes.words[place] = after.place
+            elif after is not None:
+                self.nodes.words[place] = -1 - self._number(after)
+
+    def _number(self, leaf: Leaf) -> int:
+        if leaf.number < 0:
+            leaf.number = len(self.of)
+            self.of.append(leaf)
+            self.leaves.hold(len(self.of) * LEAF)
+            self.hit.hold(len(self.of) + 1)
+            self.leaves.words[leaf.number * LEAF] = _kind_of(leaf)
+        return leaf.number
+
+
+def _code_of(node: TreeNode) -> tuple[int, int, int, int]:
+    match node:
+        # A bound that kernels do not handle is as a definition: refused.
+        case Ask(i=i, j=j, bound=bound) if abs(bound) <= CAP:
+            return ASK, i, j, bound
+        case Alternative():
+            return ALTERNATIVE, len(node.after), 0, 0
+        case Fresh():
+            return FRESH, 0, 0, 0
+    return (TOP if node.up is None else DEFINE), 0, 0, 0
+
+
+def _kind_of(leaf: Leaf) -> int:
+    match leaf:
+        case Effect():
+            return FAULT if leaf.after is None else STEP
+        case PredicateValue(value=bool(value)):
+            return YES if value else NO
+        case PredicateValue():
+            return UNDEFINED
+    return CUT if leaf.cuts else IDLE
+
+
+class Plan:
+    """Trees that are walked with a zone, in order: of questions, and of instances."""
+
+    __slots__ = ("address", "asked", "questions", "trees", "words")
+
+    def __init__(
+        self,
+        code: TreeCode,
+        questions: Sequence[tuple[Question, Tree]],
+        instances: Sequence[Tree],
+        *,
+        first: bool,
+    ) -> None:
+        self.questions = questions
+        self.trees = [*[tree for _, tree in questions], *instances]
+        self.asked: frozenset[str] = frozenset()
+        head = [len(self.trees)]
+        places: list[int] = []
+        for number, tree in enumerate(self.trees):
+            flags = _flags_of(questions[number][0], first=first) if number < len(questions) else 0
+            # Behind the trees; a tree of all places has none.
+            at = 0 if tree.places is None else 1 + PLANNED * len(self.trees) + len(places)
+            head += [code.top(tree), at, flags]
+            places += [] if tree.places is None else [len(tree.places), *tree.places]
+        self.words = array("q", [*head, *places])
+        self.address = self.words.buffer_info()[0]
+
+    def skip(self, asked: frozenset[str]) -> None:
+        """Leave out the questions that are decided."""
+        for number, (question, _) in enumerate(self.questions):
+            at = 1 + PLANNED * number + 2
+            self.words[at] = self.words[at] & ~SKIPPED | (SKIPPED if question.last in asked else 0)
+        self.asked = asked
+
+
+def _flags_of(question: Question, *, first: bool) -> int:
+    """The ends of a question: its first finding, or one failure but each way that it has no value."""
+    ends = ENDS_UNDEFINED | ENDS_WANTED if first else ENDS_WANTED if question.kind != "reached" else 0
+    return (WANTED if question.wanted else 0) | ends
+
+
+class Walk:
+    """A walk of a plan's trees, and its results."""
+
+    def __init__(self, kernels: Kernels, code: TreeCode, work: Buffer) -> None:
+        self._kernels = kernels
+        self._code = code
+        self.work = work
+        self._job = Buffer(STACK + ITEM * (MOST + 2))
+        self._ends = Buffer(END * (MOST + 2))
+        self._met = Buffer(MOST + 2)
+        self.job = self._job.words
+
+    @property
+    def ends(self) -> list[int]:
+        """The results of the walk, each in `END` numbers."""
+        return self._ends.words[: self.job[ENDS] * END].tolist()
+
+    def load(self, zone: Zone) -> bool:
+        """Begin with a zone; False if a kernel refuses it."""
+        self.job[CAPACITY] = len(self.work.words)
+        status = self._kernels.load(zone.words, self.work.address, self._job.address)
+        return status == DONE or (status == FULL and self._grow() and self.load(zone))
+
+    def start_at(self, start: Start, room: int) -> None:
+        """Begin with a part of a zone in the same memory, of which so much is used."""
+        job = self.job
+        job[BASE_ROWS], job[BASE_SIZE], job[BASE_CLASSES], job[BASE_COUNT] = start
+        job[ROOM] = room
+        job[CAPACITY] = len(self.work.words)
+
+    def run(self, plan: Plan) -> bool:
+        """Walk all trees of a plan; False if a kernel refuses one, or has not enough memory."""
+        self._kernels.start(self._job.address)
+        while True:
+            code = self._code
+            status = self._kernels.walk(
+                plan.address, code.nodes.address, code.leaves.address, self.work.address, self._job.address,
+                self._ends.address, self._met.address,
+            )  # fmt: skip
+            if status == DONE:
+                return True
+            if status != UNKNOWN:
+                if status == FULL:
+                    self._grow()  # for the next zone: Python has this one
+                return False
+            item = STACK + (self.job[DEPTH] - 1) * ITEM
+            child, *start = self.job[item : item + 5]
+            classes, rows = self.known((start[0], start[1], start[2], start[3]))
+            code.record(plan.trees[self.job[TREE]], child, classes, rows)
+
+    def count(self) -> None:
+        """Count the leaves that were reached."""
+        code = self._code
+        self._kernels.count_hits(code.leaves.address, self._job.address, self._met.address, code.hit.address)
+
+    def known(self, start: Start) -> tuple[Classes, Rows]:
+        """What is known in a part of the zone."""
+        rows, size, classes, count = start
+        words = self.work.words
+        pairs = words[classes : classes + 2 * count].tolist()
+        numbers = words[rows : rows + size * size].tolist()
+        return list(zip(pairs[::2], pairs[1::2], strict=True)), [
+            numbers[row : row + size] for row in range(0, size * size, size)
+        ]
+
+    def _grow(self) -> bool:
+        if len(self.work.words) >= LARGEST_WORK:
+            return False
+        self.work.hold(2 * len(self.work.words))
+        return True
+
+
+class CompiledTrees:
+    """The trees of an expander, walked by kernels."""
+
+    def __init__(self, kernels: Kernels, recorder: Recorder) -> None:
+        self.code = TreeCode(recorder)
+        work = Buffer(WORK)
+        self.walk = Walk(kernels, self.code, work)
+        self.steps = Walk(kernels, self.code, work)
+        self.images = Images(kernels, work)
+        self.joiner = Joiner(kernels)
+
+    def walked(self, zone: Zone, control: Control, asked: frozenset[str]) -> list[int] | None:
+        """The ends of a zone in the trees of its control part; None if that is left to Python."""
+        plan = control.plan
+        if plan is None:
+            plan = control.plan = Plan(self.code, control.questions, control.instances, first=False)
+        if plan.asked is not asked and plan.asked != asked:
+            plan.skip(asked)
+        walk = self.walk
+        if not walk.load(zone) or not walk.run(plan) or walk.job[FAULTS]:
+            return None
+        return walk.ends
+
+    def stepped(self, effect: Effect, start: Start) -> list[int] | None:
+        """The findings in the step invariants of a step from a part of a zone; None as for `walked`."""
+        if not effect.steps:
+            return []
+        if effect.plan is None:
+            effect.plan = Plan(self.code, effect.steps, (), first=True)
+        walk = self.steps
+        walk.start_at(start, self.walk.job[ROOM])
+        return walk.ends if walk.run(effect.plan) else None
+
+    def count(self, walk: Walk, walker: TreeWalker) -> None:
+        """Count the leaves that a walk reached, and its answers."""
+        walk.count()
+        walker.forks += walk.job[FORKS]
+        walker.known += walk.job[KNOWN]

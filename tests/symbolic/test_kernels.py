@@ -1,0 +1,297 @@
+"""Kernels: they do what the lists do, or refuse."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import inspect
+from array import array
+from dataclasses import replace
+from itertools import chain
+from random import Random
+from textwrap import dedent
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from offset_specs import offset_spec
+from zoned import program_of
+
+from specchk.codegen import functions
+from specchk.codegen.functions import NotAKernel, Words, module_of
+from specchk.codegen.objects import initialize, linked, optimised
+from specchk.meaning.paths import FREE, NotSymbolic, assuming
+from specchk.search.budget import Budget
+from specchk.symbolic.joins import hulls
+from specchk.symbolic.joins.engine import JoinOptions, search
+from specchk.symbolic.kernels import loading, matrices
+from specchk.symbolic.kernels.matrices import CAP
+from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.controls import Effect
+from specchk.symbolic.zones.images import Buffer, Images, Joiner
+from specchk.symbolic.zones.precision import Abstraction
+from specchk.symbolic.zones.solver import LinearSolver
+from specchk.symbolic.zones.zones import Reach, Zone, closed, zone_at
+
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+PLACES = 5
+NUMBERS = st.one_of(
+    st.integers(-3, 3), st.sampled_from([CAP, -CAP, CAP + 1, CAP - 1, 1 - CAP, 1 << 57, -1 << 57, CAP // 2])
+)
+CONSTRAINTS = st.lists(st.tuples(st.integers(0, PLACES), st.integers(0, PLACES), NUMBERS), max_size=8)
+AT = st.lists(st.tuples(st.integers(0, PLACES), st.integers(-2, 2)), min_size=4, max_size=6)
+REACHES = st.sampled_from([Reach(0, 1), Reach(1, 3), Reach(31, 63)])
+
+
+def matrix_of(constraints):
+    """The closed matrix of some constraints; None if they have no solutions."""
+    rows = [[0 if i == j else FREE for j in range(PLACES + 1)] for i in range(PLACES + 1)]
+    rows[0] = [0] * (PLACES + 1)
+    for i, j, bound in constraints:
+        rows[i][j] = min(rows[i][j], bound)
+    rows = closed(rows)
+    return rows if all(rows[i][i] == 0 for i in range(PLACES + 1)) else None
+
+
+def matrices_of(*constraints):
+    """The same of examples, of which all are to have solutions."""
+    rows = [matrix_of(some) for some in constraints]
+    assume(None not in rows)
+    return rows
+
+
+def words_of(rows):
+    return array("q", chain.from_iterable(rows))
+
+
+def is_large(zone):
+    """Whether a zone has numbers that kernels may refuse."""
+    numbers = [*chain.from_iterable(zone.bounds), *chain.from_iterable(zone.classes)]
+    return any(abs(number) > CAP and number != FREE for number in numbers)
+
+
+def law_of_images(kernels, rows, images, reach):
+    """The least zone after a step, of all of its renamings."""
+    size = len(rows)
+    effect = Effect((), 0, Taken(0, (), ("shape",)), (), tuple(images))
+    classes = [(place, place % 2) for place in range(size)]
+    work = Buffer(1000)
+    work.words[: size * size] = words_of(rows)
+    work.words[size * size : size * size + 2 * size] = array("q", chain.from_iterable(classes))
+    found = Images(kernels, work).zone(effect, (0, size, size * size, size), reach)
+    if found is None:
+        # Refused: sums of a number beyond the cap, and nothing else.
+        return any(abs(bound) > CAP - 8 for row in rows for bound in row if bound < FREE)
+    abstraction = Abstraction(reach, LinearSolver(), {})
+    return found == effect.zone(classes, rows, abstraction)
+
+
+def law_of_hulls(kernels, one, other):
+    found = Joiner(kernels).joined(one, other)
+    if found is None:
+        return any(map(is_large, (one, other, hulls.joined(one, other))))
+    expected = hulls.joined(one, other)
+    return found == expected and (found is one) == (expected is one)
+
+
+def law_of_parts(kernels, zone, i, j, bound):
+    size = len(zone.bounds)
+    i, j = i % size, j % size
+    if i == j or zone.bounds[j][i] < -bound or zone.bounds[i][j] <= bound:
+        return True
+    expected, found = hulls.cut(zone, i, j, bound), Joiner(kernels).cut(zone, i, j, bound)
+    if found is None:
+        rows = assuming(zone.bounds, i, j, bound)
+        return (
+            is_large(zone) or abs(bound) > CAP or any(abs(b) > CAP for row in rows for b in row if b < FREE)
+        )
+    return found == expected
+
+
+FAR = [(1, 2, -1 << 62), (3, 4, -1 << 62)]
+
+
+def test_a_part_whose_numbers_have_more_than_64_bits_is_refused():
+    """Where a sum would begin again at the other end; the lists refuse it, too."""
+    zone = far_zone(matrix_of(FAR), [(n, 0) for n in range(1, 5)])
+    assert Joiner(loading.compiled()).cut(zone, 2, 3, -1) is None
+    with pytest.raises(NotSymbolic):
+        hulls.cut(zone, 2, 3, -1)
+
+
+def far_zone(rows, at):
+    return zone_at((), at, rows, None)
+
+
+@settings(max_examples=300, deadline=None)
+@given(constraints=CONSTRAINTS, images=st.lists(AT, min_size=1, max_size=3), reach=REACHES)
+def test_the_zone_after_a_step_is_that_of_lists(constraints, images, reach):
+    """Projected, forgotten, closed, classes named; the least of its renamings; others are refused."""
+    count = min(map(len, images))
+    (rows,) = matrices_of(constraints)
+    assert law_of_images(loading.compiled(), rows, [tuple(one[:count]) for one in images], reach)
+
+
+@settings(max_examples=300, deadline=None)
+@given(first=CONSTRAINTS, second=CONSTRAINTS, at=AT)
+def test_the_hull_of_two_zones_is_that_of_lists(first, second, at):
+    """The same zone, and the first one itself where it contains the other."""
+    one, other = [far_zone(rows, at) for rows in matrices_of(first, second)]
+    assert law_of_hulls(loading.compiled(), one, other)
+
+
+@settings(max_examples=300, deadline=None)
+@given(constraints=CONSTRAINTS, at=AT, i=st.integers(0, 9), j=st.integers(0, 9), bound=NUMBERS)
+def test_a_part_of_a_zone_is_that_of_lists(constraints, at, i, j, bound):
+    """On one side of a comparison that the zone leaves open."""
+    (rows,) = matrices_of(constraints)
+    assert law_of_parts(loading.compiled(), far_zone(rows, at), i, j, bound)
+
+
+def outcome(program, after, join_after=3, **options):
+    """All that a search reports, except its time."""
+    found = search(program, JoinOptions(
+        Budget(max_states=400), workers=1, compile_after=after, join_after=join_after, **options
+    ))  # fmt: skip
+    return replace(found, statistics=replace(found.statistics, seconds=0.0))
+
+
+@settings(max_examples=25, suppress_health_check=SHARED, deadline=None)
+@given(seed=st.integers(0, 10**9), keep_going=st.booleans())
+def test_a_search_by_kernels_is_that_of_python(seed, keep_going, tmp_path):
+    """Random specs: the same verdict, traces, coverage, and counts of zones, hulls, forks and answers."""
+    program = program_of(offset_spec(Random(seed)), tmp_path)
+    assert outcome(program, 0, keep_going=keep_going) == outcome(program, None, keep_going=keep_going)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("bound > upper", "bound >= upper"),
+        ("known == -rows[at + there * size + i]", "known == 0"),
+        ("far > known", "far >= known"),
+        ("near + far < rows[row + b]", "near + far > rows[row + b]"),
+        ("work[at + 1] - work[at + 3] == d - f", "d == d"),
+        ("out[HEAD + 2 * n + 1] += zone[HEAD + 2 * n + 1]", "pass"),
+        ("bound >= -CAP and", "bound >= -CAP or"),
+    ],
+)
+def test_a_planted_bug_in_a_kernel_is_noticed(old, new, monkeypatch):
+    """By one of the laws, on some random example."""
+    kernels = planted(old, new, monkeypatch)
+    assert any(not law() for law in examples(kernels, Random(4)))
+
+
+def examples(kernels, random):
+    # The sum of three of its numbers has more than 64 bits.
+    yield (
+        lambda: Joiner(kernels).cut(far_zone(matrix_of(FAR), [(n, 0) for n in range(1, 5)]), 2, 3, -1) is None
+    )
+    for _ in range(1500):
+        rows = [random_matrix(random), random_matrix(random)]
+        if None in rows:
+            continue
+        at = [(random.randint(0, PLACES), random.randint(-2, 2)) for _ in range(5)]
+        images = [tuple(at), tuple(at[::-1])]
+        one, other = far_zone(rows[0], at), far_zone(rows[1], at)
+        yield lambda: law_of_images(kernels, rows[0], images, Reach(1, 2))  # noqa: B023 - called at once
+        yield lambda: law_of_hulls(kernels, one, other)  # noqa: B023
+        i, j, bound = random.randint(0, 4), random.randint(0, 4), random.choice([-1, 0, 1, CAP])
+        yield lambda: law_of_parts(kernels, one, i, j, bound)  # noqa: B023
+
+
+def random_matrix(random):
+    numbers = [-2, -1, 0, 1, 2, CAP, 1 << 57] if random.random() < 0.2 else [-2, -1, 0, 1, 2]
+    pairs = [random.sample(range(PLACES + 1), 2) for _ in range(7)]
+    return matrix_of([(i, j, random.choice(numbers)) for i, j in pairs])
+
+
+def planted(old, new, monkeypatch):
+    """The kernels with another line, compiled and not kept."""
+    changed = []
+
+    def definition(function):
+        text = dedent(inspect.getsource(function))
+        changed.append(old in text)
+        return ast.parse(text.replace(old, new)).body[0]
+
+    monkeypatch.setattr(functions, "_definition", definition)
+    text = loading.text()
+    assert any(changed)
+    initialize()
+    return loading.loaded(optimised(text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("work[rows + j * size + i] < -bound:", "work[rows + j * size + i] <= -bound:"),
+        ("j, i, -bound - 1", "j, i, -bound"),
+        ("job[FORKS] += other", "pass"),
+        ("== (flags & WANTED)", "!= (flags & WANTED)"),
+    ],
+)
+def test_a_planted_bug_in_the_walk_is_noticed(old, new, monkeypatch, tmp_path):
+    """Some random spec has another outcome."""
+    programs = [program_of(offset_spec(Random(seed)), tmp_path) for seed in range(30)]
+    kernels = planted(old, new, monkeypatch)
+    expected = [outcome(program, None) for program in programs]
+    monkeypatch.setattr("specchk.symbolic.zones.expand.compiled", lambda: kernels)
+    assert any(_differs(program, one) for program, one in zip(programs, expected, strict=True))
+
+
+def _differs(program, expected):
+    try:
+        return outcome(program, 0) != expected
+    except Exception:
+        return True
+
+
+def test_kernels_may_be_run_as_they_are():
+    """A kernel is a Python function, and does in Python what it does compiled."""
+    rows = matrix_of([(1, 2, -1), (3, 1, 2)])
+    words = words_of(rows)
+    assert matrices.assume(words, 0, PLACES + 1, 2, 3, 0) == 0
+    assert words == words_of(assuming(rows, 2, 3, 0))
+
+
+def _twice(words: Words, count: int) -> int:
+    total = 0
+    for at in range(1, count):
+        if words[at] == 7:
+            continue
+        while words[at] > 0 and not total > 100:
+            words[at] -= 1
+            total += 2 if at < 3 or words[at] == 1 else 1
+        if total > 50:
+            break
+    return total
+
+
+def test_python_and_its_translation_agree():
+    """Statements of all kinds that kernels may have."""
+    initialize()
+    code = linked(optimised(str(module_of("twice", [_twice], ["_twice"]))), ["_twice"])
+    compiled = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(code.at["_twice"])
+    random = Random(2)
+    for _ in range(100):
+        numbers = [random.randint(-2, 30) for _ in range(8)]
+        one, other = array("q", numbers), array("q", numbers)
+        assert _twice(one, 8) == compiled(other.buffer_info()[0], 8)
+        assert one == other
+
+
+def _divides(a: int) -> int:
+    return a // 2
+
+
+def test_what_no_kernel_may_have_is_refused():
+    """Division, which rounds otherwise in LLVM."""
+    with pytest.raises(NotAKernel):
+        module_of("divides", [_divides], ["_divides"])
+
+
+def test_a_number_of_more_than_64_bits_is_refused():
+    """A zone has 64-bit words; it is no zone with another number."""
+    with pytest.raises(NotSymbolic, match="64 bits"):
+        Zone.of((), [(1, 0)], [[0, 1 << 63], [FREE, 0]])
