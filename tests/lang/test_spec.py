@@ -320,7 +320,7 @@ def test_wrong_choices_of_a_model_are_refused(
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("var y : 0..len(log) = 0", "S101"),
+        ("var y : 0..len(log) = 0", "S402"),
         ("const K : int = len(log)", "S402"),
         ("var y : Offset = len(log)", "S402"),
         ("invariant p: phase' == idle", "S401"),

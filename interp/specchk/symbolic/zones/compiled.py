@@ -207,7 +207,7 @@ def _flags_of(question: Question, *, first: bool) -> int:
     return (WANTED if question.wanted else 0) | ends
 
 
-class Walk:
+class PlanWalk:
     """A walk of a plan's trees, and its results."""
 
     def __init__(self, kernels: Kernels, code: TreeCode, work: Buffer) -> None:
@@ -263,7 +263,7 @@ class Walk:
         self._kernels.count_hits(code.leaves.address, self._job.address, self._met.address, code.hit.address)
 
     def known(self, start: Start) -> tuple[Classes, Rows]:
-        """What is known in a part of the zone."""
+        """Classes and rows that are known in a part of the zone."""
         rows, size, classes, count = start
         words = self.work.words
         pairs = words[classes : classes + 2 * count].tolist()
@@ -285,8 +285,8 @@ class CompiledTrees:
     def __init__(self, kernels: Kernels, recorder: Recorder) -> None:
         self.code = TreeCode(recorder)
         work = Buffer(WORK)
-        self.walk = Walk(kernels, self.code, work)
-        self.steps = Walk(kernels, self.code, work)
+        self.walk = PlanWalk(kernels, self.code, work)
+        self.steps = PlanWalk(kernels, self.code, work)
         self.images = Images(kernels, work)
         self.joiner = Joiner(kernels)
 
@@ -312,7 +312,7 @@ class CompiledTrees:
         walk.start_at(start, self.walk.job[ROOM])
         return walk.ends if walk.run(effect.plan) else None
 
-    def count(self, walk: Walk, walker: TreeWalker) -> None:
+    def count(self, walk: PlanWalk, walker: TreeWalker) -> None:
         """Count the leaves that a walk reached, and its answers."""
         walk.count()
         walker.forks += walk.job[FORKS]

@@ -27,7 +27,7 @@ from specchk.search.symmetry import Symmetry
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.trees import Classes, Recorder, Tree, TreeWalker, unknown
-from specchk.symbolic.zones.zones import Parts, Shape, Shapes, Zone
+from specchk.symbolic.zones.zones import Shape, Shapes, SplitState, Zone
 
 T = TypeVar("T")
 Arguments = tuple[Any, ...]
@@ -123,7 +123,7 @@ class Control:
     `stops`: whether a state of the shape is a deadlock if nothing can be done there.
     """
 
-    parts: Parts
+    parts: SplitState
     size: int
     questions: list[tuple[Question, Tree]]
     instances: list[Tree]
@@ -208,7 +208,7 @@ class Controls:
             Tree(start, partial(self._stops, env)),
         )  # fmt: skip
 
-    def _instances(self, shape: Shape, parts: Parts, start: Matrix) -> tuple[list[Tree], Idle]:
+    def _instances(self, shape: Shape, parts: SplitState, start: Matrix) -> tuple[list[Tree], Idle]:
         """The trees of instances; the counts of those that did nothing where their action reads the same."""
         trees: list[Tree] = []
         idle: list[Idle] = []
@@ -271,7 +271,7 @@ class Controls:
         value, delta, cuts = self._counted(lambda: answered(test, env))
         return PredicateValue(delta, cuts, value)
 
-    def _step(self, parts: Parts, index: int, args: Arguments, known: dict[Arguments, Idle]) -> Leaf:
+    def _step(self, parts: SplitState, index: int, args: Arguments, known: dict[Arguments, Idle]) -> Leaf:
         # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
         taken, delta, cuts = self._counted(lambda: self.moves.once(parts.state, index, args))
         if taken is None:
@@ -286,7 +286,7 @@ class Controls:
         return self.effect(Leaf(delta, cuts), index, named, after, parts)
 
     def effect(
-        self, leaf: Leaf, index: int, args: tuple[Any, ...], after: State, parts: Parts | None = None
+        self, leaf: Leaf, index: int, args: tuple[Any, ...], after: State, parts: SplitState | None = None
     ) -> Effect:
         """The step, or the start, that ends in a state; `parts` are those of the state before it."""
         split = self.shapes.split(after) if parts is None else self.shapes.split_like(after, parts)
@@ -336,7 +336,7 @@ class Controls:
             checks.append((question, tree))
         return checks
 
-    def _kept(self, number: int, question: Question, parts: Parts) -> Tree:
+    def _kept(self, number: int, question: Question, parts: SplitState) -> Tree:
         slots = question.slots
         part = tuple([parts.splits[slot][0] for slot in slots])
         tree = self._kept_answers.get((number, part))

@@ -141,7 +141,7 @@ def own_bounds(bounds: Matrix) -> Iterator[tuple[int, int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SplitState:
     """A state, and each of its variables taken apart."""
 
     state: State
@@ -161,15 +161,15 @@ class Shapes:
         found: list[Any] = []
         return tuple([split(part, found) for split, part in zip(self._splits, state, strict=True)]), found
 
-    def parts(self, state: State) -> Parts:
+    def parts(self, state: State) -> SplitState:
         """Each variable of a state apart."""
         splits = []
         for split, value in zip(self._splits, state, strict=True):
             found: list[Any] = []
             splits.append((split(value, found), found))
-        return Parts(state, tuple(splits))
+        return SplitState(state, tuple(splits))
 
-    def split_like(self, state: State, parts: Parts) -> tuple[Shape, list[Any]]:
+    def split_like(self, state: State, parts: SplitState) -> tuple[Shape, list[Any]]:
         """As `split`, of a state that has some values of another one."""
         found: list[Any] = []
         shape = []
