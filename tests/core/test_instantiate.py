@@ -117,6 +117,7 @@ type Offset = nat upto 3
 const Names : set[0..9] = {2, 3, 5}
 def half(n: int): int = n // 2
 def own(): int = card(Own)
+def far(): int = if 7 in Offset then 2 else 1
 type Own = 0..1
 type Cell = { at: 0..card(R) }
 var x : BOUND = 0
@@ -150,11 +151,39 @@ def test_a_bound_is_computed_from_constants(bound: str, ends: tuple[int, int] | 
 @pytest.mark.parametrize(
     ("bound", "code"),
     [("0..card(Offset)", "S503"), ("0..2 * half(max(1, card(Offset)))", "S503"), ("0..half(x)", "S402"),
-     ("0..nothing(3)", "S201"), ("0..half(1, 2)", "S302"), ("0..card(Names) - 9", "S503")],
+     ("0..nothing(3)", "S201"), ("0..half(1, 2)", "S302"), ("0..card(Names) - 9", "S503"),
+     ("0..far()", "S503")],
 )  # fmt: skip
 def test_a_bound_that_is_no_constant_number_is_refused(bound: str, code: str) -> None:
     """The end of a horizon, the state, unknown names, an empty range."""
     assert refused(BOUNDS.replace("BOUND", bound)) == {code}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["card(Offset)", "max(Offset)", "if far() then 3 else 2", "if 7 in Offset then 3 else 2", "Half * 2",
+     "max(k for k in Offset if k < 3)", "card({ o for o in Offset })"],
+)  # fmt: skip
+@pytest.mark.parametrize("given", ["default", "model"])
+def test_a_constant_that_depends_on_the_end_of_a_horizon_is_refused(value: str, given: str) -> None:
+    """It would be a plain number: a proof for unbounded offsets would hold for one horizon only."""
+    default, binding = (f" = {value}", "N = 3") if given == "default" else ("", f"N = 3, K = {value}")
+    text = f"""\
+spec horizons
+const N : int
+type Offset = nat upto N
+def far(): bool = 7 in Offset
+const Half : int = card(Offset) // 2
+const K : int{default}
+var n : 0..9 = 0
+action count():
+    when n < K:
+        n' = n + 1
+invariant few: n < 5
+model m:
+    {binding}
+"""
+    assert refused(text) == {"S503"}
 
 
 def test_a_bound_that_needs_its_own_type_is_refused() -> None:

@@ -78,6 +78,11 @@ class ExpressionLowering:
 
     def _constant(self, node: tree.Expr, home: Spec) -> tuple[Type, Value]:
         lowered = self.lower(node, Scope(home))
+        if any(isinstance(part, Const) and part.ends_at_horizon for part in inside(lowered)):
+            # As a plain number nothing in a verdict would show where it comes from.
+            hint = "name the constant of its horizon: `nat upto N` has N + 1 values that are searched"
+            message = "this depends on where a horizon ends, which is no number of the protocol"
+            raise refusal("S503", node.span, message, hint)
         return lowered.type, evaluate_constant(lowered)
 
     def local(self, name: str, kind: Type, span: Span) -> Local:

@@ -150,12 +150,8 @@ class Ground:
             hint = "a bound is a number that is known before the type that has it"
             raise refusal("S508", node.span, "this bound depends on the type that has it", hint)
         self._open_bounds.add(place)
-        kind, value = self._constant(node, home)
+        _, value = self._constant(node, home)
         assert isinstance(value, int)
-        # Of `card(Offset)`: nothing in a verdict would show that a type depends on the end of the horizon.
-        if isinstance(kind, Int) and kind.horizon and _calls(node):
-            hint = "name the constant of its horizon: `nat upto N` has N + 1 values that are searched"
-            raise refusal("S503", node.span, "a horizon is no number of the protocol, so no bound", hint)
         self._open_bounds.discard(place)
         self._bounds[place] = value
         return value
@@ -182,12 +178,6 @@ class Ground:
                     return Set(Int(min(i.low for i in numbers), max(i.high for i in numbers)))
         ground = self.type(kind, home)
         return ground if misfit(ground)(value) is None else None
-
-
-def _calls(bound: tree.Expr) -> bool:
-    if isinstance(bound, tree.Binary):
-        return _calls(bound.left) or _calls(bound.right)
-    return isinstance(bound, tree.CallExpr)
 
 
 def _range(kind: Type) -> str:
