@@ -48,6 +48,24 @@ def test_a_proof_says_its_verdict_first(specchk: Any, args: list[str], code: int
     assert said.out.startswith(start)
 
 
+def test_without_horizons_a_state_that_is_not_enumerated_is_unreachable(specchk: Any, here: Path) -> None:
+    """There is nothing beyond: all states of the model were searched."""
+    text = """\
+spec plain
+var f : 0..2 = 0
+action go():
+    require f == 1
+    f' = 2
+invariant small: f < 2
+deadlock ok
+model m:
+    expect holds
+"""
+    (here / "plain.spec").write_text(text, encoding="utf-8")
+    out = specchk("run", "plain.spec", "--prove").out
+    assert "and a step; the first is unreachable:" in out
+
+
 def test_a_counterexample_to_induction_is_shown_as_two_states(specchk: Any) -> None:
     """The state before, the action, what it changes, and that nobody says the state is reached."""
     out = specchk("run", "counter.spec", "--prove", "--property", "never_seven").out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from specchk.ir.types import has_horizon
 from specchk.report.json import model_json, trace_json, violation_json
 from specchk.report.text import blame_lines, constants, trace_lines, violation_lines, what, wrapped
 from specchk.search.proof import Failure, Proof, Suggestion
@@ -99,10 +100,12 @@ def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
     """The states before, the action, its changes, and the reason for the failure."""
     name = f"`{failure.name}`"
     claim = f"{name} may be undefined" if failure.kind == "undefined" else f"{name} is not inductive"
+    # Every state of the model was enumerated; with horizons, there are more beyond.
+    ends = any(has_horizon(variable.type) for variable in proof.program.variables)
     reach = {
         # Induction begins anywhere: that a state is reached is said only where a search has found it.
         None: "the first may be unreachable",
-        False: "the first lies beyond the horizons",
+        False: "the first lies beyond the horizons" if ends else "the first is unreachable",
     }.get(failure.reached, "")
     states = "a state that satisfies" if len(failure.trace.steps) <= 1 else "states that satisfy"
     lines = [f"{claim}: {states} all invariants, and a step; {reach}:"]
