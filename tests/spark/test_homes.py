@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 
-from specchk.spark.homes import MOST, TABLES, WORK, Executor, Load, dealt, lots_of
+from specchk.spark import homes as module
+from specchk.spark.homes import MOST, TABLES, WORK, Executor, Homes, Load, dealt, executors, lots_of
 from specchk.spark.states.slices import Slice
 from specchk.spark.states.tables import TableCount
 
@@ -81,3 +85,42 @@ def test_a_table_that_is_left_behind_counts() -> None:
     assert tables.ratio == 1
     tables.add([Slice(2, 0, 0, 0, place=8, table=10, caught_up=1)])
     assert (tables.ratio, tables.caught_up, tables.slices) == (1.5, 1, 3)
+
+
+class Listed(list[Any]):
+    """A context that lists executors as Spark does: host and port, and the name."""
+
+    _jsc = property(lambda self: SimpleNamespace(sc=lambda: SimpleNamespace(statusStore=lambda: self)))
+
+    def executorList(self, _: bool) -> Listed:  # noqa: N802 - Spark's name
+        return self
+
+    def iterator(self) -> Any:
+        left = [SimpleNamespace(hostPort=lambda at=at: at, id=lambda of=of: of) for at, of in self]
+        return SimpleNamespace(hasNext=lambda: bool(left), next=lambda: left.pop(0))
+
+
+def test_an_executor_that_is_only_registered_is_no_home_yet() -> None:
+    """It is listed without a port first; under two names it would be lost as soon as it is ready."""
+    ready = ("10.0.0.1:4040", "0"), ("[::1]:4040", "1"), ("10.0.0.9:4040", "driver")
+    found: Any = executors(Listed((*ready, ("10.0.0.2", "2"), ("[::2]", "3"), (None, "4"))))  # type: ignore[arg-type]
+    assert found == [Executor("10.0.0.1", "0"), Executor("[::1]", "1")]
+
+
+def test_homes_that_cannot_be_looked_up_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that fails ends no job, of which all work would be repeated."""
+    context: Any = SimpleNamespace(master="spark://host:7077")
+    homes = Homes(context, 4)
+    monkeypatch.setattr(module, "slots", lambda _: 4)
+    monkeypatch.setattr(module, "executors", lambda _: FOUR)
+    homes.placed(NOTHING)
+    assert not homes.is_lost()
+    monkeypatch.setattr(module, "executors", lambda _: FOUR[1:])
+    assert homes.is_lost()
+
+    def fails(_: Any) -> list[Executor]:
+        raise Py4JError("no answer")
+
+    monkeypatch.setattr(module, "executors", fails)
+    assert not homes.is_lost()
+    assert not homes.is_known

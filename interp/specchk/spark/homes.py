@@ -81,8 +81,9 @@ class Homes:
         return Placement(tuple(lots), tuple(places))
 
     def is_lost(self) -> bool:
-        """Whether a home is no longer there."""
-        return not {home for home in self._homes if home is not None}.issubset(self._executors())
+        """Whether a home is no longer there; False where that cannot be known."""
+        alive = self._executors()
+        return self.is_known and not {home for home in self._homes if home is not None}.issubset(alive)
 
     def _executors(self) -> list[Executor]:
         # One process has all tables, wherever its tasks run.
@@ -103,8 +104,11 @@ def executors(context: SparkContext) -> list[Executor]:
     found = []
     while summaries.hasNext():
         summary = summaries.next()
-        if summary.id() != "driver":
-            found.append(Executor(summary.hostPort().rpartition(":")[0], summary.id()))
+        # Spark lists an executor as soon as it is registered, with a port only when it can keep data, too.
+        # Before that it runs no task, and is named in another way.
+        host, colon, port = (summary.hostPort() or "").rpartition(":")
+        if summary.id() != "driver" and colon and port.isdigit():
+            found.append(Executor(host, summary.id()))
     return sorted(found)
 
 

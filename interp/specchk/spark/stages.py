@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Event, Thread
 from typing import Any, NamedTuple, Self
 
 from py4j.protocol import Py4JError
@@ -158,10 +158,9 @@ class Watch:
     def _run(self) -> None:
         with suppress(*SPARK_FAILED):  # then the job fails as well
             while not self._over.wait(WATCH_S):
-                if self._homes.is_lost():
+                if self.has_ended or self._homes.is_lost():
                     self.has_ended = True
-                    self._end()
-                    return
+                    self._end()  # and again: Spark forgets to cancel what has not begun yet
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -174,14 +173,28 @@ class Watch:
 
 @contextmanager
 def ended_after(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` after so many seconds, unless the context is left before."""
-    timer = Timer(max(0.0, seconds or 0.0), end)
+    """Call `end` after so many seconds, and now and then from there on, unless the context is left before.
+
+    More than once, since a job that has not begun yet cannot be cancelled; and never after the context is
+    left, when it would end another job.
+    """
+    over = Event()
+
+    def run(pause: float) -> None:
+        with suppress(*SPARK_FAILED):  # then the job fails as well
+            while not over.wait(pause):
+                end()
+                pause = WATCH_S
+
+    thread = Thread(target=run, args=(max(0.0, seconds or 0.0),), daemon=True)
     if seconds is not None:
-        timer.start()
+        thread.start()
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
+        if seconds is not None:
+            thread.join()
 
 
 class StageJob:
