@@ -287,3 +287,16 @@ def test_a_reassignment_of_a_partition_that_nobody_leads_waits():
     assert cluster.image.leader == NO_LEADER
     assert reassign(cluster, 3) is Error.NONE
     assert (cluster.image.leader, cluster.image.isr, cluster.image.adding) == (NO_LEADER, (), (3,))
+
+
+def test_a_partition_that_was_never_led_stays_so_when_a_replica_is_removed():
+    """A23: its members leave no ISR before the first election, or nobody would be left who may lead."""
+    cluster = Cluster(4, elr=True)
+    cluster.expire(0, 1, 2, 3)
+    image = PartitionImage((0, 1, 2, 3), NO_LEADER, -1, 0, (0, 1, 2, 3))
+    cluster.controller.state.partitions[PARTITION] = image
+    assert reassign(cluster, 0, 1) is Error.NONE
+    for broker in (0, 1):  # without the marker of a clean stop
+        cluster.epochs[broker] = cluster.register(broker, 2).broker_epoch
+    cluster.beat(1)
+    assert shape(cluster) == ((0, 1), (), (), (0, 1), 1, 0)

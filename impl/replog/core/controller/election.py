@@ -21,7 +21,7 @@ without a leader are cleared, too, after which nobody may lead.
 Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness
 B11); ISR and ELR are disjoint; with ELR, a partition without a leader remembers who led last, if any did;
 ISR, ELR and leader are replicas; the partition epoch grows by one with every change, the leader epoch exactly
-when the leader changes or a replica is removed.
+when the leader changes or a replica of a partition that was ever led is removed.
 
 Not here: when any of this is needed (`controller`), and what a reassignment is (`reassignment`).
 """
@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 
 from replog.core.controller import reassignment
 from replog.core.protocol import Protocol
-from replog.core.types import NO_LEADER, PartitionImage
+from replog.core.types import NO_EPOCH, NO_LEADER, PartitionImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,9 @@ def changed(
     # that concerns none of them (I23).
     bumped = replace(new, partition_epoch=old.partition_epoch + 1)
     # Unless a replica is removed: its fetch may still be under way when it is added again, without the
-    # records that the fetch acknowledges.
-    if new.leader == old.leader and not removed:
+    # records that the fetch acknowledges. There is no fetch before the first leader, and no epoch either, by
+    # which the controller knows that nobody may leave yet.
+    if new.leader == old.leader and not (removed and old.leader_epoch != NO_EPOCH):
         return bumped
     return replace(bumped, leader_epoch=old.leader_epoch + 1)
 
