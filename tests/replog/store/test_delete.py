@@ -10,6 +10,8 @@ from replog.core.effects import Append, Delete, StoreEpochs, StoreHighWatermark
 from replog.core.types import Batch
 from replog.sim.cluster.storage import StorageError
 from replog.sim.disks.stored import DIRECTORY, StoreStorage
+from replog.store.directory import LogDirectory
+from replog.store.files.fs import OsFs
 
 RECORDS = 3
 
@@ -65,3 +67,28 @@ def test_a_death_in_the_middle_leaves_all_of_the_log_or_nothing(choice):
         ends.append(log.leo)
     assert set(ends) == {0, RECORDS}
     assert ends == sorted(ends, reverse=True), "what is deleted does not come back"
+
+
+def test_a_start_removes_what_a_deletion_left_and_nothing_else(tmp_path):
+    """The suffix alone does not make a file or a folder the store's."""
+    own = "t-0.0-delete", "a.b-7.12-delete", "t-1.9f8e-delete"
+    foreign = "photos-delete", "t-0-delete", ".1-delete", "t.0-delete"
+    for name in own + foreign:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "content").write_text("x")
+    (tmp_path / "t-2.0-delete").write_text("a file")
+    LogDirectory.open(OsFs(), str(tmp_path)).abandon()
+    kept = {path.name for path in tmp_path.iterdir() if path.name.endswith("-delete")}
+    assert kept == {*foreign, "t-2.0-delete"}
+
+
+def test_the_longest_topic_can_be_deleted(tmp_path):
+    """Its folder has a name without room for a suffix, also for the second topic with the same beginning."""
+    topics = "t" * 249, "t" * 248 + "u"
+    directory = LogDirectory.open(OsFs(), str(tmp_path))
+    for topic in topics:
+        directory.log(topic, 0)
+    for topic in topics:
+        directory.delete(topic, 0)
+    directory.abandon()
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]

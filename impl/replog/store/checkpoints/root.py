@@ -32,6 +32,7 @@ T = TypeVar("T")
 LOCK_FILE = ".lock"
 DELETE_SUFFIX = "-delete"
 """As Kafka's: the end of the name of a folder that is being deleted."""
+LONGEST_NAME = 255  # bytes, in the file systems that matter; a topic has only one-byte characters
 OFFSET_FILES = (HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE, LOG_START_FILE)
 OWN_FILES = LOCK_FILE, CLEAN_SHUTDOWN_FILE, REGISTRY_FILE, *OFFSET_FILES
 
@@ -64,11 +65,19 @@ class Root:
 
     def retired(self) -> list[str]:
         """Return the names of folders whose deletion has not ended."""
-        return [name for name in self._fs.listdir(self.path) if name.endswith(DELETE_SUFFIX)]
+        return [name for name in self._fs.listdir(self.path) if self._is_retired(name)]
+
+    def _is_retired(self, name: str) -> bool:
+        # As exactly as `retire` writes it. Whatever else ends in this way is somebody's own.
+        partition, _, number = name.removesuffix(DELETE_SUFFIX).rpartition(".")
+        is_name = name.endswith(DELETE_SUFFIX) and number.isalnum() and parse_partition_name(partition)
+        return bool(is_name) and self._fs.is_dir(f"{self.path}/{name}")
 
     def retire(self, key: TopicPartition) -> str:
         """Give a partition's folder, durably, a name that is no partition's; return it."""
-        names = (f"{key[0]}-{key[1]}.{number}{DELETE_SUFFIX}" for number in count())
+        # Cut as by Kafka: the longest topic's folder has no room for a suffix in its name.
+        ends = (f"-{key[1]}.{number}{DELETE_SUFFIX}" for number in count())
+        names = (f"{key[0][: LONGEST_NAME - len(end)]}{end}" for end in ends)
         name = next(name for name in names if not self._fs.exists(f"{self.path}/{name}"))
         self._fs.rename(self.partition_path(key), f"{self.path}/{name}")
         # Else a power loss could bring back the old name with only some of the files.
