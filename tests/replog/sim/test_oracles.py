@@ -84,6 +84,25 @@ def test_a_broker_that_lost_data_counts_as_a_copy_of_what_it_had_and_of_nothing_
         oracles._check_copies(world)
 
 
+@pytest.mark.parametrize("has_other_records", [False, True])
+def test_a_removed_broker_counts_as_a_copy_of_what_it_deleted(has_other_records):
+    """committed-copies: by content, since its log may have been as long with other records at its end."""
+    world, oracles = watched_world()
+    stays = world.image.leader
+    goes, loses = (broker for broker in world.nodes if broker != stays)
+    world.reassign((stays, loses))
+    if has_other_records:
+        spoil(world, goes)
+    run_for(world, 2_000)
+    assert world.nodes[goes].storage.end() == 0
+    world.lose_power(loses, lambda _: 0)
+    if not has_other_records:
+        oracles._check_copies(world)
+        return
+    with pytest.raises(ViolationError, match="committed-copies: 1 of 2 disks"):
+        oracles._check_copies(world)
+
+
 def test_a_dead_process_is_a_copy_if_its_disk_has_the_record():
     """A kill leaves the page cache, and what is in it counts by content."""
     world, oracles = watched_world()

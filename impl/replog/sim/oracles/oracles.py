@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from replog.core.broker.state import FetchPhase, ReplicaState
 from replog.core.log.logview import LogView
-from replog.core.types import NO_LEADER, PartitionImage, Role
+from replog.core.types import NO_LEADER, Batch, PartitionImage, Role
 from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.node import Node
 from replog.sim.cluster.world import Observer, World
@@ -26,14 +26,17 @@ Cell = tuple[int, bytes]
 
 @dataclass(slots=True)
 class LastState:
-    """The last known state of one node, so that only changes are checked; `log` outlives the process."""
+    """The last known state of one node, so that only changes are checked; `log` outlives the process.
+
+    `batches` are those of the log, and outlive its deletion.
+    """
 
     log: LogView
     incarnation: int = -1
     leader_epoch: int = -1
     is_leader: bool = False
     hw: int = 0
-    leo: int = 0
+    batches: list[Batch] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -81,8 +84,8 @@ class Oracles(Observer, ClientObserver):
     lossy: dict[int, int] = field(default_factory=dict)
     seen: dict[int, LastState] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
-    removed: dict[int, int] = field(default_factory=dict)
-    """The LEO that a broker had when it deleted its log, as a reassignment requires."""
+    removed: dict[int, LogView] = field(default_factory=dict)
+    """The log that a broker deleted, as a reassignment requires."""
     image: PartitionImage | None = None
 
     def changed(self, world: World, node: Node) -> None:
@@ -99,8 +102,8 @@ class Oracles(Observer, ClientObserver):
             seen = self.seen[node.broker_id] = LastState(log, node.incarnation)
         if state.role is not Role.NONE:
             self.removed.pop(node.broker_id, None)
-        elif state.partition_epoch >= 0:
-            self.removed.setdefault(node.broker_id, seen.leo)
+        elif state.partition_epoch >= 0 and node.broker_id not in self.removed:
+            self.removed[node.broker_id] = LogView(seen.batches)
         is_leader = state.role is Role.LEADER
         if is_leader and (not seen.is_leader or seen.leader_epoch != state.leader_epoch):
             self._check_new_leader(world, state)
@@ -112,7 +115,7 @@ class Oracles(Observer, ClientObserver):
         if log.hw != seen.hw:
             self._check_hw(world, state, seen)
         seen.is_leader, seen.leader_epoch, seen.log = is_leader, state.leader_epoch, log
-        seen.hw, seen.leo = log.hw, log.leo
+        seen.hw, seen.batches = log.hw, log.batches
 
     def decided(self, world: World) -> None:
         """Check the controller's decision, if there is a new one."""
@@ -197,7 +200,10 @@ class Oracles(Observer, ClientObserver):
         holders = sum(
             self._holds(node)
             # Who had it and lost it later did hold it.
-            or max(self.lossy.get(node.broker_id, -1), self.removed.get(node.broker_id, -1)) >= known
+            or self.lossy.get(node.broker_id, -1) >= known
+            # So did who deleted it. By content: its log may have had other records at the end, and would
+            # count as a copy of whatever is committed there later.
+            or self._has_last(self.removed.get(node.broker_id))
             for node in world.nodes.values()
         )
         if holders < self.min_isr:
@@ -209,10 +215,14 @@ class Oracles(Observer, ClientObserver):
         """Return whether a node, dead or alive, has the last committed record; log-matching does the rest."""
         known = len(self.committed)
         if node.broker is not None:
-            return cells(node.broker.replica.state.log, known - 1, known) == self.committed[-1:]
+            return self._has_last(node.broker.replica.state.log)
         seen = self.seen.get(node.broker_id)
-        is_on_disk = seen is not None and node.storage.end() >= known
-        return is_on_disk and seen is not None and cells(seen.log, known - 1, known) == self.committed[-1:]
+        return seen is not None and node.storage.end() >= known and self._has_last(seen.log)
+
+    def _has_last(self, log: LogView | None) -> bool:
+        """Return whether a log has the last committed record."""
+        known = len(self.committed)
+        return log is not None and cells(log, known - 1, known) == self.committed[-1:]
 
     def _check_isr(self, world: World) -> None:
         """Check that whoever may be elected next, and lives, has everything."""
