@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -46,15 +46,6 @@ T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 
 
-@dataclass(slots=True)
-class Spare(Generic[S]):
-    """A system at a place, in which some steps were impossible: it is as good as a restored one."""
-
-    place: Place[S]
-    system: S
-    impossible: list[tuple[ActionCall, str]] = field(default_factory=list)  # with the way of each
-
-
 class Replayer(Generic[S]):
     """Takes steps of one binding's spec on its implementation; raises `BindingError`, then `Diverged`."""
 
@@ -77,7 +68,6 @@ class Replayer(Generic[S]):
         self._again = getattr(binding, again) if again is not None else None
         self._handlers = {action.action: getattr(binding, action.method) for action in cls.actions()}
         self.blind_to: tuple[str, ...] = ()
-        self._spare: Spare[S] | None = None
         self._last: tuple[bytes | None, Found] = None, ()  # a projection and its values
 
     def begin(self) -> Place[S]:
@@ -106,10 +96,7 @@ class Replayer(Generic[S]):
         return tuple(blind)
 
     def check_kept(self, place: Place[S]) -> None:
-        """A saved system must be restored to its state, and impossible probes have changed nothing."""
-        spare, self._spare = self._spare, None
-        if spare is not None and spare.place is place:
-            self._check_spare(spare)
+        """A saved system must be restored to its state."""
         found = self._state(self._rewound(place), partial(at_place, place, "outside"))
         if not self.same(place.state, found):
             reason = "`restore` returns a system in another state than the saved one"
@@ -177,73 +164,26 @@ class Replayer(Generic[S]):
     def probe(self, place: Place[S], instance: ActionCall) -> bool:
         """Try a disabled instance in each way: it must be refused and change nothing.
 
-        True if the implementation was asked; False where the binding had nothing to ask it with.  After the
-        last probe at a place, `check_kept` checks that those that were impossible changed nothing.
+        True if the implementation was asked; False where the binding had nothing to ask it with.
         """
-        asked = [self._probe(place, instance, way) for way in instance.ways]
-        return any(asked)
-
-    def _probe(self, place: Place[S], instance: ActionCall, way: str) -> bool:
-        spare, self._spare = self._spare, None
-        if spare is None or spare.place is not place:
-            spare = Spare(place, self._rewound(place))
-        try:
-            return self._tried(spare, instance, way)
-        except Diverged as diverged:
-            if not spare.impossible:
-                raise
-            self._check_each(spare)
-            # On a system of its own: what it does there is its own doing.
-            self._tried(Spare(place, self._rewound(place)), instance, way)
-            reason = f"{diverged.divergence.reason}\nonly after steps that were impossible"
-            raise Diverged(replace(diverged.divergence, reason=reason.strip())) from None
-
-    def _tried(self, spare: Spare[S], instance: ActionCall, way: str) -> bool:
-        place = spare.place
-        answer = self._ask(spare.system, place, instance, way)
-        if isinstance(answer, Accepted):
-            raise Diverged(self._accepted(spare.system, place, instance, way))
-        if isinstance(answer, Impossible):
-            # Nothing was done, by the binding's own word, and most probes are so: the next one may have the
-            # system.
-            self.tally.impossible[instance.label.action] += 1
-            spare.impossible.append((instance, way))
-            self._spare = spare
-            return False
-        self._check_unchanged(spare.system, place, instance, way, answer)
-        self.tally.refused[instance.label.action] += 1
-        return True
-
-    def _check_unchanged(
-        self, system: S, place: Place[S], instance: ActionCall, way: str, answer: Refused | Impossible
-    ) -> None:
-        found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
-        if not self.same(place.state, found):
-            word = "refused" if isinstance(answer, Refused) else "impossible"
-            reason = f"a step changed the state that was {word} ({answer.reason})"
-            raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
-
-    def _check_spare(self, spare: Spare[S]) -> None:
-        """Steps that were impossible must not have changed the state."""
-        place, blank = spare.place, partial(at_place, spare.place, "outside")
-        try:
-            found = self._state(spare.system, blank)
-            is_same = self.same(place.state, found)
-        except Diverged:
-            self._check_each(spare)
-            raise
-        if not is_same:
-            self._check_each(spare)
-            reason = "steps that were impossible changed the state together"
-            raise Diverged(at_place(place, "changed", reason, (place.state,), found))
-
-    def _check_each(self, spare: Spare[S]) -> None:
-        """Raise for the first of the steps that changes the state alone."""
-        for instance, way in spare.impossible:
-            system = self._rewound(spare.place)
-            answer = self._ask(system, spare.place, instance, way)
-            if isinstance(answer, Impossible):
-                self._check_unchanged(system, spare.place, instance, way, answer)
+        was_asked = False
+        for way in instance.ways:
+            # Restored for each, also after one that was impossible: what it changed and nobody observes could
+            # make the implementation refuse what it would accept.
+            system = self._rewound(place)
+            answer = self._ask(system, place, instance, way)
+            if isinstance(answer, Accepted):
+                raise Diverged(self._accepted(system, place, instance, way))
+            if isinstance(answer, Impossible):  # nothing was done, by the binding's own word
+                self.tally.impossible[instance.label.action] += 1
+                continue
+            found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
+            if not self.same(place.state, found):
+                reason = f"a refused step changed the state (refused because: {answer.reason})"
+                raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
+            self.tally.refused[instance.label.action] += 1
+            was_asked = True
+        return was_asked
 
     def _accepted(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Divergence:
         """The divergence of a forbidden step that was taken, with where it led if that has a name."""

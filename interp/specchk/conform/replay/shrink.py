@@ -120,7 +120,6 @@ class _Shrinker(Generic[S]):
             self.replayer.take(place, instance, allowed)
         elif self.replayer.spec.forbids(place.state, instance):
             self.replayer.probe(place, instance)
-            self.replayer.check_kept(place)
 
     def _is_wanted(self, divergence: Divergence) -> bool:
         wanted = self.best
