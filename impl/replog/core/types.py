@@ -14,6 +14,8 @@ from enum import Enum, IntEnum
 
 NO_LEADER = -1
 """The leader id of a partition that has none."""
+METADATA_HISTORY = 64
+"""The versions of the metadata that the controller keeps; a broker further behind gets the newest alone."""
 CONTROLLER = -1
 """The address of the controller.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core_cluster import Cluster
 from core_support import NOW, PARTITION, metadata, sent
 
 from replog.core.broker.broker import Broker
@@ -17,7 +18,7 @@ from replog.core.messages import (
     RegisterReply,
     RegisterRequest,
 )
-from replog.core.types import Error, Role
+from replog.core.types import METADATA_HISTORY, Error, Role
 
 
 def broker(**fields) -> Broker:
@@ -55,6 +56,23 @@ def test_a_registered_broker_asks_for_metadata_and_heartbeats():
     process = broker()
     out = process.handle(Received(-1, RegisterReply(4, Error.NONE, 7)), NOW)
     assert sent(out) == [MetadataRequest(1, -1), HeartbeatRequest(1, 7, -1)]
+
+
+def test_a_broker_behind_all_that_is_remembered_takes_the_newest():
+    """The controller has forgotten what is missing, and answers each request with the newest alone."""
+    cluster = Cluster(3)
+    known = cluster.controller.state.version
+    for number in range(METADATA_HISTORY + 1):
+        cluster.configure(2 + number % 2)
+        answer = cluster.controller._updates_after(known)
+        process = registered()
+        process.membership.metadata_version = known
+        images, requests = process.membership.next_images(answer)
+        assert not requests
+        assert images[-1].version == cluster.controller.state.version == process.membership.metadata_version
+        # All of them as long as they are remembered: a version may have an epoch to truncate by.
+        is_whole = number < METADATA_HISTORY
+        assert len(images) == (number + 1 if is_whole else 1)
 
 
 def test_metadata_is_applied_in_order_after_a_first_snapshot():

@@ -2,7 +2,8 @@
 
 Theory: KIP-500/KIP-631 (broker registration, broker epochs, fencing), rules A23 and A29 of the project's
 Kafka reference. Metadata is a log: a running broker applies every version in order; one that has just
-started, or that is set to `coalesces`, may begin with, or jump to, the latest version (a snapshot).
+started, that is further behind than the controller remembers, or that is set to `coalesces`, may begin with,
+or jump to, the latest version (a snapshot).
 
 Not here: partitions.  `Broker` ties one membership and the replicas of one process together.
 """
@@ -20,7 +21,7 @@ from replog.core.messages import (
     RegisterReply,
     RegisterRequest,
 )
-from replog.core.types import CONTROLLER, Error, MetadataImage
+from replog.core.types import CONTROLLER, METADATA_HISTORY, Error, MetadataImage
 
 HEARTBEAT_MS = 2_000
 
@@ -87,8 +88,10 @@ class Membership:
         # a role would let it serve.
         if not fresh or self.broker_epoch < 0:
             return (), []
-        # A start has no past to replay, so the newest image suffices.
-        if self.metadata_version < 0 or self.coalesces:
+        # A start has no past to replay, so the newest image suffices. Who is this far behind would request
+        # for ever what the controller has forgotten.
+        is_lost = fresh[0].version > self.metadata_version + METADATA_HISTORY
+        if self.metadata_version < 0 or self.coalesces or is_lost:
             fresh = fresh[-1:]
         # A version is missing. Skipping it could hide an epoch in which this broker should have cut its log,
         # so it is requested instead.

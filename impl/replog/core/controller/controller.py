@@ -41,6 +41,7 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.types import (
+    METADATA_HISTORY,
     NO_EPOCH,
     NO_LEADER,
     BrokerImage,
@@ -49,8 +50,6 @@ from replog.core.types import (
     MetadataImage,
     PartitionImage,
 )
-
-HISTORY_VERSIONS = 64
 
 
 class Controller:
@@ -366,7 +365,7 @@ class Controller:
         self.state.history.append(self._image(self.state.version + 1))
         self.state.is_dirty = False
         # A broker that is further behind gets a snapshot, as with KRaft; memory stays bounded.
-        del self.state.history[:-HISTORY_VERSIONS]
+        del self.state.history[:-METADATA_HISTORY]
 
     def _announce(self, out: list[Effect]) -> None:
         """Send the newest version to every broker; a broker that missed one requests it."""
