@@ -198,6 +198,7 @@ def test_the_engines_agree_on_a_suite_of_maps_and_bags(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [
     "items are put at the end", "the last item is not merged", "empty slots are not 0",
     "an overflow is not noted",

@@ -93,7 +93,8 @@ def levels() -> list[int]:
     return list(native.search(program(FILE, "small"), native.NativeOptions(symmetry=False)).statistics.levels)
 
 
-@pytest.mark.parametrize("executors", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("executors", [2, 4])
 def test_tables_stay_where_they_are(executors: int, tmp_path: Path) -> None:
     """Without failures no table is made twice, so that the room for them grows with executors."""
     assert has_java(), NO_JAVA

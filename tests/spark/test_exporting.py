@@ -131,6 +131,7 @@ def queries() -> list[tuple[list[str], str]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_tour_has_the_same_rows_on_duckdb_and_on_spark(tmp_path: Path, context: SparkContext) -> None:
     """Its queries are SQL of both, and the types of the files mean the same to both."""
     exported(program("kafka/kip320.spec", "small"), "native", tmp_path / "kip320", Options(symmetry=False))

@@ -263,6 +263,7 @@ def test_one_stage_says_what_the_native_engine_says(file: str, model: str, symme
     assert depths == sorted(set(depths))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("context")
 def test_one_stage_and_the_shuffle_say_the_same() -> None:
     """Two ways to the same levels, and a third where there are more partitions than cores."""
