@@ -73,7 +73,7 @@ CONTROLS = (
     BadCode("a leader remembers who was removed", broker_leader._begin_epoch,
             " and state.protocol.keeps_remote_leo", "", TWICE, AGAIN),
     BadCode("the leader epoch stays with the leader", election.changed,
-            "and not removed", "", TWICE, AGAIN),
+            "(removed and", "(False and", TWICE, AGAIN),
     BadCode("a removed replica keeps its log", Replica._leave, "state.log.reset(0)", "pass", TWICE, AGAIN),
     BadCode("a removed replica keeps its files", Replica._leave, "out.append(Delete())", "pass",
             TWICE, AGAIN),

@@ -17,14 +17,17 @@ from replog.core.log import producer
 from specchk.cli.commands.conform import command
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Binding, BindingError
+from specchk.conform.contract.known_bad import BadCode, planted
 from specchk.conform.contract.load import load_binding
 from specchk.lang.frontend import check
 
+CONFORMANCE = ROOT / "conformance"
+LARGE = (CONFORMANCE / "binding.py", CONFORMANCE / "past_rules.py")
 FOLDERS = ("delivery", "isr_timing", "placement", "reassignment", "store")
 
 
 def path_of(folder: str) -> Path:
-    return ROOT / "conformance" / folder / "binding.py"
+    return CONFORMANCE / folder / "binding.py"
 
 
 def bound(folder: str, model: str, bounds: dict[str, str] | None = None) -> Binding[Any]:
@@ -37,6 +40,18 @@ def test_replog_conforms_in_a_second(folder):
     """The smallest suites: each binding runs, and takes every class of steps there."""
     found = CliRunner().invoke(command, [str(path_of(folder)), "--tier", "smoke", "--json"])
     assert found.exit_code == 0, found.output
+
+
+@pytest.mark.parametrize(
+    "path", [*map(path_of, FOLDERS), *LARGE], ids=lambda path: str(path.relative_to(CONFORMANCE))
+)
+def test_every_planted_error_fits_the_source(path):
+    """A control whose text is not there ends a gate with an error, and gates take minutes."""
+    found = [one for one in load_binding(path).controls if isinstance(one, BadCode)]
+    assert found
+    for one in found:
+        with planted(one):
+            pass
 
 
 @pytest.mark.slow
