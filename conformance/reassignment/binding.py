@@ -37,10 +37,7 @@ from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     At,
-    Binding,
-    BindingError,
     Impossible,
-    Mistake,
     Refused,
     action,
     project,
@@ -49,6 +46,7 @@ from specchk.conform.contract.binding import (
     snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
+from specchk.conform.contract.ruled import RuledBinding
 from specchk.ir.program import Program
 
 CLIENT, OPERATOR = -100, -101
@@ -91,7 +89,7 @@ CONTROLS = (
 )  # fmt: skip
 
 
-class ReassignmentBinding(Binding[Moving]):
+class ReassignmentBinding(RuledBinding[Moving]):
     """All 14 actions of the spec on replog's controller and brokers."""
 
     spec, model = "../../spec/reassignment.spec", TWICE
@@ -107,31 +105,23 @@ class ReassignmentBinding(Binding[Moving]):
     )
     controls = CONTROLS
     rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
-    follows: ClassVar[Protocol | None] = None
-    """The rules that a control's wrong spec is compared with; of any other spec they are the model's."""
+    hint = "replog has no switch for this rule; choose a model with today's"
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.names: tuple[str, ...] = program.sorts[0].members
-        other = [name for name, value in self.rules.items() if self.constants[name] != value]
-        if other:
-            hint = "replog has no switch for this rule; choose a model with today's"
-            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
-
-    @classmethod
-    def against(cls, program: Program) -> Binding[Moving]:
-        """Return the binding to today's replog, for a spec that has other rules on purpose."""
-        return type(cls.__name__, (cls,), {"rules": MappingProxyType({}), "follows": Protocol()})(program)
 
     def start(self) -> Moving:
         """A partition without records, which all have heard of."""
         rules = self.constants
         first = self.id(rules["first_leader"])
         others = sorted(self.ids(rules["first_replicas"]) - {first})
-        protocol = self.follows or Protocol(
-            elr=rules["elr"], keeps_remote_leo=not rules["reset_remote"],
-            removed_leave_elr=rules["removed_leave_elr"], override_replaces=rules["override_replaces"],
-        )  # fmt: skip
+        protocol = Protocol()
+        if self.rules:  # else it is a control's wrong spec, to compare with today's replog
+            protocol = Protocol(
+                elr=rules["elr"], keeps_remote_leo=not rules["reset_remote"],
+                removed_leave_elr=rules["removed_leave_elr"], override_replaces=rules["override_replaces"],
+            )  # fmt: skip
         return new_cluster(len(self.names), (first, *others), rules["min_isr"], protocol)
 
     @snapshot

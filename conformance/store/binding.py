@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from store_machine import BATCH_BYTES, RECORDS, Machine, PackedMachine
 
@@ -30,10 +30,7 @@ from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     At,
-    Binding,
-    BindingError,
     Impossible,
-    Mistake,
     Refused,
     action,
     interruption,
@@ -42,7 +39,7 @@ from specchk.conform.contract.binding import (
     snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.ir.program import Program
+from specchk.conform.contract.ruled import RuledBinding
 
 DOWN, RUNNING = Impossible("no process runs"), Impossible("a process runs")
 
@@ -77,7 +74,7 @@ FAILING = MappingProxyType({SYNC_FAILED: 0, LATER_SYNC_FAILED: 1})
 SMALL = MappingProxyType({"MaxOffset": "2", "MaxEpoch": "0"})
 
 
-class StoreBinding(Binding[PackedMachine]):
+class StoreBinding(RuledBinding[PackedMachine]):
     """Each action of the spec is a call of the store, or what befalls its machine."""
 
     spec, model = "../../spec/store.spec", "all_calls"
@@ -124,19 +121,8 @@ class StoreBinding(Binding[PackedMachine]):
         BadCode("a process goes on after a sync that failed", Health.fail, "self.reason is None", "False",
                 "all_calls", SMALL),
     )  # fmt: skip
-    flaws: ClassVar[frozenset[str]] = frozenset({"none_of_these"})
-    """Those that a spec may have."""
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        if self.flaws and self.constants["flaw"] not in self.flaws:
-            hint = "replog's store has no such flaw; choose a model without one"
-            raise BindingError((Mistake("the model sets `flaw`", hint),))
-
-    @classmethod
-    def against(cls, program: Program) -> Binding[PackedMachine]:
-        """Return the binding for a spec that has a flaw, on purpose."""
-        return type(cls.__name__, (cls,), {"flaws": frozenset()})(program)
+    rules = MappingProxyType({"flaw": "none_of_these"})
+    hint = "replog's store has no such flaw; choose a model without one"
 
     def start(self) -> PackedMachine:
         """A new directory, with one log."""

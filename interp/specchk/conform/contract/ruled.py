@@ -23,6 +23,8 @@ class RuledBinding(Binding[S]):
 
     rules: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """The constants that are rules, with the values that the implementation follows."""
+    hint: ClassVar[str] = "the implementation follows other rules here; choose a model of these"
+    """What to do about a model of other rules."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -30,8 +32,7 @@ class RuledBinding(Binding[S]):
         if self.rules:
             other.extend(self.also_other())
         if other:
-            hint = "the implementation follows other rules here; choose a model of these"
-            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
+            raise BindingError(tuple(Mistake(f"the model sets `{name}`", self.hint) for name in other))
 
     def also_other(self) -> Iterator[str]:
         """Constants that break a rule together with others."""
