@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from threading import Event, Timer
-from typing import Any
 
 import pytest
 
 from specchk.spark import stages
-from specchk.spark.stages import Watch, ended_after
+from specchk.spark.stages import Watch
 
 HANGS_S = 30.0
-
-
-class Lost:
-    """Homes of which one is no longer there."""
-
-    def is_lost(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("how", ["time", "home"])
@@ -31,8 +23,7 @@ def test_a_job_that_had_not_begun_is_ended_all_the_same(how: str, monkeypatch: p
         if len(calls) > 1:
             ended.set()
 
-    lost: Any = Lost()
-    with ended_after(0.0, end) if how == "time" else Watch(lost, end):
+    with Watch(end, wait=0.0) if how == "time" else Watch(end, lambda: True):
         assert ended.wait(HANGS_S), "ended once only, before the job began"
 
 
@@ -45,14 +36,24 @@ def test_nothing_is_ended_after_its_context() -> None:
         may_end.wait(HANGS_S)
         log.append("ended")
 
-    with ended_after(0.0, end):
+    with Watch(end, wait=0.0):
         assert begun.wait(HANGS_S)
         Timer(0.1, may_end.set).start()
     log.append("left")
     assert log == ["ended", "left"]
 
 
-def test_without_a_limit_nothing_is_ended() -> None:
-    """And no thread is there to wait."""
-    with ended_after(None, lambda: pytest.fail("ended")):
-        pass
+def test_nothing_is_ended_that_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The homes are looked at again and again; as long as none is lost, the job goes on."""
+    monkeypatch.setattr(stages, "WATCH_S", 0.001)
+    looked, looks = Event(), list[int]()
+
+    def is_due() -> bool:
+        looks.append(1)
+        if len(looks) > 2:
+            looked.set()
+        return False
+
+    with Watch(lambda: pytest.fail("ended"), is_due) as watch:
+        assert looked.wait(HANGS_S)
+    assert not watch.has_ended

@@ -55,7 +55,7 @@ from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, given_up, native_alone, not_written, unread
 from specchk.spark.session import is_local, session, slots
-from specchk.spark.stages import LevelMaker, Made, ended_after
+from specchk.spark.stages import LevelMaker, Made, Watch
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
 from specchk.spark.states.storage import Storage, Unwritable, as_all_name_it, storage_at
 from specchk.spark.states.tables import TableCount
@@ -302,7 +302,9 @@ class SparkEngine(Engine[int]):
         """The job's result; it is cancelled when time is up."""
         limit = self.options.budget.max_seconds
         left = None if limit is None else limit - self.search.meter.seconds
-        with ended_after(left, partial(self.context.cancelJobGroup, self.handed.run)):
+        if left is None:
+            return job()
+        with Watch(partial(self.context.cancelJobGroup, self.handed.run), wait=max(0.0, left)):
             return job()
 
     def _count(self, slices: Sequence[Slice]) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -104,7 +104,8 @@ class LevelMaker:
             self.describe(f"expand level {level + 1}, {self.sizes[-1]} states")
             load = Load(self.sizes[-1], sum(self.sizes), self.slices.state_bytes)
             rows = self._rows(homes.placed(load), level, end)
-            watch = Watch(homes, partial(self.context.cancelJobGroup, self.handed.run))
+            # Else tasks wait for a lost executor, stage after stage, as long as for one that is busy.
+            watch = Watch(partial(self.context.cancelJobGroup, self.handed.run), homes.is_lost)
             try:
                 with watch if lost < ATTEMPTS else nullcontext():
                     abouts = within(rows.collect)
@@ -144,23 +145,28 @@ class LevelMaker:
 
 
 class Watch:
-    """Ends a job when an executor is lost that tables are with; a context.
+    """Within it, calls `end` once `is_due` is true, and now and then from there on.
 
-    Spark would have its tasks wait for the lost one, stage after stage, as long as for one that is busy.
+    More than once, since Spark forgets to cancel what has not begun yet; and never after the context is left,
+    when it would end another job. The first look is after `wait` seconds, or after `WATCH_S`.
     """
 
-    def __init__(self, homes: Homes, end: Callable[[], None]) -> None:
-        self._homes, self._end = homes, end
+    def __init__(
+        self, end: Callable[[], None], is_due: Callable[[], bool] = lambda: True, wait: float | None = None
+    ) -> None:
+        self._end, self._is_due, self._wait = end, is_due, wait
         self._over = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self.has_ended = False
 
     def _run(self) -> None:
+        pause = WATCH_S if self._wait is None else self._wait
         with suppress(*SPARK_FAILED):  # then the job fails as well
-            while not self._over.wait(WATCH_S):
-                if self.has_ended or self._homes.is_lost():
-                    self.has_ended = True
-                    self._end()  # and again: Spark forgets to cancel what has not begun yet
+            while not self._over.wait(pause):
+                self.has_ended = self.has_ended or self._is_due()
+                if self.has_ended:
+                    self._end()
+                pause = WATCH_S
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -169,32 +175,6 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-
-
-@contextmanager
-def ended_after(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` after so many seconds, and now and then from there on, unless the context is left before.
-
-    More than once, since a job that has not begun yet cannot be cancelled; and never after the context is
-    left, when it would end another job.
-    """
-    over = Event()
-
-    def run(pause: float) -> None:
-        with suppress(*SPARK_FAILED):  # then the job fails as well
-            while not over.wait(pause):
-                end()
-                pause = WATCH_S
-
-    thread = Thread(target=run, args=(max(0.0, seconds or 0.0),), daemon=True)
-    if seconds is not None:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        if seconds is not None:
-            thread.join()
 
 
 class StageJob:
