@@ -148,15 +148,13 @@ def retyped(part: Any, room: Room) -> Any:
     if isinstance(part, Set):
         return _set_with(part, room)
     if isinstance(part, Const):  # values may be many, and have no types in them
-        kind = retyped(part.type, room)
-        return part if kind is part.type else replace(part, type=kind)
+        own = retyped(part.type, room)
+        return part if own is part.type else replace(part, type=own)
     if isinstance(part, tuple):
         items = [retyped(item, room) for item in part]
         return tuple(items) if any(a is not b for a, b in zip(items, part, strict=True)) else part
-    if is_dataclass(part) and not isinstance(part, Span | type):
-        kind = type(part)
-        parts = {name: getattr(part, name) for name in _names(kind)}
-        changed = {name: retyped(value, room) for name, value in parts.items()}
-        other = {name: changed[name] for name in parts if changed[name] is not parts[name]}
-        return replace(part, **other) if other else part
-    return part
+    kind: type = type(part)
+    parts = {name: getattr(part, name) for name in _names(kind)}
+    changed = {name: retyped(value, room) for name, value in parts.items()}
+    other = {name: value for name, value in changed.items() if value is not parts[name]}
+    return replace(part, **other) if other else part

@@ -49,7 +49,7 @@ class Images:
         if code is None:
             code = effect.code = _image_code(effect)
             places = code.words[1] if code.words else 0
-            self._scratch.hold(places * places + 6 * places + 64)
+            self._scratch.hold(_scratch_words(places))
             self._out.hold(2 * (places * places + 2 * places + HEAD))
         if not code.words:
             return None
@@ -83,6 +83,11 @@ def _image_code(effect: Effect) -> ImageCode:
     return ImageCode(array("q", numbers if fits else ()), hash(effect.taken.shape))
 
 
+def _scratch_words(places: int) -> int:
+    """What kernels need to work in: a matrix, some rows, and some words."""
+    return places * places + 6 * places + 64
+
+
 class Joiner:
     """Hulls and parts of zones, made by kernels; `joins.hulls` is their meaning."""
 
@@ -111,7 +116,7 @@ class Joiner:
         return None if length == REFUSED else self._zone(zone, length)
 
     def _hold(self, places: int) -> None:
-        self._scratch.hold(places * places + 6 * places + 64)
+        self._scratch.hold(_scratch_words(places))
         self._places.hold(places)
         self._out.hold(places * places + 2 * places + HEAD)
 
