@@ -83,6 +83,8 @@ class Relation:
         span, self._made = action.span, 0
         written = frozenset(stmt.slot for stmt in assignments(action.body))
         frame: list[int] = []
+        # Most pairs of states differ in a variable that the action leaves alone, so these conjuncts fail
+        # soonest. Where something may be undefined they wait: the step is then reported, wherever it leads.
         self._has_value = _has_value(action.body)
         if self._has_value:
             frame = [slot for slot in range(len(self.before)) if slot not in written]
@@ -101,6 +103,7 @@ class Relation:
         """The predicate for some value of a name, the one in the second state where that is the only one."""
         if self._has_value and isinstance(domain, Const) and isinstance(domain.value, tuple):
             value = self._given(local, known, body)
+            # Else the value in the second state may be one that the domain does not have.
             is_whole = len(domain.value) == cardinality(local.type)
             if is_whole and value is not None and _has_room(local.type, value.type):
                 return Let(BOOL, domain.span, local, value, predicate)
@@ -144,6 +147,7 @@ class Relation:
                 return Let(BOOL, stmt.value.span, stmt.local, stmt.value, then(writes))
             case Unwrap():
                 span = stmt.value.span
+                # With `none` there is no way on; 1 is the tag of `some`.
                 no = Const(BOOL, span, False)
                 return Case(BOOL, span, stmt.value, ((1, stmt.local, then(writes)),), no)
             case Assign():
@@ -197,6 +201,7 @@ class Relation:
         clashes = [clash for other in known.paths if (clash := _meets(other, path, span)) is not None]
         if not clashes:
             return rest
+        # An expression without a value: a choice from nothing.
         nothing = Const(Set(BOOL), span, ())
         fault = Choose(BOOL, span, self.expressions.local("_", BOOL, span), nothing, Const(BOOL, span, True))
         return If(BOOL, span, Or(BOOL, span, (Const(BOOL, span, False), *clashes)), fault, rest)
@@ -205,6 +210,7 @@ class Relation:
 def _meets(one: tuple[PathStep, ...], other: tuple[PathStep, ...], span: Span) -> Expr | None:
     """That two paths lead to one place or into it; None where they certainly do not."""
     parts: list[Expr] = [Const(BOOL, span, True)]
+    # Up to the end of the shorter one: who assigns a whole assigns its parts.
     for a, b in zip(one, other, strict=False):
         if a.field != b.field:
             return None

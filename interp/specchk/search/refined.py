@@ -55,6 +55,7 @@ def with_abstract_step(program: Program, violation: Violation) -> Violation:
     """A violated refinement with its last step, as the refined program sees it."""
     refinement = next((one for one in program.refinements if one.name == violation.name), None)
     trace = violation.trace
+    # With a loop it is fairness that is violated, which has an explanation of its own (`RefinedFairness`).
     if refinement is None or violation.kind != "refinement" or trace is None or trace.loop is not None:
         return violation
     states = trace.states
@@ -107,9 +108,12 @@ class _Contrast:
         action = self.program.actions[index]
         domains = [sorted(universe(param.type)) for param in action.params]
         best: tuple[tuple[bool, int], Obstacle] | None = None
+        # Bounded, since this only helps the reader: an action of many parameters would take longer to
+        # explain than the search took to find its violation.
         for args in islice(product(*domains), MAX_TRIED):
             shown = ", ".join(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
             for guards, differs in self._tried(index, args, before, after):
+                # A step that is enabled and differs is nearer than any that is not enabled.
                 rank = bool(guards), len(guards) + len(differs)
                 if best is None or rank < best[0]:
                     best = rank, Obstacle(f"{action.name}({shown})", guards, differs)

@@ -85,6 +85,8 @@ class TemporalCheck:
                 self.findings.note(Violation("undefined", liveness.name, trace, unclear.blame))
                 return
             counterexample = region.counterexample()
+            # One violation of a property is enough: later clauses of it may be violated by the same
+            # behaviour.
             if counterexample is not None:
                 trace = self._taken(liveness.name, counterexample)
                 points, notes = judged(self.fair, Owed(clause, len(self.program.variables)), trace)
@@ -111,10 +113,14 @@ class TemporalCheck:
     def _refined_fairness(self, source: StepSource, refinement: Refinement) -> None:
         """The first fair condition of the refined program that a fair behaviour does not keep."""
         name = refinement.name
+        # The images of a behaviour are then no behaviour of the other program: fairness of it means
+        # nothing.
         if any(of == name for _, of in self.findings.found):
             self.findings.notes.append(f"not checked, because its steps are none: fairness of {name}")
             return
         check = RefinedFairness(refinement, self.fair)
+        # `number` is the state whose image is being computed: where that is undefined, its path is
+        # reported.
         listed, number = source.listed(), 0
 
         def image(of: int) -> State:

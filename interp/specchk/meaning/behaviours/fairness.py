@@ -113,6 +113,8 @@ class FairSteps:
                 cut |= mask
         if self._beyond:
             cut |= self._enabled_beyond(state, taken | cut)
+        # Each step once: two instances with the same conditions and result differ in nothing that matters
+        # here.
         return Outgoing(tuple(dict.fromkeys(steps)), taken | cut, cut & ~taken)
 
     def is_inside(self, state: State) -> bool:
@@ -122,6 +124,8 @@ class FairSteps:
     def _cut_by_horizons(self, state: State) -> int:
         """The conditions of the instances of which a horizon ended a step."""
         conditions = 0
+        # The stepper counts what it cuts for a state as a whole. Which instances these were is found by
+        # trying each alone, which only states at a horizon pay for.
         for index in {one.action for one in self.conditions}:
             if index not in self._instances:
                 domains = [sorted(universe(param.type)) for param in self.program.actions[index].params]
@@ -147,6 +151,7 @@ class FairSteps:
             return self._beyond & ~known if self.in_doubt else 0
         for index, args in moves.instances:
             for bit, condition in enumerate(self.conditions):
+                # Not what is known already: trying all open numbers costs more than all else here.
                 may = condition.action == index and condition.covers(args)
                 if may and not (known | conditions) >> bit & 1 and self._moves_on(moves, state, index, args):
                     conditions |= 1 << bit
@@ -158,6 +163,7 @@ class FairSteps:
         def changes() -> bool:
             cuts = moves.horizon_cuts
             result = moves.once(state, index, args)
+            # No step: none is enabled, or a horizon ended it, and then the real system has it.
             if result is None:
                 return moves.horizon_cuts > cuts
             if isinstance(result[1], Undefined):

@@ -161,6 +161,7 @@ class ListedRegion:
     def counterexample(self) -> Behaviour | None:
         """The nearest rest, or else the shortest lasso."""
         owed, source, state = self.owed, self.source, self.source.steps.state
+        # A rest first: where nothing is enabled no fairness can object, and a reader has no loop to follow.
         rest = next(self._rests(owed.graph.enabled), None)
         if rest is not None:
             return Behaviour(tuple(map(state, owed.path(rest))), ())
@@ -169,6 +170,8 @@ class ListedRegion:
         if loop is None:
             return None
         steps = tuple((state(number), mask) for number, mask in loop.steps)
+        # A loop that has a trigger in it owes the goal again in each round, so any path to it will do; else
+        # the goal must have been owed all the way, which only paths within the region show.
         path = owed.path if loop.start.is_bad or owed.bad is not None else owed.graph.path
         return Behaviour(tuple(map(state, path(loop.start.number))), steps, loop.is_shortest)
 
@@ -180,6 +183,8 @@ class ListedRegion:
     def note_horizon(self) -> None:
         """Count the states in which only the steps that are cut off keep a behaviour from staying."""
         graph = self.owed.graph
+        # As if what only a cut step enables were not enabled: a rest or fair loop that this makes is one
+        # that the real system might leave, by a step that no bound lets us see.
         taken = array("Q", (a & ~b for a, b in zip(graph.enabled, graph.cut, strict=True)))
         self.source.at_horizon.update(self._rests(taken), *self._fair(taken))
 
@@ -207,6 +212,7 @@ class _Components:
         return iter(sorted(both, key=lambda start: (start.distance, not start.is_bad, start.number)))
 
     def steps(self, number: int) -> Iterator[Taken]:
+        # A step out of the component leads to states from which there is no way back, so no loop has it.
         own = self._of[number]
         return (step for step in self.owed.graph.steps(number) if self._of.get(step[0]) == own)
 
@@ -231,6 +237,7 @@ class _ClauseStates:
     def region(self) -> ListedRegion:
         graph, form, pause = self.source.steps.graph, self.clause.form, self.source.pause
         try:
+            # Nothing ends this region: that P was true once does not help if it is false again and again.
             if form is Form.EVENTUALLY_ALWAYS:
                 owed = owed_region(graph, range(graph.initial), lambda _: False, pause)
                 owed.bad = bytearray(not self._reached(number) for number in range(graph.count))
@@ -249,6 +256,7 @@ class _ClauseStates:
         return self.owed.triggers(self.source.steps.state(number))
 
     def _begins(self, number: int) -> bool:
+        # Set before the predicate is evaluated: where that fails, this is the state to report.
         self.at = number
         if number % EVERY == 0:
             self.source.pause()
@@ -258,6 +266,7 @@ class _ClauseStates:
         return not self._reached(number)
 
     def _reached(self, number: int) -> bool:
+        # A state is met from each of its predecessors, and the reference evaluator is slow.
         if number not in self._known:
             self.at = number
             self._known[number] = self.owed.reaches(self.source.steps.state(number))

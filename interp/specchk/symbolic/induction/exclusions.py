@@ -151,10 +151,14 @@ def _literals(
     literals = []
     for atom, said in masks.items():
         for positive, bits in said.items():
+            # That a place does not have one of its values excludes next to nothing, and there are as many
+            # as values.
             if atom.is_value and not positive:
                 continue
             for keys in permutations(range(len(domains)), len(atom.domains)):
                 if tuple([domains[key] for key in keys]) == atom.domains:
+                    # The states of all rows side by side: one operation on integers compares two literals
+                    # in every state and for every choice of keys.
                     joined = 0
                     for row in rows:
                         joined = joined << width | bits[tuple([row[key] for key in keys])]
@@ -175,6 +179,8 @@ def _excluding(literals: Sequence[tuple[Literal, int]], length: int) -> Iterator
         meeting = [(second, two, two & one) for second, two in some[place + 1 :] if two & one]
         for number, (second, two, both) in enumerate(meeting):
             for third, three, _ in meeting[number + 1 :]:
+                # `two & three`: else these two exclude each other without the first, and the clause is not
+                # minimal.
                 if not both & three and two & three:
                     yield first, second, third
 

@@ -26,6 +26,8 @@ def fits(bound: int) -> int:
 
 def assume(rows: Words, at: int, size: int, i: int, j: int, bound: int) -> int:
     """Add `x_i - x_j <= bound`, which is consistent with the closed matrix, and all that follows."""
+    # One pass is enough: the matrix is closed, and no shortest way uses the new bound twice, as there is no
+    # cycle below 0.
     onward = at + j * size
     row = at
     for _ in range(size):
@@ -69,6 +71,8 @@ def copy(source: Words, first: int, target: Words, to: int, count: int) -> int:
 
 def forget(rows: Words, at: int, size: int, upper: int, lower: int) -> int:
     """The closed matrix without bounds beyond a reach."""
+    # A bound above the reach decides no comparison, so it is free; one below it is as good as the reach
+    # itself. Zones that differ in such bounds only become one, so the search ends.
     is_changed = 0
     row = at
     for i in range(size):
@@ -96,6 +100,8 @@ def canonical(
     What it needs beside is in `rows` behind the matrix: the class and the distance of each symbol, and the
     first symbol of each class.
     """
+    # Symbols at a known distance from each other are one class, named by the first of them: a zone has one
+    # form, whatever symbols it was made with.
     of = at + size * size
     first = of + 2 * size
     kept = 0
@@ -208,6 +214,7 @@ def least_image(
             best = length
         elif is_less(out, best + HEAD, HEAD, length - HEAD):
             # Zones with the same classes have as many words.
+            # The best one is kept at 0, and the next one is written behind it.
             copy(out, best, out, 0, length)
             best = length
     return best
@@ -251,6 +258,7 @@ def join(one: Words, other: Words, work: Words, out: Words) -> int:
     distinct = pair(one, other, work, first, out)
     if distinct == REFUSED:
         return REFUSED
+    # Two places that `one` has at a fixed distance have no fixed one in both: the hull is larger at once.
     is_larger = 1 if distinct > size_one else 0
     word = bounds
     for a in range(distinct):

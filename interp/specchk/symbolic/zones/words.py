@@ -60,6 +60,7 @@ def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> 
             if most == least:
                 lines.append(_compared(names, form, "==", most))
                 continue
+            # What the parts imply is left out. Above half of `FREE`, a bound is a free one plus something.
             if most < FREE >> 1 and (high is None or most + more < high):
                 lines.append(_compared(names, form, "<=", most))
             if least > -FREE >> 1 and (low is None or least + more > low):
