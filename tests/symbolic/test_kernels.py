@@ -156,7 +156,7 @@ def outcome(program, after, join_after=3, **options):
     return replace(found, statistics=replace(found.statistics, seconds=0.0))
 
 
-@settings(max_examples=25, suppress_health_check=SHARED, deadline=None)
+@settings(max_examples=12, suppress_health_check=SHARED, deadline=None)
 @given(seed=st.integers(0, 10**9), keep_going=st.booleans())
 def test_a_search_by_kernels_is_that_of_python(seed, keep_going, tmp_path):
     """Random specs: the same verdict, traces, coverage, and counts of zones, hulls, forks and answers."""

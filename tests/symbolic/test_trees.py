@@ -117,10 +117,10 @@ def test_a_zone_comes_to_the_leaves_that_its_own_runs_give(seed, tmp_path):
 
 
 def test_the_zones_of_the_replication_model_come_to_their_own_leaves():
-    """The zones of a real spec, 120 of them over few shapes."""
+    """The zones of a real spec, 40 of them over few shapes."""
     file = ROOT / "spec" / "replication.spec"
     program = instantiate(check(str(file)), "three_epochs", {}).program
-    assert not differ(program, 120)
+    assert not differ(program, 40)
 
 
 def _off_by_one(monkeypatch):
