@@ -16,6 +16,7 @@ from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import Call, Repeated, Seen, Tracing, Ways, event
 from specchk.conform.recordings import validate as module
 from specchk.conform.recordings.campaign import Campaign, CampaignOptions, run_campaign
+from specchk.conform.recordings.nearmiss import near_misses
 from specchk.conform.recordings.validate import Explained, Haste, Trail, Validator
 from specchk.conform.report.campaign_report import verdict
 from specchk.lang.frontend import check
@@ -122,6 +123,27 @@ def test_a_repeated_line_is_no_more_steps_than_its_bound():
     """Four coins moved need two lines of two."""
     assert paid(moved("a2", "a1"), moved("a2", "a1", a1=3)).blocked is None
     assert paid(moved("a2", "a1", a1=0)).blocked is not None
+
+
+class OverdrawingTracing(BankTracing):
+    """A line is more payments than there are coins, behind none or one that another account made."""
+
+    @event("paid")
+    def paid(self, found: Event) -> Ways:
+        payment = Call("transfer", ("a1", "a2"))
+        return Ways(((Repeated(Call("transfer", ("a2", "a1")), 0, 1), Repeated(payment, 4, 5)),))
+
+
+def test_the_nearest_miss_of_a_repeated_line_is_the_call_that_was_blocked():
+    """Two or three payments were taken; in the state behind them there is no coin left."""
+    found = paid(by=OverdrawingTracing)
+    assert found.blocked is not None
+    misses = near_misses(VALIDATOR, found.blocked)
+    assert {miss.call for miss in misses} == {"transfer(a1, a2)"}
+    assert {(blame.text, *blame.values) for miss in misses for blame in miss.guards} == {
+        ("balance[a] > 0", ("balance[a]", "0"))
+    }
+    assert all(miss.guards for miss in misses)
 
 
 @pytest.mark.parametrize(("least", "most"), [(-1, 2), (3, 2), (0, 0)])

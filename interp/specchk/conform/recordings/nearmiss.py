@@ -76,13 +76,24 @@ def _misses(
         after = tuple(validator.by_way((step,), states))
         if not after:
             # An argument that is `ANY` stands for every value; a few show which guard is in the way.
-            for args in instances[:MOST]:
-                yield _guarded(validator, number, states[0], index, args)
+            for before in _before_blocked(validator, step, states)[:MOST]:
+                for args in instances[:MOST]:
+                    yield _guarded(validator, number, before, index, args)
             return
         states = after
     name = " then ".join(map(str, way)) or "no step"
     for reached in states:
         yield NearMiss(name, number, (), tuple(differences(validator, reached, seen)))
+
+
+def _before_blocked(validator: Validator, step: TracedStep, states: Sequence[State]) -> Sequence[State]:
+    """The states in which a step was blocked: of a repeated call those after the calls that were taken."""
+    if not isinstance(step, Repeated):
+        return states
+    # Ends before `step.least` calls: with as many the step would not be blocked.
+    while after := validator.by_call(step.call, states):
+        states = after
+    return states
 
 
 def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Iterator[Differs]:
