@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 from specchk.lang.check.access import outside_of_partial, place_at
 from specchk.lang.check.checker import Checker, Context
@@ -16,6 +17,8 @@ from specchk.lang.text.diagnostics import counted, nearest
 from specchk.lang.text.source import Span
 
 Place = tuple[str, tuple[tree.Accessor, ...], Span]
+Node = TypeVar("Node", bound=tree.Node)
+LOCAL = "(local)"  # the qualifier of a local name in a place, which no text has
 
 
 class StatementChecker:
@@ -127,7 +130,24 @@ class StatementChecker:
         self.checker.check(value, context, place if isinstance(stmt, decls.Assign) else Set(place))
         for node in (*stmt.path, value):
             self._state(node)
-        return self._writes((name, outside_of_partial(kind, stmt.path), stmt.span), assigned)
+        path = tuple([self._marked(step) for step in outside_of_partial(kind, stmt.path)])
+        return self._writes((name, path, stmt.span), assigned)
+
+    def _marked(self, node: Node) -> Node:
+        """A part of a place with its local names marked: an enum member may have the same name."""
+        if isinstance(node, tree.Name):
+            ref = self.checker.facts.refs.get(id(node))
+            return replace(node, qualifier=LOCAL) if ref is not None and ref.kind == "local" else node
+        changed: dict[str, Any] = {}
+        for item in fields(node):
+            value = getattr(node, item.name)
+            if isinstance(value, tree.Node):
+                changed[item.name] = self._marked(value)
+            elif isinstance(value, tuple):
+                changed[item.name] = tuple(
+                    [self._marked(part) if isinstance(part, tree.Node) else part for part in value]
+                )
+        return replace(node, **changed)
 
     def _writes(self, place: Place, assigned: list[Place]) -> list[Place]:
         name, path, span = place
@@ -158,7 +178,8 @@ class StatementChecker:
                 notes=[(helper.span.word(name), "declared here")],
             )  # fmt: skip
             return assigned
-        given = dict(zip([param.name for param in helper.params], values, strict=True))
+        marked = [self._marked(value) for value in values]
+        given = dict(zip([param.name for param in helper.params], marked, strict=True))
         places: list[Place] = []
         for variable, path, _ in self._written.get(name, ()):
             at = _with_arguments(path, given, context)
@@ -211,7 +232,7 @@ def _with_arguments(
     found = []
     for step in path:
         index = step.index
-        if isinstance(index, tree.Name) and index.text in given:
+        if isinstance(index, tree.Name) and index.qualifier == LOCAL and index.text in given:
             found.append(replace(step, index=given[index.text]))
         elif index is None or _means_the_same(index, Context(context.spec)):
             found.append(step)
@@ -226,8 +247,8 @@ def _in_scope(assigned: list[Place], context: Context) -> list[Place]:
 
 
 def _means_the_same(node: tree.Node, context: Context) -> bool:
-    if isinstance(node, tree.Name) and node.qualifier is None:
-        return node.text in context.locals or node.text in context.spec.declared
+    if isinstance(node, tree.Name) and node.qualifier == LOCAL:
+        return node.text in context.locals
     return all(_means_the_same(part, context) for part in children(node))
 
 
