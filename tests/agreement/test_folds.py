@@ -270,3 +270,29 @@ def test_a_fold_whose_numbers_grow_with_each_step_is_refused() -> None:
     with pytest.raises(SpecError) as refused:
         instantiate(check("squares.spec", text.format(40)))
     assert refused.value.diagnostics[0].code == "S510"
+
+
+@pytest.mark.parametrize(
+    ("start", "value", "is_typed"),
+    [
+        ("{}", "{acc}", False),
+        ("{ a: {}, b: {} }", "{ a: {acc.b}, b: {acc.a} }", False),
+        ("{}", "acc union {x}", True),
+        (
+            "{ a: none, b: none, c: [], d: none }",
+            "{ a: acc.b, b: some(acc.c), c: append(acc.c, acc.d), d: some(x) }",
+            True,
+        ),
+    ],
+)
+def test_a_fold_of_infinitely_many_types_is_refused(start: str, value: str, *, is_typed: bool) -> None:
+    """Each step may show more of one type; a type that grows in each step is none."""
+    text = "spec typed\nvar s : set[0..2] = {}\n"
+    text += f"invariant p: fold(s, {start}, (acc, x) => {value}) == {start}\n"
+    text += "deadlock ok\nmodel m:\n    expect holds\n"
+    if is_typed:
+        assert isinstance(search(instantiate(check("typed.spec", text)).program, Options()).verdict, Holds)
+        return
+    with pytest.raises(SpecError) as refused:
+        check("typed.spec", text)
+    assert [found.code for found in refused.value.diagnostics] == ["S301"]

@@ -13,6 +13,8 @@ from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Seq, Set, Type, joi
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import counted, nearest
 
+MAX_ROUNDS = 16  # in which a fold's type becomes known: a round for each part that another part shows
+
 
 def check_lone_lambda(checker: Checker, node: tree.Lambda) -> Type:
     """An operator where a value is expected."""
@@ -101,11 +103,16 @@ def check_item_fold(
         checker.unfit(items.span, found, f"`fold` goes through a set or a sequence, not {show(found)}", hint)
     item = found.item if isinstance(found, Set | Seq) else UNKNOWN
     kind = checker.check(start, context, expected)
-    # Twice where the operator shows more of the type than `start` does: `fold(s, {}, (seen, x) => ...)`.
-    for _ in range(2):
+    # Again while the operator shows more of the type than `start` does: `fold(s, {}, (seen, x) => ...)`.
+    errors = len(checker.report.found)
+    for _ in range(MAX_ROUNDS):
         value = check_operator(checker, operator, context, Signature((kind, item), kind))
         joined = join(value, kind)
-        if joined is None or joined == kind:
-            break
+        if joined is None or joined == kind or len(checker.report.found) > errors:
+            return INT if isinstance(kind, Int) else kind
         kind = checker.check(start, context, joined)
-    return INT if isinstance(kind, Int) else kind
+    checker.report.add(
+        "S301", operator.span, "the value of this operator has a larger type in each step of the `fold`",
+        f"give `{start.span.text.strip()}` and the operator's value one type",
+    )  # fmt: skip
+    return UNKNOWN
