@@ -28,6 +28,7 @@ model m:
     MaxOffset = 3
 """
 OFFSET = "var a : Offset = 0\n"
+CONSTANT = "const M : Offset -> bool = { o: true for o in Offset }\n"
 FOUR = "var s : set[Offset] = { 0, 1, 2, 3 }\n"
 GO = "action go():\n    {}\n"
 CHOICES = {
@@ -43,6 +44,9 @@ LISTS = {  # what uses all offsets, and would be false with more of them
     "a variable's first value": ("var s : set[Offset] = Offset\n", "any p in s:\n        n' = p", "n <= 3"),
     "a variable's choices": ("var a : Offset in Offset\n", "n' = a", "n <= 3"),
     "keys of a map": ("var f : Offset -> bool = { o: false for o in Offset }\n", "n' = 1", "not f[n]"),
+    "keys of a constant": (CONSTANT, "n' = 1", "M[n]"),
+    "a part of a constant": (CONSTANT, "require M[1]; n' = 1", "n <= 3"),
+    "a constant and another": (CONSTANT.replace("M", "K") + CONSTANT, "n' = 1", "M == K"),
     "all but one": ("", "any p in Offset - { 0 }:\n        n' = p", "n <= 3"),
     "a quantifier": ("", "n' = 1", "forall p in Offset: p <= 3"),
     "a sum": ("", "n' = min(9, sum(p for p in Offset))", "n <= 6"),
@@ -80,6 +84,10 @@ def test_what_uses_all_offsets_holds_within_the_horizon_only(use, tmp_path):
     with pytest.raises(SpecError) as refused:
         search(found, ZoneOptions(workers=1))
     assert {one.code for one in refused.value.diagnostics} == {"S701"}
+    # What is read of a constant is computed beforehand, so no expression has it.
+    if CONSTANT in LISTS[use][0]:
+        with pytest.raises(Unencodable):
+            prove(found, ProofOptions())
 
 
 def test_a_set_that_happens_to_have_all_offsets_is_a_set(tmp_path):

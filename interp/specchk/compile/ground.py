@@ -95,6 +95,10 @@ class Ground:
         self._values[full] = (ground, value)
         return self._values[full]
 
+    def place(self, full: str) -> Span:
+        """The declaration of a constant."""
+        return self._consts[full][0].span
+
     def type(self, kind: lang.Type, home: Spec) -> Type:
         """A type with its bounds evaluated; parts without bounds hold nothing yet."""
         match kind:

@@ -20,7 +20,7 @@ from specchk.compile.store import stored
 from specchk.compile.temporal import TemporalLowering, fair_actions
 from specchk.ir.nodes import Expr, Local
 from specchk.ir.program import Action, Constant, Liveness, Program, Property, Start, Variable
-from specchk.ir.types import Set, Type, cardinality
+from specchk.ir.types import Set, Type, cardinality, has_horizon_keys
 from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel, consts_of, sorts_of
 from specchk.lang.check.spec import Spec
@@ -208,7 +208,7 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
     abstract = Program(
         spec=other.name, path="", model="",
         sorts=tuple(lowering.ground.sort(full) for full in sorts_of(checked.spec)),
-        constants=tuple(Constant(full, *lowering.ground.constant(full)) for full in of_it),
+        constants=tuple(_constant(lowering, full) for full in of_it),
         variables=variables, starts=starts,
         inits=tuple(of_other.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in other.inits),
         actions=actions, invariants=(), step_invariants=(), witnesses=(), constraints=(), deadlock_ok=None,
@@ -237,7 +237,11 @@ def _of_kind(properties: list[Property], kind: str) -> tuple[Property, ...]:
 
 
 def _constants(lowering: Lowering) -> tuple[Constant, ...]:
-    return tuple(Constant(full, *lowering.ground.constant(full)) for full in consts_of(lowering.spec))
+    return tuple(_constant(lowering, full) for full in consts_of(lowering.spec))
+
+
+def _constant(lowering: Lowering, full: str) -> Constant:
+    return Constant(full, *lowering.ground.constant(full), lowering.ground.place(full))
 
 
 def _deadlock(lowering: Lowering) -> Property | None:
@@ -254,8 +258,12 @@ def _deadlock(lowering: Lowering) -> Property | None:
 def _horizons(
     lowering: Lowering, actions: list[decls.Action], refinements: list[RefinementLowering]
 ) -> tuple[str, ...]:  # fmt: skip
-    """The horizons of variables, of parameters and of types whose values are listed."""
+    """The horizons of variables, parameters, keys of constants, and types whose values are listed."""
     declared = [decl.type for decl in lowering.spec.variables.values()]
+    consts = consts_of(lowering.spec).items()
+    declared += [
+        decl.type for full, (decl, _) in consts if has_horizon_keys(lowering.ground.constant(full)[0])
+    ]
     declared += [param.type for action in actions for param in action.params]
     types, listed = lowering.expressions.facts.declared, lowering.expressions.names.listed
     limits: dict[str, None] = {}

@@ -74,7 +74,8 @@ def _never(body: Block) -> bool:
 
 def lists_horizon(program: Program) -> bool:
     """Whether all values of a type with a horizon are used anywhere: then its end is a bound."""
-    keyed = any(has_horizon_keys(variable.type) for variable in program.variables)
+    kinds = [*[one.type for one in program.variables], *[one.type for one in program.constants]]
+    keyed = any(map(has_horizon_keys, kinds))
     starts = zip(program.variables, program.starts, strict=True)
     open_ = any(s.value is None and s.choices is None and has_horizon(v.type) for v, s in starts)
     return keyed or open_ or steps_list_horizon(program) or any(map(_ends_at_horizon, expressions(program)))

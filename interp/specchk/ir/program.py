@@ -133,6 +133,7 @@ class Constant:
     name: str
     type: Type
     value: Value
+    span: Span = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,12 @@ def _is_range(domain: Expr) -> bool:
 
 
 def _variables(program: Program) -> Iterator[Diagnostic]:
+    for constant in program.constants:
+        # Also where it is not used: a part that was computed beforehand, or a comparison of all of it, is in
+        # no expression any more.  The model gives it values up to the horizon only.
+        if has_horizon_keys(constant.type):
+            reason = f"`{constant.name}` is a map with offsets as its keys"
+            yield Diagnostic("S701", reason, constant.span, HINT)
     for variable, start in zip(program.variables, program.starts, strict=True):
         if has_horizon_keys(variable.type):
             reason = f"`{variable.name}` is a map with offsets as its keys"

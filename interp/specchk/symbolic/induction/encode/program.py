@@ -12,11 +12,11 @@ from typing import Any
 
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property, Start, Variable
-from specchk.ir.types import has_horizon
+from specchk.ir.types import has_horizon, has_horizon_keys
 from specchk.symbolic.induction.encode.bools import Truth, conj, conjuncts, disj, negation
 from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal, has
-from specchk.symbolic.induction.encode.scope import ReadState, of_state, placed
+from specchk.symbolic.induction.encode.scope import ReadState, Unencodable, of_state, placed
 from specchk.symbolic.induction.encode.states import OpenTrees, outside
 from specchk.symbolic.induction.encode.steps import ActionInstance, all_instances
 from specchk.symbolic.induction.encode.trees import Tree
@@ -30,6 +30,12 @@ class System:
 
     program: Program
     fresh: OpenTrees = field(default_factory=OpenTrees)
+
+    def __post_init__(self) -> None:
+        for constant in self.program.constants:
+            # As in `symbolic.legality`: parts that were computed beforehand are in no expression.
+            if has_horizon_keys(constant.type):
+                raise Unencodable(constant.span, f"`{constant.name}` is a map with offsets as its keys")
 
     def state(self, index: int) -> State:
         """An open state; a second call returns the same one and records its facts again."""
