@@ -1,15 +1,22 @@
-"""The grammar's parse tables, kept in the user's cache directory between runs (`kept`).
+"""The grammar's parse tables: shipped, or kept in the user's cache directory between runs (`kept`).
 
 Building the LALR tables takes longer than checking a spec, and they depend on nothing but the
-grammar, Lark, Python and how this room asks for them.  So they are kept as plain data: marshal and not
-pickle, since what is read back can then only be data, never code.
+grammar, Lark and how this room asks for them.  So `grammar.tables` beside the grammar has those of the
+Lark that the project is tested with, written by `pytest tests/lang/test_shipped_tables.py --rewrite`; where
+it is of another grammar or another Lark, they are built once and kept.  Both are plain data: JSON or marshal
+and not pickle, since what is read back can then only be data, never code.
 """
 
 from __future__ import annotations
 
+import json
 import marshal
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from pkgutil import get_data
+from types import MappingProxyType
+from typing import Any, cast
 
 import lark
 from lark import Lark
@@ -18,34 +25,64 @@ from lark.lexer import TerminalDef
 
 from specchk import kept
 from specchk.lang.syntax.layout import LayoutFilter
+from specchk.sealed import Damaged, sealed, unsealed
 
 ROOMS = ("lang",)  # whose sources decide what the tables are
+SHIPPED = "grammar.tables"
+# The builder takes optional parts by position: an absent one has to be there as None.
+OPTIONS: Mapping[str, Any] = MappingProxyType(
+    {"parser": "lalr", "start": ["decl", "expr"], "maybe_placeholders": True, "propagate_positions": True}
+)
 
 
 def load_parser(grammar: str, layout: LayoutFilter) -> Lark:
-    """The parser of a grammar, from the cache where that is possible."""
-    path = kept.place("grammars", kept.name_of(lark.__version__, grammar, kept.sources(*ROOMS)))
-    tables = _read(path)
-    if tables is not None:
-        options = cast("dict[str, object]", cast("dict[str, object]", tables["data"])["options"])
-        # The layout holds the state of a parse and is no data; everything else of the tables is.
-        options["postlex"] = layout
-        return Lark.load(tables)
-    built = _build(grammar, layout)
-    _write(path, built)
-    return built
+    """The parser of a grammar, from its tables where they are shipped or kept."""
+    tables = _shipped(grammar)
+    if tables is None:
+        path = kept.place("grammars", kept.name_of(lark.__version__, grammar, kept.sources(*ROOMS)))
+        tables = _read(path)
+        if tables is None:
+            built = build(grammar, layout)
+            kept.write(path, marshal.dumps(data_of(built)))
+            return built
+    options = cast("dict[str, object]", cast("dict[str, object]", tables["data"])["options"])
+    # The layout holds the state of a parse and is no data; everything else of the tables is.
+    options["postlex"] = layout
+    return Lark.load(tables)
 
 
-def _build(grammar: str, layout: LayoutFilter) -> Lark:
-    return Lark(
-        grammar,
-        parser="lalr",
-        start=["decl", "expr"],
-        # The builder takes optional parts by position: an absent one has to be there as None.
-        maybe_placeholders=True,
-        propagate_positions=True,
-        postlex=layout,
-    )
+def build(grammar: str, layout: LayoutFilter) -> Lark:
+    """The parser of a grammar, from the grammar itself."""
+    return Lark(grammar, postlex=layout, **OPTIONS)
+
+
+def data_of(parser: Lark) -> dict[str, object]:
+    """The tables of a parser, without its layout."""
+    data, memo = parser.memo_serialize([TerminalDef, Rule])
+    data["options"] = {name: value for name, value in data["options"].items() if name != "postlex"}
+    return {"data": data, "memo": memo}
+
+
+def shipped_file(grammar: str, tables: Mapping[str, object]) -> bytes:
+    """The file of these tables that is shipped; it is good for this grammar and this Lark alone."""
+    return sealed(_name(grammar), zlib.compress(json.dumps(tables).encode(), 9))
+
+
+def _shipped(grammar: str) -> dict[str, object] | None:
+    try:
+        data = unsealed(_name(grammar), get_data("specchk.lang.syntax", SHIPPED) or b"")
+    except (OSError, Damaged):
+        return None
+    return cast("dict[str, object]", json.loads(zlib.decompress(data), object_hook=_numbered))
+
+
+def _numbered(item: dict[str, object]) -> dict[Any, object]:
+    """An object of JSON whose keys were numbers, as those of states and of the memo."""
+    return {int(key) if key.isdigit() else key: value for key, value in item.items()}
+
+
+def _name(grammar: str) -> str:
+    return kept.name_of(lark.__version__, grammar, sorted(OPTIONS.items()))
 
 
 def _read(path: Path | None) -> dict[str, object] | None:
@@ -54,10 +91,3 @@ def _read(path: Path | None) -> dict[str, object] | None:
         return None if data is None else cast("dict[str, object]", marshal.loads(data))  # noqa: S302  data we wrote
     except (EOFError, ValueError, TypeError):
         return None
-
-
-def _write(path: Path | None, parser: Lark) -> None:
-    data, memo = parser.memo_serialize([TerminalDef, Rule])
-    # Without the layout, which has the state of a parse and is no data.
-    data["options"] = {name: value for name, value in data["options"].items() if name != "postlex"}
-    kept.write(path, marshal.dumps({"data": data, "memo": memo}))
