@@ -146,6 +146,7 @@ class DeliveryBinding(RuledBinding[Parties]):
         parties = Parties(_leader(MESSAGES), _leader(COMMITS), known, producer)
         parties.generation = parties.groups.join(GROUP, READER)
         if self.constants["one_stored"]:
+            # By replog's own calls, so that its producer and broker know this message as any other.
             for step in (self.send, self.handle_request, self.receive_answer):
                 step(parties, *([] if step == self.handle_request else [0]))
             parties.tries.clear()
@@ -176,12 +177,14 @@ class DeliveryBinding(RuledBinding[Parties]):
         """The producer has waited too long for the answer to this message, and for no other."""
         if self._status(parties, message) != "failed" or parties.tries[message] == self.constants["Tries"]:
             return Impossible("the producer waits for no answer, or has given up")
+        # The model has no clock: the request is made old, and replog's own timer does the rest.
         for waiting in parties.producer.outstanding:
             if waiting.number == message:
                 waiting.sent_ms = -1
         return self._fire(parties, message, parties.producer)
 
     def _fire(self, parties: Parties, message: int, producer: Producer) -> Answer:
+        # The limit is the application: the producer sends what it was handed, and nothing after it.
         limit = producer.limit
         producer.limit = max(limit, message + 1)
         sent = _messages(producer.fire(Timer.SEND_FETCH, 0, NOW_MS), ProduceRequest)
@@ -275,6 +278,8 @@ class DeliveryBinding(RuledBinding[Parties]):
 
     def _may(self, parties: Parties, begins: str, ends: str) -> bool:
         """Go on from one half to the other, if the first half or the second of this consumer is now."""
+        # `begins` is the consumer for whom this is the first half, `ends` the one for whom it is the
+        # second.
         order = {("polled", begins): "half_done", ("half_done", ends): "idle"}
         after = order.get((parties.stage, self.constants["consumer"]))
         parties.stage = after or parties.stage
@@ -282,6 +287,7 @@ class DeliveryBinding(RuledBinding[Parties]):
 
     def _take_effect(self, parties: Parties) -> None:
         offset = parties.position - 1
+        # Up to twice, as in the spec: more often is no other outcome.
         parties.output[offset] = min(2, parties.output.get(offset, 0) + 1)
 
     @action("process_and_commit")
@@ -325,6 +331,7 @@ class DeliveryBinding(RuledBinding[Parties]):
         if any(number == message for number, _ in parties.connection):
             return "requested"
         reply = parties.answers.get(message)
+        # No answer is under way: it was lost, or it was an error, and has arrived.
         return "failed" if reply is None else "refused" if reply.error else "appended"
 
     @project

@@ -102,6 +102,8 @@ class Pair:
                     epochs = request.leader_epoch, request.partition_epoch + 1
                     granted = AlterPartitionReply(request.correlation, Error.NONE, *epochs, members)
                     self.leader.receive(CONTROLLER, granted, self.now_ms)
+                    # Granted before the leader does anything else, so no proposal is ever pending in these
+                    # models.
                     self.propagator = self.propagator.changed(PARTITION, self.now_ms)
                 case _:
                     pass
@@ -110,9 +112,11 @@ class Pair:
         """Let the follower fetch, and the leader answer with so many records at most."""
         following = self.follower.state.following
         assert following is not None
+        # A request in flight is one whose reply was lost: another is sent when its time is over.
         lost = following.in_flight
         timer = Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT
         (request,) = _messages(self.follower.fire(timer, max(lost, 0), self.now_ms), FetchRequest)
+        # Records of the models are empty, so a limit of bytes is a number of records.
         request = replace(request, max_bytes=records * BATCH_OVERHEAD_BYTES)
         effects = self.leader.receive(FOLLOWER, request, self.now_ms)
         self.perform(effects)
@@ -190,6 +194,7 @@ class IsrTimingBinding(RuledBinding[Pair]):
             return Impossible("a steady follower fetches first")
         pair.now_ms += TICK_MS
         pair.propagator, _ = pair.propagator.tick(pair.now_ms)
+        # More than once in a unit, where the period of the check is shorter.
         while pair.check_due_ms <= pair.now_ms:
             pair.perform(pair.leader.fire(Timer.ISR_CHECK, 0, pair.now_ms))
         pair.leo_at[pair.now_ms // TICK_MS] = pair.leader.state.log.leo

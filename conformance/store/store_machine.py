@@ -110,6 +110,7 @@ class Machine:
         self.batches += 1
         end = self.log.log_end
         batch = batch_of(self.batches, end, epoch)
+        # What a truncation cut off is no longer owed, and its offsets are written anew.
         self.written = {base: known for base, known in self.written.items() if base + RECORDS <= end}
         self.written[end] = batch
         return batch
@@ -126,6 +127,8 @@ class Machine:
 
         Where there is nothing to sync, no sync fails.
         """
+        # The first flush meets the fault that was planted; the second finds a sound disk. A store that goes
+        # on would call records flushed that the failed sync may have dropped (fsync reports an error once).
         with suppress(StorageOfflineError):
             self.log.flush()
             return not self.fs.faults.fired
@@ -151,6 +154,8 @@ class Machine:
             return
         offset, kept = self.cutting
         self.cutting = None
+        # Two copies of the machine as the truncation began: one to return to, one in which it runs to its
+        # end.
         before, whole = unpacked(kept), unpacked(kept)
         whole.fs.faults = Faults()
         end = whole.log.truncate_to(offset)
@@ -159,6 +164,8 @@ class Machine:
         except (OutsideSpec, StoreError):
             # What is left is compared next, and there this is a finding.
             return
+        # A part: more is left than in the end, yet flushed records are gone or the log start is lower. Only
+        # for this has the spec no state.
         left_end = left["bases"][0] + RECORDS * len(left["log"])
         is_part = left_end < before.log.flushed or left["start"] < before.log.log_start
         if left_end <= end or not is_part:
@@ -182,6 +189,7 @@ class Machine:
         checkpoints = self._checkpoints()
         if self.directory is not None:
             return {"up": True, "marker": False, **self._seen(self.fs, self.directory), **checkpoints}
+        # On a copy: a start changes the disk, and looking must not.
         twin = SimFs()
         twin.restore(self.fs.snapshot())
         directory = LogDirectory.open(twin, FOLDER, self.config)
@@ -192,6 +200,8 @@ class Machine:
         if directory.was_clean:
             self._check_clean(directory)
         seen = self._seen(twin, directory)
+        # What the last process promised, or less where it is not there: recovery itself may flush more,
+        # which nobody was promised.
         flushed = min(self.flushed, seen["flushed"])
         return {"up": False, "marker": directory.was_clean, **seen, **checkpoints, "flushed": flushed}
 
@@ -239,6 +249,8 @@ class Machine:
             for offset in range(max(base, log.log_start), min(base + RECORDS, log.log_end)):
                 if log.read(offset, 1) != batch:
                     raise OutsideSpec(f"a read at {offset} does not return the batch there")
+                # Followers read up to the end, consumers up to a limit inside the log: both ways must stop
+                # at a batch.
                 limited = log.read(offset, 1, log.flushed)
                 if limited != (batch if base + RECORDS <= log.flushed else b""):
                     raise OutsideSpec(f"a read at {offset} of what is flushed returns {len(limited)} bytes")

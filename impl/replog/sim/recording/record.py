@@ -137,6 +137,8 @@ class RecordedWorld(World):
         if before is None or node.broker is None or not self.is_recording:
             super()._perform(node, effects)
             return
+        # An event has happened once its last lasting effect is on disk: a crash before leaves no trace of
+        # it, a crash after leaves all of it. The line is written between the two.
         lasting = [i for i, effect in enumerate(effects) if isinstance(effect, LASTING)]
         commit = lasting[-1] + 1 if lasting else 0
         life = node.incarnation
@@ -211,8 +213,11 @@ class RecordedWorld(World):
         if not (isinstance(message, FetchRequest) and message.is_from_follower):
             super().send(source, to, message)  # type: ignore[arg-type]  # every other message
             return
+        # Held: at a broker that is stopped for a while, which reads its connections later.
         older = [e for e in self.pending() if _is_fetch_of(e[2], source)]
         held = [n for n in self.nodes.values() if any(_is_fetch_of(item, source) for item in n.held or ())]
+        # The spec has one fetch of a follower under way. Of an older and a newer one either may be it, so
+        # that late and lost requests are both recorded.
         if (older or held) and self.random.random() < 0.5:
             return
         lost = self.counters.lost
@@ -269,6 +274,7 @@ class RecordedWorld(World):
             is_sign = isinstance(item, Delivery) and isinstance(
                 item.message, HeartbeatRequest | RegisterRequest
             )
+            # Else a broker that is dead would be alive to the controller, which no event explains.
             if is_sign and isinstance(item, Delivery) and item.source == broker_id:
                 self.drop(entry)
         if broker_id in self.up:
@@ -335,6 +341,8 @@ class RecordedWorld(World):
                 events.append(("register", broker))
                 self.up.add(broker)
         for number, (event, broker) in enumerate(events, 1):
+            # The state after several steps at once is the last one's; those between were never there to be
+            # seen.
             shown: RecordedEvent = {} if number == len(events) else {"after": {}}
             self.emit(CONTROLLER, event, broker=broker, **shown)
 
