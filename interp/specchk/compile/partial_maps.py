@@ -79,6 +79,7 @@ class PartialMaps:
         def changed(wanted: Expr) -> Expr:
             pair, own = self._pair(span, table)
             differs = operators.applied(span, Op.NE, own, wanted)
+            # Without the old pair, whether there was one or not: a set with two pairs of a key is no map.
             others = Collect(table.type, span, Gather.SET, ((pair, table),), differs, pair)
             return operators.applied(span, Op.UNION, others, self._of_pairs(span, [(wanted, value)]))
 
@@ -104,6 +105,7 @@ class PartialMaps:
                 hint = "leave one of the two out"
                 raise refusal("S309", key.span, "each key of a map literal is given once", hint)
             known |= {key.value} if isinstance(key, Const) else set()
+        # Keys that are known to differ need no order; others are put in one after another, as written.
         if len(known) == len(pairs) or len(pairs) == 1:
             return self._of_pairs(span, pairs)
         made = self._of_pairs(span, pairs[:1])

@@ -22,6 +22,7 @@ def render_proof(proof: Proof, width: int) -> str:
     lines = [_headline(proof)]
     for line in _details(proof):
         lines += wrapped(line, width, 2)
+    # A state that was reached comes first: it is an error of the spec, not of the proof.
     if isinstance(proof.verdict, Violated):
         for violation in proof.verdict.violations:
             lines += ["", *violation_lines(proof.program, violation, width)]

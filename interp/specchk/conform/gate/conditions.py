@@ -82,6 +82,7 @@ def determined(
     known: GateConditions | None,
 ) -> GateConditions:  # fmt: skip
     """Search each model once; `known` has reasons to keep.  Raises `BadConditions` if a budget ended one."""
+    # Suites of one model reach the same states, whatever their kind, so it is searched once.
     programs = {of_model(part.instance.program): part.instance.program for part in parts}
     every: dict[UndecidedCondition, bool] = {}
     for program in programs.values():
@@ -89,6 +90,7 @@ def determined(
         if not decided.is_complete:
             raise BadConditions(f"{program.model}: {decided.ended} ({decided.states} states)")
         for conditions, decides in ((decided.deciding, True), (decided.never + decided.unknown, False)):
+            # By text, not by place: a spec that is only moved or formatted keeps its reasons.
             for condition in conditions:
                 named = _named(checked, condition)
                 every[named] = every.get(named, False) or decides

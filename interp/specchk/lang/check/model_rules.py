@@ -36,6 +36,7 @@ class Models:
         consts, sorts = consts_of(spec), sorts_of(spec)
         context = Context(spec, elements=elements(model))
         for full, binding in model.bindings.items():
+            # Elements of sorts are names, not values: `fixed` has read them.
             if full in sorts:
                 continue
             if full not in consts:

@@ -31,6 +31,7 @@ def _seq(e: Emitter, expr: Apply) -> Val:
 def _seq_get(e: Emitter, expr: Apply) -> Val:
     kind, (items, index) = of_shape(expr.args[0].type, Seq), args_of(e, expr)
     check_index(e, kind, items, index)
+    # The check has left already; but code follows it, and a slot that the type does not have has no place.
     if isinstance(index, int) and not 0 <= index < kind.limit:
         return 0
     return e.codes.slot(kind, items, index) if kind.limit else 0
@@ -48,6 +49,7 @@ def _seq_set(e: Emitter, expr: Apply) -> Val:
     items, at = e.value(base), e.value(index)
     check_index(e, kind, items, at)
     code = e.codes.code(wanted.item, e.of_type(value, wanted.item))
+    # As for `SEQ_GET`: never reached, and there is no such slot.
     if not kind.limit or (isinstance(at, int) and not 0 <= at < kind.limit):
         return 0
     old = e.codes.convert(items, kind, wanted)
@@ -67,6 +69,8 @@ def _end(*, head: bool) -> Rule:
         e.asm.leave_if(e.asm.cmp("==", size, 0), e.undefined)
         if not kind.limit:
             return 0
+        # At least 1: what follows the check is computed in any case, and a shift by less than 0 is poison
+        # in LLVM.
         return e.codes.slot(kind, items, 0 if head else e.asm.sub(e.asm.max(size, 1), 1))
 
     return rule
@@ -97,6 +101,7 @@ def _slots(e: Emitter, kind: Seq, items: Val) -> Val:
 
 def _first(e: Emitter, kind: Seq, items: Val, size: Val) -> Val:
     shape = register(kind)
+    # The slots from `size` on are the lowest bits: they are shifted out, and zeros come back.
     cut = e.asm.mul(e.asm.sub(kind.limit, size), width(kind.item))
     slots = e.asm.val(e.asm.shr(items, length_bits(kind)), shape)
     kept = e.asm.shl(e.asm.shr(slots, cut), cut, shape)
@@ -115,6 +120,7 @@ def _append(e: Emitter, expr: Apply) -> Val:
     items, item = e.of_type(base, kind), e.of_type(value, kind.item)
     size = e.codes.length(kind, items)
     placed = e.codes.placed(kind.item, item, e.codes.slot_offset(kind, size), register(kind))
+    # The length is in the lowest bits: adding 1 to the code is adding 1 to it.
     return e.asm.bor(e.asm.add(items, 1), placed)
 
 
@@ -124,6 +130,7 @@ def _concat(e: Emitter, expr: Apply) -> Val:
     if not kind.limit:
         return 0
     by = e.asm.mul(e.codes.length(kind, a), width(kind.item))
+    # A constant has no register, and a shift by a computed number needs one.
     if not isinstance(by, int) and isinstance(b, int):
         b = e.asm.val(b, register(kind))
     moved = e.asm.shr(_slots(e, kind, b), by)
@@ -187,6 +194,7 @@ def _bag_union(e: Emitter, expr: Apply) -> Val:
     for index in range(other.limit):
         item = e.codes.convert(e.codes.slot(other, more, index), other.item, kind.item)
         grown = e.domains.added(kind, out, item)
+        # Added to a copy in any case: a branch for each slot would cost more than the addition.
         out = e.asm.val(e.asm.select(e.asm.cmp("<", index, size), grown, out, register(kind)), register(kind))
     return out
 
