@@ -13,7 +13,7 @@ ROOMS = {
     "specchk.sealed": set(),
     "specchk.kept": {"specchk.sealed"},
     "specchk.codegen": set(),
-    "specchk.lang": {"specchk.kept"},
+    "specchk.lang": {"specchk.kept", "specchk.sealed"},
     "specchk.ir": {"specchk.lang.text"},
     "specchk.meaning": {"specchk.ir", "specchk.lang.text"},
     "specchk.compile": {"specchk.meaning", "specchk.ir", "specchk.lang"},

@@ -38,6 +38,8 @@ class _Base(Transformer_NonRecursive[Token, Child]):
 
     def __init__(self) -> None:
         super().__init__()
+        # Each access to a method under `v_args` makes a wrapper of it; a rule is applied thousands of times.
+        vars(self).update({rule: getattr(self, rule) for rule in dir(self) if not rule.startswith("__")})
         self.begin(_EMPTY, 0)
 
     def begin(self, source: Source, offset: int) -> None:

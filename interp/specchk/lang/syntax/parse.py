@@ -28,7 +28,7 @@ from specchk.lang.syntax.build_decls import Builder
 from specchk.lang.syntax.habits import habit_hint
 from specchk.lang.syntax.kept_trees import keep_tree, read_tree
 from specchk.lang.syntax.layout import LayoutError, LayoutFilter
-from specchk.lang.syntax.tables import load_parser
+from specchk.lang.syntax.tables import load_parser, pass_single_children
 from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
 from specchk.lang.text.source import Source, Span
 
@@ -49,6 +49,7 @@ class Parser:
         grammar = get_data("specchk.lang.syntax", "grammar.lark")  # from a zip file, too, on a cluster
         assert grammar is not None
         self.lark = load_parser(grammar.decode("utf-8"), self.layout)
+        pass_single_children(self.lark)
 
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse characters `start..end` of a source as `decl` or `expr`."""
