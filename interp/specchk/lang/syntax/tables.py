@@ -60,10 +60,11 @@ def pass_single_children(parser: Lark) -> None:
     """
     callbacks = cast("dict[Any, Any]", cast("Any", parser.parser).parser.parser.callbacks)
     for rule in parser.rules:
-        (part, *others), options = rule.expansion or [None], rule.options
-        stays = part is not None and not part.name.startswith("_") and not getattr(part, "filter_out", False)
-        if stays and not others and options.expand1 and not rule.alias and not any(options.empty_indices):
-            callbacks[rule] = itemgetter(0)
+        options = rule.options
+        if options.expand1 and not rule.alias and not any(options.empty_indices) and len(rule.expansion) == 1:
+            part = rule.expansion[0]
+            if not part.name.startswith("_") and not getattr(part, "filter_out", False):
+                callbacks[rule] = itemgetter(0)
 
 
 def build(grammar: str, layout: LayoutFilter) -> Lark:
