@@ -80,6 +80,8 @@ class Dump:
         # A log directory may be called like a partition; then it has files of its own.
         if key is not None and set(OWN_FILES).isdisjoint(self.fs.listdir(path)):
             root = Root(self.fs, parent or "/")
+            # The directory's checkpoints say where this log was safe, so they are read, but shown only
+            # where they are wrong.
             yield from (line for line in self._read_root(root) if line.startswith("!"))
             if not any(
                 name == MANIFEST_FILE or parse_base(name) is not None for name in self.fs.listdir(path)
@@ -89,6 +91,8 @@ class Dump:
             return
         root = Root(self.fs, path)
         yield path
+        # An empty log directory is one, too, but a folder of somebody's letters must not pass for a sound
+        # one.
         if set(OWN_FILES).isdisjoint(self.fs.listdir(path)) and not root.partitions():
             yield self._problem("", "not a log directory: it has no file of a broker and no partition")
             return
@@ -153,6 +157,7 @@ class Dump:
             yield from self._read(METADATA_FILE, lambda: f"topic id {read_metadata(self.fs, path)}")
         if survey.manifest is not None or survey.is_adopted:
             yield f"  {MANIFEST_FILE:{NAME_WIDTH}} {_manifest_text(survey.manifest)}"
+        # What the survey finds is shown at the end, once, in its words, which are those of a start.
         reported = {finding.file for finding in survey.findings}
         if EPOCH_FILE not in reported:
             yield from self._read(EPOCH_FILE, lambda: self._epochs_text(path))
@@ -186,6 +191,7 @@ class Dump:
         damage = ""
         try:
             for position, header in scan_batches(file, size, 0, check_crc):
+                # A batch may be whole and not belong here: its checksum says nothing of its place.
                 if header.base_offset != text.end:
                     raise CorruptBatchError(f"a batch of offset {header.base_offset} after {text.end}")
                 text.add(position, header)

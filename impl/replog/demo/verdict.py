@@ -74,6 +74,7 @@ def judge(promised: Iterable[LedgerEntry], read: Iterable[LedgerEntry], end: End
     brokers = range(len(end.logs))
     offsets = sorted(set().union(*end.logs))
     ends = [max(log, default=-1) + 1 for log in end.logs]
+    # By the end of a log alone: what is missing in its middle is lost or diverged, and counted there.
     short = [(broker, sum(offset >= ends[broker] for offset, _ in promises)) for broker in brokers]
     bodies = {o: {log[o][1] for log in end.logs if o in log} for o in offsets}
     epochs = {o: {log[o][0] for log in end.logs if o in log} for o in offsets}

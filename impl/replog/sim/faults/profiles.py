@@ -89,6 +89,7 @@ class Profile:
             fetch_timeout_ms=1_500,
             fetch_backoff_ms=300,
             alter_retry_ms=700,
+            # Seldom beside the messages, so that a start often finds an old one.
             hw_checkpoint_ms=1_500,
             # A few batches a fetch, so that followers lag and truncations meet more than one of them.
             fetch_max_bytes=400,
@@ -171,6 +172,8 @@ _PROFILES = MappingProxyType(
             _ALL,
             name="stale",
             about="as `all`, with messages that come twice, late and out of order",
+            # So late that whole leaderships pass meanwhile, so often that some meet the epoch they are of
+            # again.
             duplication=0.4,
             tail=0.15,
             tail_ms=9_000,
@@ -181,6 +184,8 @@ _PROFILES = MappingProxyType(
             name="store",
             about="as `all`, on the real store and a simulated disk (torn writes, failed fsync, ...)",
             uses_store=True,
+            # The disk loses what is not flushed, and real files are slower than lists: fewer batches, less
+            # time.
             flush_messages=40,
             batches=20,
             duration_ms=20_000,

@@ -159,6 +159,7 @@ class ScenarioCluster:
 
     def skip(self, broker: str) -> None:
         """`skip 1`: broker 1 gets its newest metadata only, as if it had applied many versions as one."""
+        # Held metadata is still on its way: all but the newest is dropped before it can arrive.
         for entry in self._under_way(int(broker), (MetadataUpdate,))[:-1]:
             self.world.drop(entry)
         self.release(broker)
@@ -170,6 +171,7 @@ class ScenarioCluster:
         self.correlation += 1
         producer = int(pid)
         epoch = 0 if producer >= 0 else -1
+        # The leader sets offset and epoch: a producer knows neither.
         batch = Batch(0, -1, int(count), producer, epoch, int(seq), body.encode())
         required = {"all": -1, "1": 1, "0": 0}[acks]
         self._send(int(broker), ProduceRequest(self.correlation, batch, required, 30_000))

@@ -69,8 +69,8 @@ def _end(*, head: bool) -> Rule:
         e.asm.leave_if(e.asm.cmp("==", size, 0), e.undefined)
         if not kind.limit:
             return 0
-        # At least 1: what follows the check is computed in any case, and a shift by less than 0 is poison
-        # in LLVM.
+        # At least 1: what follows the check is computed in any case, and slot -1 is a shift beyond the
+        # register, which is poison in LLVM.
         return e.codes.slot(kind, items, 0 if head else e.asm.sub(e.asm.max(size, 1), 1))
 
     return rule
