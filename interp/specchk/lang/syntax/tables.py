@@ -53,7 +53,7 @@ def load_parser(grammar: str, layout: LayoutFilter) -> Lark:
 
 
 def pass_single_children(parser: Lark) -> None:
-    """Make the rules that stand for their one part, as `?sum: term`, give that part and do nothing else.
+    """Make the rules that have one part, as `?sum: term`, give that part and do nothing else.
 
     They are four of five reductions, one for each level of precedence, and Lark passes the part through three
     callbacks that leave it as it is.
