@@ -122,5 +122,26 @@ def test_homes_that_cannot_be_looked_up_are_not_lost(monkeypatch: pytest.MonkeyP
         raise Py4JError("no answer")
 
     monkeypatch.setattr(module, "executors", fails)
-    assert not homes.is_lost()
+    # By what was seen last, for as long as looking may still succeed.
+    assert [homes.is_lost() for _ in range(module.LOOKS)] == [True] * (module.LOOKS - 1) + [False]
     assert not homes.is_known
+    assert homes.placed(NOTHING).places == ("",) * 4
+
+
+def test_one_look_that_fails_moves_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of executors may change while it is read."""
+    context: Any = SimpleNamespace(master="spark://host:7077")
+    homes = Homes(context, 4)
+    monkeypatch.setattr(module, "slots", lambda _: 4)
+    monkeypatch.setattr(module, "executors", lambda _: FOUR)
+    before = homes.placed(NOTHING)
+
+    def fails(_: Any) -> list[Executor]:
+        raise Py4JError("no such element")
+
+    monkeypatch.setattr(module, "executors", fails)
+    assert not homes.is_lost()
+    assert homes.placed(NOTHING) == before
+    monkeypatch.setattr(module, "executors", lambda _: FOUR)
+    assert homes.placed(NOTHING) == before
+    assert homes.is_known

@@ -188,3 +188,30 @@ def test_workers_without_that_python_are_refused(cluster: Cluster, tmp_path: Pat
     words = refusal(*own, *conf, "--ledger", str(tmp_path / "L"), PYSPARK_PYTHON="/nowhere/python")
     assert words.startswith("Spark's workers cannot run a task: ")
     assert 'Cannot run program "/nowhere/python"' in words
+
+
+TWICE = """
+import sys
+from pathlib import Path
+from click.testing import CliRunner
+from pyspark import SparkConf, SparkContext
+from specchk.cli.main import cli
+master, spec, place = sys.argv[1:]
+conf = SparkConf().setMaster(master).setAppName("notebook").set("spark.driver.host", "127.0.0.1")
+context = SparkContext(conf=conf.set("spark.executor.memory", "512m").set("spark.ui.enabled", "false"))
+for name in ("one", "two"):
+    args = ["run", spec, "--engine", "spark", "--handover", "1", "--ledger", f"{place}/{name}", "--json"]
+    done = CliRunner().invoke(cli, args)
+    print(done.exit_code, done.output if done.exit_code else "", context._jsc is not None)
+"""
+
+
+@pytest.mark.slow
+def test_a_session_on_a_cluster_serves_several_searches(cluster: Cluster, tmp_path: Path) -> None:
+    """A notebook's: it has the package from the first one, and Spark takes no second file of that name."""
+    own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE, cluster.master, KIP320, str(tmp_path)], capture_output=True, text=True,
+        check=False, timeout=HANG_S, env={**os.environ, **own},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["0  True", "0  True"], done.stderr[-2000:]

@@ -27,6 +27,7 @@ WORK = 100_000  # states to expand that are worth a task of their own
 TABLES = 1 << 25  # bytes of tables that a task may have open, if there are several
 MOST = 64  # partitions in a lot: each has three files open
 SLOT_BYTES = 20  # of a table, for each state: 8 at a load that is between LOAD / 4 and LOAD
+LOOKS = 3  # at the executors that fail in a row, after which no more are taken
 NO_HOMES = "tables have no homes, and are made again where Spark moves a task: it does not name its executors"
 
 
@@ -64,6 +65,8 @@ class Homes:
     def __init__(self, context: SparkContext, partitions: int) -> None:
         self._context = context
         self._homes: tuple[Executor | None, ...] = (None,) * partitions
+        self._seen: list[Executor] = []
+        self._failed = 0
         self.is_known = True
 
     def placed(self, load: Load) -> Placement:
@@ -90,10 +93,14 @@ class Homes:
         if not self.is_known or is_local(self._context):
             return []
         try:
-            return executors(self._context)
-        except (Py4JError, AttributeError, TypeError):  # no gateway, or one of another Spark
-            self.is_known = False
-            return []
+            self._seen, self._failed = executors(self._context), 0
+        except (Py4JError, AttributeError, TypeError):
+            # A list that changes while it is read is read again at the next look.  No gateway, or one of
+            # another Spark, never has one.
+            self._failed += 1
+            if self._failed == LOOKS:
+                self.is_known, self._seen = False, []
+        return self._seen
 
 
 def executors(context: SparkContext) -> list[Executor]:

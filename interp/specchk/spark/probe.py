@@ -31,7 +31,9 @@ class WorkerReport:
 def package_files() -> list[tuple[str, bytes]]:
     """The package's modules and their sources, by their path below it."""
     root = Path(__file__).resolve().parents[1]
-    files = [p for p in root.rglob("*") if p.suffix in (".py", ".lark", ".properties") and p.is_file()]
+    files = [
+        p for p in root.rglob("*") if p.suffix in (".py", ".lark", ".tables", ".properties") and p.is_file()
+    ]
     return sorted((f"specchk/{p.relative_to(root).as_posix()}", p.read_bytes()) for p in files)
 
 

@@ -7,11 +7,14 @@ to be there.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any
@@ -55,13 +58,26 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
     existing = SparkContext._active_spark_context is not None
     context = _made(master, settings)
     try:
-        with tempfile.TemporaryDirectory() as folder:  # executors that join later fetch the package, too
-            _prepare(context, Path(folder, "specchk.zip"))
+        # Executors that join later fetch the package, too; somebody's own session has some after the search.
+        if existing:
+            _prepare(context, Path(lasting_folder()))
             yield context
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                _prepare(context, Path(folder))
+                yield context
     finally:
         if not existing:
             with suppress(ConnectionError):  # Spark's process ended before
                 context.stop()
+
+
+@cache
+def lasting_folder() -> str:
+    """A folder that is there until this process ends."""
+    folder = tempfile.mkdtemp(prefix="specchk-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def is_submitted() -> bool:
@@ -108,15 +124,17 @@ def _first_line(error: Exception) -> str:
     return next((line.strip() for line in lines if "Exception" in line or "Error" in line), lines[0])
 
 
-def _prepare(context: SparkContext, archive: Path) -> None:
-    """Ship the package where needed, and check that all workers have it; `Unavailable` if they lack it."""
+def _prepare(context: SparkContext, folder: Path) -> None:
+    """Ship the package where needed, and check that all workers have it; `Unavailable` if they lack it.
+
+    It is in `folder`, from which executors fetch it when they join.
+    """
     # Nothing to ship: workers are forks of this Python, with the same path.
     if is_local(context) and os.environ.get("PYSPARK_PYTHON") in (None, sys.executable):
         return  # the workers are this very Python
     files = package_files()
     if not is_local(context):
-        write_archive(archive, files)
-        context.addPyFile(str(archive))
+        _ship(context, folder / f"specchk-{digest_of(files)}.zip", files)
     # As many as there are cores, so that every worker is likely to be among those that answer.
     many = max(2, context.defaultParallelism)
     context.setJobDescription("specchk: request the version of the workers")
@@ -124,6 +142,14 @@ def _prepare(context: SparkContext, archive: Path) -> None:
     wrong = complaint([WorkerReport(*answer) for answer in answers], digest_of(files))
     if wrong is not None:
         raise Unavailable(wrong)
+
+
+def _ship(context: SparkContext, archive: Path, files: list[tuple[str, bytes]]) -> None:
+    """Give a session the package, once: Spark refuses a second file of a name, from wherever it is."""
+    if any(path.endswith(f"/{archive.name}") for path in context.listFiles):
+        return
+    write_archive(archive, files)
+    context.addPyFile(str(archive))
 
 
 def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[str, ...], str]]:

@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol
 
 from specchk.meaning.deadlock import Ends
@@ -184,13 +185,19 @@ def opened(host: Host, level: int, partition: int) -> Visited:
         visited = Visited(place, host.layout.words, host.kernel)
         # The ledger was resumed from an earlier level, so the table has states that are to be found again.
         if visited.levels > level:  # of a level that was undone
+            # Out of the way while it is ours: between `close` and its removal another attempt could open it.
+            undone = place.rename(_beside(place))
             visited.close()
-            shutil.rmtree(place)
+            shutil.rmtree(undone, ignore_errors=True)
             visited = Visited(place, host.layout.words, host.kernel)
     except Busy:  # a lost executor's worker, which may never end, still has it
         # A table of its own instead of waiting: the slice's rename decides which attempt counts.
-        visited = Visited(place.with_name(f"{place.name}-{uuid.uuid4().hex}"), host.layout.words, host.kernel)
+        visited = Visited(_beside(place), host.layout.words, host.kernel)
     return visited
+
+
+def _beside(place: Path) -> Path:
+    return place.with_name(f"{place.name}-{uuid.uuid4().hex}")
 
 
 def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int:
