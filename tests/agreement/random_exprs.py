@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from agreement.random_types import (
+    ALL_ITEMS,
     BOOL,
     COLOUR,
     INT,
@@ -21,6 +22,7 @@ from agreement.random_types import (
     TYPES,
     T,
     bag_of,
+    bound,
     mapping,
     number,
     option,
@@ -40,6 +42,7 @@ class Writer:
     def __init__(self, random: Random, types: tuple[T, ...] = TYPES) -> None:
         self.random = random
         self.types = types
+        self.items = ITEMS if types is TYPES else ALL_ITEMS
         self.scope: list[tuple[str, T]] = []
         self.made = 0
         self.given_values: dict[str, tuple[str, str]] = {}
@@ -53,6 +56,12 @@ class Writer:
     def name(self) -> str:
         self.made += 1
         return f"v{self.made}"
+
+    def binder(self, kind: T) -> str:
+        """What is bound to a value: a name, or names for the parts of a tuple."""
+        if kind.kind == "tuple" and self.chance(70):
+            return "(" + ", ".join(self.binder(part) for part in kind.parts) + ")"
+        return self.name()
 
     # ------------------------------------------------------------ expressions
 
@@ -85,13 +94,15 @@ class Writer:
         return out
 
     def within(self, name: str, kind: T, write: Callable[[], str]) -> str:
-        self.scope.append((name, kind))
+        mark = len(self.scope)
+        self.scope += bound(name, kind)
         text = write()
-        self.scope.pop()
+        del self.scope[mark:]
         return text
 
     def let(self, kind: T, depth: int) -> str:
-        name, inner = self.name(), self.pick(ITEMS)
+        inner = self.pick(self.items)
+        name = self.binder(inner)
         value = self.named(inner, depth)
         return f"(let {name} = {value}: {self.within(name, inner, lambda: self.expr(kind, depth - 1))})"
 
@@ -137,14 +148,14 @@ class Writer:
         return f"{self.given_values[kind.text][0]}()"
 
     def chosen(self, kind: T, depth: int) -> str:
-        name = self.name()
+        name = self.binder(kind)
         domain = self.domain(kind, depth)
         return f"(choose {name} in {domain}: {self.within(name, kind, lambda: self.expr(BOOL, depth - 1))})"
 
     def matched(self, kind: T, depth: int) -> str:
         name = self.name()
         if self.chance(50):
-            item = self.pick(ITEMS)
+            item = self.pick(self.items)
             some = self.within(name, item, lambda: self.expr(kind, depth - 1))
             subject = self.named(option(item), depth)
             return f"(match {subject} {{ some {name}: {some}, none: {self.expr(kind, depth - 1)} }})"
@@ -192,6 +203,8 @@ class Writer:
             case "record":
                 fields = zip(kind.names, kind.parts, strict=True)
                 return "{ " + ", ".join(f"{name}: {self.literal(part)}" for name, part in fields) + " }"
+            case "tuple":
+                return "(" + ", ".join(self.literal(part) for part in kind.parts) + ")"
             case "union":
                 return self.variant(kind, lambda part: self.literal(part))
             case "map":
@@ -200,18 +213,9 @@ class Writer:
             case "pmap":
                 key, value = kind.parts
                 return "{}" if self.chance(40) else f"{{ {self.literal(key)}: {self.literal(value)} }}"
-            case "set":
-                return (
-                    "{"
-                    + ", ".join(self.literal(kind.parts[0]) for _ in range(self.random.randint(0, 2)))
-                    + "}"
-                )
-            case "bag":
-                return (
-                    "{"
-                    + ", ".join(self.literal(kind.parts[0]) for _ in range(self.random.randint(0, 2)))
-                    + "}"
-                )
+            case "set" | "bag":
+                items = [self.literal(kind.parts[0]) for _ in range(self.random.randint(0, 2))]
+                return "{" + ", ".join(items) + "}"
         return (
             "["
             + ", ".join(self.literal(kind.parts[0]) for _ in range(self.random.randint(0, min(2, kind.high))))
@@ -249,7 +253,8 @@ class Writer:
         ]
 
     def quantified(self, depth: int) -> str:
-        name, kind = self.name(), self.pick(ITEMS)
+        kind = self.pick(self.items)
+        name = self.binder(kind)
         domain = self.domain(kind, depth)
         body = self.within(name, kind, lambda: self.expr(BOOL, depth - 1))
         return f"({self.random.choice(('forall', 'exists'))} {name} in {domain}: {body})"
@@ -259,7 +264,7 @@ class Writer:
         return f"({self.named(kind, depth)} {self.random.choice(('==', '!='))} {self.expr(kind, depth - 2)})"
 
     def member(self, depth: int) -> str:
-        kind = self.pick(ITEMS)
+        kind = self.pick(self.items)
         if self.types is not TYPES and self.chance(30):
             return (
                 f"({self.named(kind, depth)} in {self.named(partial_map(kind, self.pick(SCALARS)), depth)})"
@@ -270,7 +275,7 @@ class Writer:
 
     def forms_int(self, kind: T, depth: int) -> list[Callable[[], str]]:
         d, e = depth - 1, self.expr
-        items = self.pick(ITEMS)
+        items = self.pick(self.items)
         return [
             lambda: f"({e(INT, d)} {self.random.choice(('+', '-', '*', '//', '%'))} {e(kind, d)})",
             lambda: f"({e(INT, d)} {self.random.choice(('//', '%'))} {self.random.choice((-2, -3, 2, 3))})",
@@ -285,7 +290,8 @@ class Writer:
         ]
 
     def folded(self, depth: int) -> str:
-        name, kind = self.name(), self.pick(ITEMS)
+        kind = self.pick(self.items)
+        name = self.binder(kind)
         domain = self.domain(kind, depth)
         body = self.within(name, kind, lambda: self.expr(INT, depth - 1))
         test = self.within(name, kind, lambda: self.expr(BOOL, depth - 2))
@@ -311,12 +317,15 @@ class Writer:
             )
         return forms
 
+    def forms_tuple(self, kind: T, depth: int) -> list[Callable[[], str]]:
+        return [lambda: "(" + ", ".join(self.expr(part, depth - 1) for part in kind.parts) + ")"]
+
     def forms_union(self, kind: T, depth: int) -> list[Callable[[], str]]:
         return [lambda: self.variant(kind, lambda part: self.expr(part, depth - 1))]
 
     def forms_map(self, kind: T, depth: int) -> list[Callable[[], str]]:
         def comprehension() -> str:
-            name = self.name()
+            name = self.binder(kind.parts[0])
             body = self.within(name, kind.parts[0], lambda: self.expr(kind.parts[1], depth - 1))
             return f"{{ {name}: {body} for {name} in {self.keys(kind)} }}"
 
@@ -330,14 +339,15 @@ class Writer:
         d, e, item = depth - 1, self.expr, kind.parts[0]
 
         def comprehension() -> str:
-            name, source = self.name(), self.pick(ITEMS)
+            source = self.pick(self.items)
+            name = self.binder(source)
             domain = self.domain(source, depth)
             body = self.within(name, source, lambda: e(item, d))
             test = self.within(name, source, lambda: e(BOOL, depth - 2))
             return f"{{ {body} for {name} in {domain} if {test} }}"
 
         def filtered() -> str:
-            name = self.name()
+            name = self.binder(item)
             domain = self.domain(item, depth)
             return f"(filter {name} in {domain}: {self.within(name, item, lambda: e(BOOL, d))})"
 
@@ -367,7 +377,7 @@ class Writer:
         d, e, (key, value) = depth - 1, self.expr, kind.parts
 
         def comprehension() -> str:
-            name = self.name()
+            name = self.binder(key)
             domain = self.domain(key, depth)
             return f"{{ {name}: {self.within(name, key, lambda: e(value, d))} for {name} in {domain} }}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from agreement.random_exprs import Writer
-from agreement.random_types import BOOL, COLOUR, INT, ITEMS, NODE, TYPES, WITH_MAPS, T, number, option
+from agreement.random_types import BOOL, COLOUR, INT, NODE, TYPES, WITH_ALL, T, bound, number, option
 
 
 class SpecWriter(Writer):
@@ -31,13 +31,13 @@ class SpecWriter(Writer):
         return lines or [f"{pad}skip"]
 
     def statement(self, pad: str) -> list[str]:
-        name = self.name()
         form = self.random.randrange(4)
         if form == 0:
             return [f"{pad}require {self.expr(BOOL, 3)}"]
-        kind = self.pick(ITEMS)
+        kind = self.pick(self.items)
+        name = self.binder(kind)
         value = self.named(option(kind) if form == 1 else kind, 3)
-        self.scope.append((name, kind))
+        self.scope += bound(name, kind)
         return [f"{pad}let {name} = {value}{' else skip' if form == 1 else ''}"]
 
     def nested(self, indent: int, free: list[tuple[str, T]], depth: int) -> list[str]:
@@ -45,7 +45,8 @@ class SpecWriter(Writer):
         mine = [free.pop(self.random.randrange(len(free))) for _ in range(min(len(free), 1))]
         form = self.random.randrange(3)
         if form == 0:
-            name, kind = self.name(), self.pick(ITEMS)
+            kind = self.pick(self.items)
+            name = self.binder(kind)
             head = f"{pad}any {name} in {self.domain(kind, 3)}:"
             return [head, *self.within_block(name, kind, indent + 1, mine, depth)]
         heads = ("either:", "or:") if form == 1 else (f"when {self.expr(BOOL, 2)}:", "else:")
@@ -57,9 +58,10 @@ class SpecWriter(Writer):
     def within_block(
         self, name: str, kind: T, indent: int, mine: list[tuple[str, T]], depth: int
     ) -> list[str]:
-        self.scope.append((name, kind))
+        entries = bound(name, kind)
+        self.scope += entries
         lines = self.block(indent, list(mine), depth - 1)
-        self.scope = [entry for entry in self.scope if entry[0] != name]
+        self.scope = [entry for entry in self.scope if entry not in entries]
         return lines
 
     def assignment(self, name: str, kind: T) -> str:
@@ -94,8 +96,8 @@ def wide_invariant(random: Random, writer: SpecWriter) -> str:
 
 
 def spec_with_maps(random: Random) -> str:
-    """As `random_spec`, with partial maps among its types."""
-    return random_spec(random, WITH_MAPS)
+    """As `random_spec`, with partial maps and tuples among its types."""
+    return random_spec(random, WITH_ALL)
 
 
 def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
@@ -107,7 +109,7 @@ def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
         "spec random_spec", "type Colour = enum {red, green, blue}", "sort Node", "const home : Node",
         "type Message = Ping(at: 0..2, who: Node) | Tick(n: -1..1) | Stop",
         "type Flag = bool", "type Maybe = Node?",
-        "type Key = -1..1",
+        "type Key = -1..1", "type Pair = (Node, bool)",
         *(f"var {name} : {kind.text} = {writer.literal(kind)}" for name, kind in variables),
     ]  # fmt: skip
     writer.scope = [*variables, ("home", NODE)]

@@ -41,6 +41,10 @@ def record(**fields: T) -> T:
     return T("record", text, tuple(fields[name] for name in names), names=names)
 
 
+def tuple_of(*parts: T, text: str = "") -> T:
+    return T("tuple", text or "(" + ", ".join(part.text for part in parts) + ")", parts)
+
+
 def mapping(key: T, value: T) -> T:
     return T("map", f"{key.text} -> {value.text}", (key, value))
 
@@ -92,6 +96,16 @@ WITH_MAPS = (
     record(m=partial_map(NODE, BOOL), z=horizon(1)), partial_map(NODE, horizon(2)),
     bag_of(partial_map(BOOL, NODE), 2),
 )  # fmt: skip
+PAIR = tuple_of(NODE, BOOL, text="Pair")  # keys of a map have a type with a name
+TUPLES = (
+    PAIR, tuple_of(number(0, 1), NODE), tuple_of(PAIR, COLOUR), tuple_of(BOOL, option(NODE), number(-1, 1)),
+    tuple_of(set_of(NODE), number(0, 2)), tuple_of(horizon(1), NODE), mapping(PAIR, number(0, 1)),
+    set_of(PAIR), set_of(tuple_of(NODE, NODE)), seq_of(PAIR, 2), bag_of(tuple_of(number(0, 2), NODE), 2),
+    option(PAIR), partial_map(tuple_of(NODE, NODE), BOOL), partial_map(NODE, PAIR), record(p=PAIR, q=BOOL),
+    mapping(NODE, tuple_of(BOOL, COLOUR)),
+)  # fmt: skip
+WITH_ALL = (*WITH_MAPS, *TUPLES)
+ALL_ITEMS = (*ITEMS, *TUPLES[:4], tuple_of(NODE, NODE))
 INT = number(-9, 9)
 
 
@@ -104,3 +118,15 @@ def same_shape(a: T, b: T) -> bool:
     if a.kind == "map" and a.parts[0].text != b.parts[0].text:
         return False
     return all(same_shape(x, y) for x, y in zip(a.parts, b.parts, strict=True))
+
+
+def bound(binder: str, kind: T) -> list[tuple[str, T]]:
+    """The names that a binder brings, `v` or `(v, w)`, with their types."""
+    if not binder.startswith("("):
+        return [(binder, kind)]
+    names, rest = [], binder[1:-1]
+    for part in kind.parts:
+        end = rest.find(")") + 1 if rest.startswith("(") else rest.find(",") if "," in rest else len(rest)
+        names += bound(rest[:end], part)
+        rest = rest[end:].removeprefix(", ")
+    return names

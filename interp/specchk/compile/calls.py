@@ -39,7 +39,7 @@ class Lowerings:
     """The lowering of what calls are made of: an expression, a bound name, what is below `let` lines."""
 
     expression: Callable[[tree.Expr, Scope], Expr]
-    let: Callable[[str, Expr, Span, Callable[[Expr], Expr]], Expr]
+    let: Callable[[tree.Bound, Expr, Span, Callable[[Expr], Expr]], Expr]
     below: Callable[[tuple[decls.Let, ...], Scope, Callable[[Scope], Expr]], Expr]
     partial: PartialMaps
 

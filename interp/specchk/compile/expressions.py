@@ -85,10 +85,10 @@ class ExpressionLowering:
             raise refusal("S503", node.span, message, hint)
         return lowered.type, evaluate_constant(lowered)
 
-    def local(self, name: str, kind: Type, span: Span) -> Local:
+    def local(self, bound: tree.Bound, kind: Type, span: Span) -> Local:
         """A fresh local."""
         self.next_local += 1
-        return Local(kind, span, self.next_local - 1, name)
+        return Local(kind, span, self.next_local - 1, tree.shown(bound))
 
     def count(self, span: Span) -> None:
         """Count what is lowered: definitions and helper actions that use others can grow without bound."""
@@ -117,14 +117,17 @@ class ExpressionLowering:
                 case tree.LetIn():
                     value = self.lower(node.value, scope)
                     return self.let(
-                        node.name, value, node.span, lambda x: self.lower(node.body, scope.bind(node.name, x))
-                    )
+                        node.bound, value, node.span,
+                        lambda x: self.lower(node.body, scope.bind(node.bound, x)),
+                    )  # fmt: skip
                 case tree.Match():
                     return self._match(node, scope)
                 case tree.Quantified() | tree.Fold() | tree.SetComp() | tree.MapComp():
                     return self._binding(node, scope)
                 case tree.SetLiteral() | tree.SeqLiteral():
                     return self._items(node, scope)
+                case tree.TupleLiteral():
+                    return operators.tuple_of(node.span, [self.lower(item, scope) for item in node.items])
                 case tree.PairLiteral():
                     return self._pairs(node, scope)
                 case tree.With():
@@ -144,11 +147,11 @@ class ExpressionLowering:
                 return Const(BOOL, node.span, node.value)
         return Const(self.names.type_of(node, scope), node.span, ())
 
-    def let(self, name: str, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
+    def let(self, bound: tree.Bound, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
         """Bind a name in a body: atoms are substituted, anything else is evaluated once."""
         if isinstance(value, Const | Local | Var):
             return body(value)
-        local = self.local(name, value.type, span)
+        local = self.local(bound, value.type, span)
         inner = body(local)
         return Let(inner.type, span, local, value, inner)
 
@@ -186,7 +189,7 @@ class ExpressionLowering:
         first, rest = lets[0], lets[1:]
         value = self.lower(first.value, scope)
         return self.let(
-            first.name, value, first.span, lambda x: self.below(rest, scope.bind(first.name, x), body)
+            first.bound, value, first.span, lambda x: self.below(rest, scope.bind(first.bound, x), body)
         )
 
     def _operator(self, node: tree.Unary | tree.Binary, scope: Scope) -> Expr:
@@ -359,9 +362,9 @@ class ExpressionLowering:
         pairs = []
         for binder in binders:
             domain = self.domain(binder.domain, scope)
-            local = self.local(binder.name, item_of(domain.type), binder.span)
+            local = self.local(binder.bound, item_of(domain.type), binder.span)
             pairs.append((local, domain))
-            scope = scope.bind(binder.name, local)
+            scope = scope.bind(binder.bound, local)
         return tuple(pairs), scope
 
     def _quantified(self, node: tree.Quantified, scope: Scope) -> Expr:
@@ -383,11 +386,11 @@ class ExpressionLowering:
             ((local, domain),), inner = self.binders((node.binder,), scope)
             return self.partial.made_of(node.span, local, domain, self.lower(node.value, inner))
         kind = of_shape(self.names.type_of(node, scope), Map)
-        local = self.local(node.binder.name, kind.key, node.binder.span)
+        local = self.local(node.binder.bound, kind.key, node.binder.span)
         domain = self.domain(node.binder.domain, scope)
         is_constant = not any(isinstance(part, Var | Local) for part in inside(domain))
         if not is_constant or evaluate_constant(domain) != self.names.universe.values(kind.key):
             hint = "write `for k in T`, with T the type of its keys"
             raise refusal("S309", domain.span, "a map has a value for every key of its type", hint)
-        body = self.lower(node.value, scope.bind(node.binder.name, local))
+        body = self.lower(node.value, scope.bind(node.binder.bound, local))
         return MapOf(Map(kind.key, body.type), node.span, local, body)

@@ -7,6 +7,7 @@ are evaluated on demand, so that defaults may use other constants in any order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from specchk.ir.nodes import Expr, Value
 from specchk.ir.types import (
@@ -175,11 +176,17 @@ class Ground:
             case lang.Int(low=None):
                 assert isinstance(value, int)
                 return Int(value, value)
-            case lang.Set() if lang.unbounded_part(kind) is not None and isinstance(value, tuple):
+            case lang.Set() if lang.unbounded_part(kind) is not None and value:
+                assert isinstance(value, tuple)
                 items = [self._of_value(kind.item, item, home) for item in value]
-                numbers = [item for item in items if isinstance(item, Int)]
-                if numbers:
-                    return Set(Int(min(i.low for i in numbers), max(i.high for i in numbers)))
+                known = [item for item in items if item is not None]
+                return Set(reduce(hull, known)) if len(known) == len(items) else None
+            case lang.Record() if lang.unbounded_part(kind) is not None:
+                assert isinstance(value, tuple)
+                fields = [(name, self._of_value(part, item, home))
+                          for (name, part), item in zip(sorted(kind.fields), value, strict=True)]  # fmt: skip
+                given = tuple([(name, part) for name, part in fields if part is not None])
+                return Record(given) if len(given) == len(fields) else None
         ground = self.type(kind, home)
         return ground if misfit(ground)(value) is None else None
 

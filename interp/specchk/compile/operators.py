@@ -84,6 +84,11 @@ def record(span: Span, fields: Mapping[str, Expr]) -> Expr:
     return Apply(kind, span, Op.RECORD, tuple(fields[name] for name in names))
 
 
+def tuple_of(span: Span, items: Sequence[Expr]) -> Expr:
+    """A tuple of the given parts, evaluated from left to right."""
+    return record(span, {str(number): item for number, item in enumerate(items, 1)})
+
+
 def variant(span: Span, kind: Union, tag: str, fields: Mapping[str, Expr]) -> Expr:
     """A value of a union; its type is narrowed to the fields given."""
     index = kind.index(tag)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from specchk.ir.nodes import Expr
+from specchk.ir.nodes import Apply, Expr
+from specchk.ir.ops import Op
 from specchk.ir.program import Point
+from specchk.ir.types import Record, of_shape
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Span
@@ -28,16 +30,21 @@ class Scope:
     owner: str | None = None
     operators: Mapping[str, Closure] = field(default_factory=dict)
 
-    def bind(self, name: str, expr: Expr) -> Scope:
-        """The scope in which `name` is bound to `expr`."""
-        return replace(self, names={**self.names, name: expr})
+    def bind(self, bound: tree.Bound, expr: Expr) -> Scope:
+        """The scope in which a name is bound to `expr`, or names to the parts of a tuple."""
+        if isinstance(bound, str):
+            return replace(self, names={**self.names, bound: expr})
+        scope, parts = self, of_shape(expr.type, Record).fields
+        for index, (name, (_, kind)) in enumerate(zip(bound, parts, strict=True)):
+            scope = scope.bind(name, Apply(kind, expr.span, Op.FIELD, (expr,), index))
+        return scope
 
 
 @dataclass(frozen=True, slots=True)
 class Closure:
     """An operator: the names of its parameters, its text, and what other names in it mean."""
 
-    params: tuple[str, ...]
+    params: tuple[tree.Bound, ...]
     lets: tuple[decls.Let, ...]
     body: tree.Expr
     scope: Scope

@@ -107,13 +107,13 @@ class StatementLowering:
     def _let(self, stmt: decls.Let, scope: Scope, out: list[Stmt]) -> Scope:
         value = self.lower(stmt.value, scope)
         kind = item_of(value.type) if stmt.unwraps else value.type
-        local = self.expressions.local(stmt.name, kind, stmt.span)
+        local = self.expressions.local(stmt.bound, kind, stmt.span)
         out.append(Unwrap(local, value) if stmt.unwraps else Bind(local, value))
-        return scope.bind(stmt.name, local)
+        return scope.bind(stmt.bound, local)
 
     def _any(self, binders: tuple[tree.Binder, ...], body: tuple[decls.Stmt, ...], scope: Scope) -> Choice:
         (local, domain), *_ = self.expressions.binders(binders[:1], scope)[0]
-        inner = scope.bind(binders[0].name, local)
+        inner = scope.bind(binders[0].bound, local)
         rest = self.block(body, inner) if len(binders) == 1 else (self._any(binders[1:], body, inner),)
         return Choice(local, domain, rest)
 

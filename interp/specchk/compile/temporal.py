@@ -98,12 +98,12 @@ class TemporalLowering:
             return
         first, rest = binders[0], binders[1:]
         for value in self._domain(first, scope):
-            shown = (first.name, show(value.value, value.type))
-            yield from self._values(rest, scope.bind(first.name, value), (*bound, shown))
+            shown = (tree.shown(first.bound), show(value.value, value.type))
+            yield from self._values(rest, scope.bind(first.bound, value), (*bound, shown))
 
     def _domain(self, binder: tree.Binder, scope: Scope) -> list[Const]:
         # A name of a `let` line is no part of the scope: it means another value in every state.
-        lines = {line.name for line in self.decl.lets} - set(scope.names)
+        lines = {name for line in self.decl.lets for name in tree.names_in(line.bound)} - set(scope.names)
         if any(isinstance(part, tree.Name) and part.text in lines for part in below(binder.domain)):
             self._refuse(binder.domain, _CONSTANT)
             return []

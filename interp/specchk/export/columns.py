@@ -82,8 +82,8 @@ def _union(kind: Union) -> pa.DataType:
 
 
 def field_names(kind: Record) -> list[str]:
-    """The names of a struct's fields."""
-    return distinct(name for name, _ in kind.fields)
+    """The names of a struct's fields; those of a tuple are as in Spark, `_1`, `_2`."""
+    return distinct(f"_{name}" if kind.is_tuple else name for name, _ in kind.fields)
 
 
 def _variant_columns(kind: Union) -> list[str | None]:

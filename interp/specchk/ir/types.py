@@ -53,9 +53,17 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A tuple in the order of `fields`, which are sorted by name."""
+    """A tuple in the order of `fields`, which are sorted by name.
+
+    Those of the language's tuples are numbers, as in `lang.check.types`.
+    """
 
     fields: tuple[tuple[str, Type], ...]
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether its parts have no names."""
+        return self.fields[:1] != () and self.fields[0][0] == "1"
 
     def index(self, name: str) -> int:
         """The position of a field."""
@@ -369,6 +377,8 @@ def show(kind: Type) -> str:
             return kind.name
         case Option():
             return f"{show(kind.item)}?"
+        case Record(is_tuple=True):
+            return "(" + ", ".join(show(item) for _, item in kind.fields) + ")"
         case Record():
             return "{ " + ", ".join(f"{name}: {show(item)}" for name, item in kind.fields) + " }"
         case Map():

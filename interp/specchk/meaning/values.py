@@ -138,6 +138,9 @@ def show(value: Value, kind: Type) -> str:
     match kind:
         case Option():
             return f"some({show(value[0], kind.item)})" if value else "none"
+        case Record(is_tuple=True):
+            parts = zip(kind.fields, value, strict=True)
+            return "(" + ", ".join(show(v, part) for (_, part), v in parts) + ")"
         case Record():
             return "{ " + _show_fields(value, kind) + " }"
         case Union():

@@ -43,11 +43,11 @@ def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str
             # A map's value is a tuple, in the order of its sorted keys.
             for key, was, now in zip(sorted(universe(kind.key)), old, new, strict=True):
                 yield from _inside(kind.value, was, now, f"{path}[{show(key, kind.key)}]")
-        case Record() if isinstance(old, tuple) and isinstance(new, tuple):
+        case Record(is_tuple=False) if isinstance(old, tuple) and isinstance(new, tuple):
             for (name, item), was, now in zip(kind.fields, old, new, strict=True):
                 yield from _inside(item, was, now, f"{path}.{name}")
         # Only where it is looked into: of `some(3)` to `some(4)` the whole is the shorter text.
-        case Option(item=Record() | Map()) if (
+        case Option(item=Record(is_tuple=False) | Map()) if (
             old and new and isinstance(old, tuple) and isinstance(new, tuple)
         ):
             yield from _inside(kind.item, old[0], new[0], path)

@@ -36,6 +36,8 @@ def value_itf(value: Value, kind: Type) -> Any:
                 if value
                 else {"tag": "none", "value": _unit()}
             )
+        case Record(is_tuple=True):
+            return {"#tup": [value_itf(v, item) for (_, item), v in zip(kind.fields, value, strict=True)]}
         case Record():
             return {name: value_itf(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
         case Union():

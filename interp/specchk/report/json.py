@@ -49,6 +49,8 @@ def value_json(value: Value, kind: Type) -> Any:
     match kind:
         case Option():
             return {"some": value_json(value[0], kind.item)} if value else None
+        case Record(is_tuple=True):
+            return [value_json(v, item) for (_, item), v in zip(kind.fields, value, strict=True)]
         case Record():
             return {name: value_json(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
         case Union():

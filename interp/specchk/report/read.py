@@ -109,6 +109,8 @@ def value_from_json(data: Any, kind: Type) -> Value:
             if data is None:
                 return ()
             return (value_from_json(_fields(data, kind, ("some",))["some"], kind.item),)
+        case Record(is_tuple=True):
+            return _tuple(data, kind, value_from_json)
         case Record():
             return _record(data, kind, value_from_json)
         case Union():
@@ -149,6 +151,8 @@ def value_from_itf(data: Any, kind: Type) -> Value:
             if tagged["tag"] not in ("some", "none"):
                 raise _wrong(data, kind)
             return (value_from_itf(tagged["value"], kind.item),) if tagged["tag"] == "some" else ()
+        case Record(is_tuple=True):
+            return _tuple(_fields(data, kind, ("#tup",))["#tup"], kind, value_from_itf)
         case Record():
             return _record(data, kind, value_from_itf)
         case Union():
@@ -202,6 +206,13 @@ def _fields(data: Any, kind: Type, names: Any) -> dict[str, Any]:
 def _record(data: Any, kind: Record, read: Read) -> Value:
     table = _fields(data, kind, [name for name, _ in kind.fields])
     return tuple(read(table[name], item) for name, item in kind.fields)
+
+
+def _tuple(data: Any, kind: Record, read: Read) -> Value:
+    items = _items(data, kind)
+    if len(items) != len(kind.fields):
+        raise _wrong(data, kind)
+    return tuple(read(item, part) for item, (_, part) in zip(items, kind.fields, strict=True))
 
 
 def _variant(tag: Any, data: Any, kind: Union, read: Read) -> Value:

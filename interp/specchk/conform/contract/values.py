@@ -5,6 +5,7 @@
 | bool, int | the same |
 | enum, sort | the name |
 | T? | None, or the value (`Some` around it where T is an option too) |
+| (A, B) | a tuple |
 | record, K -> V | a mapping, by field name or by key |
 | union | (variant's name, mapping of its fields) |
 | set, seq, bag | frozenset, tuple, ascending tuple |
@@ -98,6 +99,8 @@ def plain(value: Any, kind: Type) -> Any:
             # apart.
             item = plain(value[0], kind.item)
             return Some(item) if isinstance(kind.item, Option) else item
+        case Record(is_tuple=True):
+            return tuple(plain(item, part) for (_, part), item in zip(kind.fields, value, strict=True))
         case Record():
             return _fields(value, kind)
         case Union():
@@ -132,6 +135,8 @@ def reader(kind: Type) -> Reader:
             return _scalar(kind)
         case Option():
             return _option(kind)
+        case Record(is_tuple=True):
+            return _tuple(kind)
         case Record():
             return _record(kind)
         case Union():
@@ -196,6 +201,17 @@ def _option(kind: Option) -> Reader:
 
 def _record(kind: Record) -> Reader:
     return _mapping(kind, tuple((name, f".{name}", reader(part)) for name, part in kind.fields))
+
+
+def _tuple(kind: Record) -> Reader:
+    readers = [reader(part) for _, part in kind.fields]
+
+    def parts(given: Any) -> Value:
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != len(readers):
+            raise _wrong(given, kind)
+        return tuple([read(item) for read, item in zip(readers, given, strict=True)])
+
+    return parts
 
 
 def _map(kind: Map) -> Reader:

@@ -73,7 +73,7 @@ class Classifier:
                     if was != now:
                         inside = f"{place}[{_called(key, kind.key, at)}]"
                         yield from self._changes(inside, kind.value, was, now, at)
-            case Record():
+            case Record(is_tuple=False):
                 for (name, part), was, now in zip(kind.fields, old, new, strict=True):
                     yield from self._changes(f"{place}.{name}", part, was, now, at)
             # Within one variant its fields change; from one to another the variant is the news.

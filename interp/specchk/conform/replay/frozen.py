@@ -220,6 +220,8 @@ def exact(value: Any, kind: Type) -> Any:
         case Option():
             item = exact(value[0], kind.item) if value else None
             return _As(f"Some({item!r})") if value and isinstance(kind.item, Option) else item
+        case Record(is_tuple=True):
+            return tuple(exact(item, part) for (_, part), item in zip(kind.fields, value, strict=True))
         case Record():
             return _fields(value, kind)
         case Union():

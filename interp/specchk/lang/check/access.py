@@ -26,7 +26,7 @@ def element_at(checker: Checker, base: Type, key: tree.Expr, base_node: tree.Nod
         return base.item
     checker.check(key, context)
     checker.unfit(
-        base_node.span, base, f"only maps and sequences are indexed, this is {show(base)}", option_hint(base)
+        base_node.span, base, f"only maps and sequences are indexed, this is {show(base)}", apart_hint(base)
     )
     return UNKNOWN
 
@@ -44,7 +44,9 @@ def field_of(checker: Checker, base: Type, name: str, node: tree.Field | tree.Ac
     """The type of a record's field."""
     if isinstance(base, Record):
         kind = base.get(name)
-        if kind is None:
+        if base.is_tuple:
+            checker.report.add("S305", node.span, "the parts of a tuple have no names", apart_hint(base))
+        elif kind is None:
             checker.report.add("S305", node.span, f"{show(base)} has no field `{name}`",
                                nearest(name, (f for f, _ in base.fields)))  # fmt: skip
         return kind or UNKNOWN
@@ -52,7 +54,7 @@ def field_of(checker: Checker, base: Type, name: str, node: tree.Field | tree.Ac
     prefix = (
         f"functions are written in prefix form: `{name}(...)`" if name in BUILTINS else foreign_hint(name)
     )
-    hint = option_hint(base) or apart or prefix
+    hint = apart_hint(base) or apart or prefix
     checker.unfit(node.span, base, f"only records have fields, this is {show(base)}", hint)
     return UNKNOWN
 
@@ -86,6 +88,9 @@ def outside_of_partial(base: Type, path: tuple[tree.Accessor, ...]) -> tuple[tre
     return path
 
 
-def option_hint(base: Type) -> str | None:
-    """How to read what an option holds."""
+def apart_hint(base: Type) -> str | None:
+    """How to read what an option holds, or the parts of a tuple."""
+    if isinstance(base, Record) and base.is_tuple:
+        names = ", ".join("xyzuvwabc"[: len(base.fields)])
+        return f"take it apart: `let ({names}) = ...`, `for ({names}) in ...`"
     return "unwrap it: `let x = ... else skip`, `get(...)` or `match`" if isinstance(base, Option) else None

@@ -25,6 +25,7 @@ from specchk.lang.check.types import (
     Map,
     Option,
     PartialMap,
+    Record,
     Seq,
     Set,
     Type,
@@ -189,8 +190,24 @@ class Checker:
         for binder in binders:
             kind = self.elements(binder.domain, context)
             self.facts.binders[id(binder)] = kind
-            self.fresh(binder.name, binder.span, context)
-            context = context.bind(binder.name, kind)
+            context = self.bound(binder.bound, kind, binder, context)
+        return context
+
+    def bound(self, bound: tree.Bound, kind: Type, node: tree.Node, context: Context) -> Context:
+        """The context in which a name has a type, or in which names have those of a tuple's parts."""
+        if isinstance(bound, str):
+            self.fresh(bound, node.span, context)
+            return context.bind(bound, kind)
+        parts = [part for _, part in kind.fields] if isinstance(kind, Record) and kind.is_tuple else []
+        if len(parts) != len(bound):
+            message = f"`{tree.shown(bound)}` takes a tuple of {len(bound)} apart, this is {show(kind)}"
+            hint = "a record's parts have names: `x.f`" if isinstance(kind, Record) and not parts else None
+            if isinstance(node, tree.Binder) and not isinstance(kind, Record):
+                hint = "names that are each an item are bound without parentheses: `x, y in S`"
+            self.unfit(node.span, kind, message, hint)
+            parts = [UNKNOWN] * len(bound)
+        for name, part in zip(bound, parts, strict=True):
+            context = self.bound(name, part, node, context)
         return context
 
     def fresh(self, name: str, span: Span, context: Context) -> None:
@@ -245,9 +262,7 @@ class Checker:
     def lets(self, lets: tuple[decls.Let, ...], context: Context) -> Context:
         """The context after `let` lines."""
         for let in lets:
-            kind = self.settle(let.value, context)
-            self.fresh(let.name, let.span, context)
-            context = context.bind(let.name, kind)
+            context = self.bound(let.bound, self.settle(let.value, context), let, context)
         return context
 
     def unknown(self, name: tree.Name, table: Collection[str], what: str, spec: Spec) -> None:

@@ -12,6 +12,7 @@ from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.check.types import (
     BOOL,
     INT,
+    MAX_TUPLE,
     UNKNOWN,
     Bag,
     Enum,
@@ -28,6 +29,7 @@ from specchk.lang.check.types import (
     has_partial_map,
     parts,
     show,
+    tuple_of,
 )  # fmt: skip
 from specchk.lang.syntax import decls as tree_decls
 from specchk.lang.syntax import tree
@@ -89,12 +91,18 @@ class TypeResolver:
                 return Bag(self.resolve(node.item, home), node.limit)
             case tree.PartialMapType():
                 return PartialMap(self.resolve(node.key, home), self.resolve(node.value, home))
+            case tree.TupleType():
+                return self._tuple(node, home)
             case tree.EnumType() | tree.UnionType():
                 self.report.add("S308", node.span, "an enum or union needs a name of its own",
                                 f"declare it: `type Name = {node.span.text}`, then use the name")  # fmt: skip
                 if isinstance(node, tree.EnumType):
                     self.nameless.update(node.members)
                 return UNKNOWN
+
+    def _tuple(self, node: tree.TupleType, home: Spec) -> Record:
+        check_length(node, len(node.items), self.report)
+        return tuple_of([self.resolve(item, home) for item in node.items[:MAX_TUPLE]])
 
     def _map(self, node: tree.MapType, home: Spec) -> Type:
         key = self.resolve(node.key, home)
@@ -186,3 +194,10 @@ class TypeResolver:
                 self.report.add("S202", item.span, f"field `{item.name}` is declared twice")
             types[item.name] = self.resolve(item.type, home)
         return Record(tuple(types.items()))
+
+
+def check_length(node: tree.Node, length: int, report: Report) -> None:
+    """Report a tuple of too many parts."""
+    if length > MAX_TUPLE:
+        report.add("S311", node.span, f"a tuple has at most {MAX_TUPLE} parts, this one has {length}",
+                   "name the parts: a record is `{ a: x, b: y }`")  # fmt: skip

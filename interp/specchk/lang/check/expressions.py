@@ -32,7 +32,8 @@ RULES: MappingProxyType[type[tree.Node], Rule] = MappingProxyType({
     tree.Prime: _prime, tree.Index: access.check_index, tree.Field: access.check_field,
     tree.CallExpr: calls.check_call, tree.Fold: builtins.check_fold, tree.Quantified: forms.check_quantified,
     tree.IfElse: forms.check_if, tree.LetIn: forms.check_let, tree.Match: forms.check_match,
-    tree.SetLiteral: forms.check_set, tree.SeqLiteral: forms.check_seq, tree.PairLiteral: forms.check_pairs,
+    tree.SetLiteral: forms.check_set, tree.SeqLiteral: forms.check_seq, tree.TupleLiteral: forms.check_tuple,
+    tree.PairLiteral: forms.check_pairs,
     tree.SetComp: forms.check_set_comp, tree.MapComp: forms.check_map_comp, tree.With: forms.check_with,
     tree.Lambda: lambda checker, node, *_: check_lone_lambda(checker, node),
 })  # fmt: skip

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from specchk.lang.check.access import place_at
 from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.declare import check_length
 from specchk.lang.check.types import (
     BOOL,
+    MAX_TUPLE,
     UNKNOWN,
     Bag,
     Int,
@@ -20,6 +22,7 @@ from specchk.lang.check.types import (
     is_complete,
     join,
     show,
+    tuple_of,
 )  # fmt: skip
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
@@ -53,9 +56,8 @@ def check_if(checker: Checker, node: tree.IfElse, context: Context, expected: Ty
 
 def check_let(checker: Checker, node: tree.LetIn, context: Context, expected: Type | None) -> Type:
     """`let x = e: body`."""
-    kind = checker.settle(node.value, context)
-    checker.fresh(node.name, node.span, context)
-    return checker.check(node.body, context.bind(node.name, kind), expected)
+    inner = checker.bound(node.bound, checker.settle(node.value, context), node, context)
+    return checker.check(node.body, inner, expected)
 
 
 def check_set(checker: Checker, node: tree.SetLiteral, context: Context, expected: Type | None) -> Type:
@@ -89,6 +91,19 @@ def check_seq(checker: Checker, node: tree.SeqLiteral, context: Context, expecte
     return Seq(_items(checker, node.items, context, expected.item if isinstance(expected, Seq) else None))
 
 
+def check_tuple(checker: Checker, node: tree.TupleLiteral, context: Context, expected: Type | None) -> Type:
+    """`(a, b)`."""
+    check_length(node, len(node.items), checker.report)
+    wanted = expected.fields if isinstance(expected, Record) and expected.is_tuple else ()
+    kinds = [part for _, part in wanted] if len(wanted) == len(node.items) else [None] * len(node.items)
+    found: list[Type] = []
+    for item, kind in zip(node.items, kinds, strict=True):
+        part = checker.check(item, context, kind)
+        # A wrong part is reported; as a part of a wrong whole it would be so twice.
+        found.append(part if kind is None or join(part, kind) is not None else kind)
+    return tuple_of(found[:MAX_TUPLE])
+
+
 def check_set_comp(checker: Checker, node: tree.SetComp, context: Context, expected: Type | None) -> Type:
     """`{ e for x in S if c }`."""
     inner = checker.bind(node.binders, context)
@@ -101,12 +116,13 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
     """`{ k: e for k in K }`: K is a whole type, or of a partial map any set; the key is the bound name."""
     inner = checker.bind((node.binder,), context)
     key = checker.facts.binders[id(node.binder)]
-    if not (isinstance(node.key, tree.Name) and node.key.text == node.binder.name):
+    name = tree.shown(node.binder.bound)
+    if _bound(node.key) != node.binder.bound:
         checker.report.add(
             "S309",
             node.key.span,
             "the key of a map comprehension is the bound name itself",
-            f"write `{{ {node.binder.name}: ... for {node.binder.name} in ... }}`: each key has one value",
+            f"write `{{ {name}: ... for {name} in ... }}`: each key has one value",
         )
     else:
         checker.check(node.key, inner)
@@ -116,6 +132,17 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
         node.value, inner, expected.value if isinstance(expected, Map | PartialMap) else None
     )
     return PartialMap(key, value) if isinstance(expected, PartialMap) else Map(key, value)
+
+
+def _bound(node: tree.Expr) -> tree.Bound | None:
+    """What binds the names of an expression that consists of names."""
+    match node:
+        case tree.Name(qualifier=None):
+            return node.text
+        case tree.TupleLiteral():
+            parts = [_bound(item) for item in node.items]
+            return tuple([part for part in parts if part is not None]) if None not in parts else None
+    return None
 
 
 def check_pairs(checker: Checker, node: tree.PairLiteral, context: Context, expected: Type | None) -> Type:

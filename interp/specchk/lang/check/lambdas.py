@@ -44,11 +44,9 @@ def _lambda(checker: Checker, node: tree.Lambda, context: Context, wanted: Signa
             "S302", node.span,
             f"this operator takes {counted(len(node.params))}, and {wanted.shown} takes {len(wanted.params)}",
         )  # fmt: skip
-    for name, kind in zip(node.params, wanted.params, strict=False):
-        checker.fresh(name, node.span, context)
-        context = context.bind(name, kind)
-    for name in node.params[len(wanted.params) :]:
-        context = context.bind(name, UNKNOWN)
+    for index, bound in enumerate(node.params):
+        kind = wanted.params[index] if index < len(wanted.params) else UNKNOWN
+        context = checker.bound(bound, kind, node, context)
     return checker.check(node.body, context, wanted.result)
 
 

@@ -117,6 +117,9 @@ _FOREIGN = MappingProxyType(
         "the keys of a map `K -> V` are all of K, those of a `map[K, V]` are `keys(m)`": "DOMAIN domain",
         "operators are written between their operands: `a union b`": "union intersect subset intersection",
         "all subsets of S are `subsets(S)`; a type needs a name here: `type Any = set[T]`": "set seq bag",
+        "the pairs of two sets are `{ (x, y) for x in S, y in T }`": "tuples product cross times",
+        "a tuple is written `(a, b)`, its type `(A, B)`": "Tup tuple Tuple Pair pair",
+        "a tuple is taken apart by names: `let (x, y) = p`": "fst snd",
         "the empty set is `{}`": "empty emptyset Set",
         "the condition of an action is no value: name it with a `def`": "ENABLED enabled",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from specchk.lang.check.access import option_hint
+from specchk.lang.check.access import apart_hint
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.types import (
     BOOL,
@@ -169,10 +169,10 @@ def _is(checker: Checker, node: tree.Binary, context: Context) -> Type:
 def _order_hint(found: Type) -> str | None:
     if isinstance(found, Set):
         return "sets are compared with `subset`"
-    return option_hint(found) or "only numbers have an order; everything else is compared with == and !="
+    return apart_hint(found) or "only numbers have an order; everything else is compared with == and !="
 
 
 def _membership_hint(container: Type) -> str | None:
     return (
-        "a map's keys are all of its type's values" if isinstance(container, Map) else option_hint(container)
+        "a map's keys are all of its type's values" if isinstance(container, Map) else apart_hint(container)
     )

@@ -7,6 +7,7 @@ unions are known by name.  `ir.types` has the same shapes once a model has fixed
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from specchk.lang.syntax import tree
@@ -50,9 +51,17 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`{ a: A, b: B }`; two records with the same fields are the same type in any order."""
+    """`{ a: A, b: B }`; two records with the same fields are the same type in any order.
+
+    A tuple `(A, B)` is a record whose fields are numbers, which are no names: nothing else has such fields.
+    """
 
     fields: tuple[tuple[str, Type], ...]
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether it is a tuple."""
+        return self.fields[:1] != () and self.fields[0][0] == "1"
 
     def get(self, name: str) -> Type | None:
         """The type of a field, or None."""
@@ -119,6 +128,14 @@ Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Ba
 
 BOOL = Bool()
 INT = Int()
+MAX_TUPLE = 9  # parts: their numbers are in order as texts, which fields of records are sorted by
+
+
+def tuple_of(items: Sequence[Type]) -> Record:
+    """The type of tuples with such parts."""
+    return Record(tuple((str(number), item) for number, item in enumerate(items, 1)))
+
+
 UNKNOWN = Unknown()
 
 
@@ -133,6 +150,8 @@ def show(kind: Type) -> str:
             return kind.name
         case Option():
             return f"{show(kind.item)}?"
+        case Record(is_tuple=True):
+            return "(" + ", ".join(show(item) for _, item in kind.fields) + ")"
         case Record():
             return "{ " + ", ".join(f"{name}: {show(item)}" for name, item in kind.fields) + " }"
         case Map():

@@ -176,11 +176,12 @@ class _Expressions(_Base):
     change_index = leaf(tree.Accessor, None)
     empty_seq = leaf(tree.SeqLiteral, ())
     seq_lit = node(tree.SeqLiteral, rest=0)
+    tuple_lit = node(tree.TupleLiteral, rest=0)
     binder = leaf(tree.Binder)
     args = group
 
     def lambda_(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Lambda(self.span(meta), tuple(str(name) for name in c[1:-1]), c[-1]), c)
+        return self._deep(tree.Lambda(self.span(meta), tuple(c[1:-1]), c[-1]), c)
 
     arg = node(tree.Argument)
 
@@ -240,7 +241,10 @@ class _Expressions(_Base):
         return joined(c)
 
     def binder_group(self, meta: Meta, c: list[Child]) -> Child:
-        return tuple(tree.Binder(self.span(meta), str(name), c[-1]) for name in c[:-1])
+        return tuple(tree.Binder(self.span(meta), bound, c[-1]) for bound in c[:-1])
+
+    def bound_name(self, _: Meta, c: list[Child]) -> Child:
+        return str(c[0]) if isinstance(c[0], Token) else tuple(c)
 
     def labelled(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.Argument(self.span(meta), c[1], str(c[0])), c)
@@ -266,6 +270,7 @@ class _Types(_Expressions):
     seq_type = node(tree.SeqType)
     bag_type = node(tree.BagType)
     partial_map_type = node(tree.PartialMapType)
+    tuple_type = node(tree.TupleType, rest=0)
     option_type = node(tree.OptionType)
     map_type = node(tree.MapType)
     union = node(tree.UnionType, rest=0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
+from specchk.lang.syntax.tree import Accessor, Binder, Bound, CallExpr, Expr, Name, Node, TypeExpr
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Require(Node):
 class Let(Node):
     """`let x = e`, or `let x = e else skip`, which unwraps an option or disables the action."""
 
-    name: str
+    bound: Bound
     value: Expr
     unwraps: bool = False
 

@@ -15,9 +15,8 @@ MAX_BEFORE = 300
 
 _GUARD = "a guard is `require e`"
 _PRIME = "the value after the step has a prime: `{name}' = e`"
-_NO_TUPLES = (
-    "there are no tuples: a record has named parts, `{{ a: x, b: y }}`; its type is `{{ a: A, b: B }}`"
-)
+_PAIRS = "a type of pairs is `(A, B)`; the pairs of two sets are `{{ (x, y) for x in S, y in T }}`"
+_APART = "a tuple is taken apart by names, `let (x, y) = p`; parts that have names are a record's"
 _IF = "a choice of values is `if c then a else b`"
 _COMMENT = "a comment starts with `#`"
 _PARAMETER = "a parameter has a type: `{name}: T`"
@@ -150,18 +149,19 @@ _HABITS = tuple(
         ("", r"^(?:var|const)\b[^=]*:[^={]*\Z", r"\|", "variants need a name: `type T = A | B`, then `T`"),
         ("", r"^type\b[^=]*=.*\w\([^)]*\Z", r"[-\d,)]|\.\.",
          "the parts of a variant have names: `Request(value: 0..3)`"),
-        ("", r"^(?:type|var|action|def|const)\b.*[:=\[(]\s*\w+\s*\*\s*\w+\s*\Z", r"[\])=\n,]", _NO_TUPLES),
+        ("", r"^(?:type|var|action|def|const)\b.*[:=\[(]\s*\w+\s*\*\s*\w+\s*\Z", r"[\])=\n,]", _PAIRS),
         ("var", r"\bin\b[^=]*\Z", r"=(?!=)",
          "a variable starts with one value, `= e`, or with any of a set, `in S`"),
         ("var", r"\bin\b.*\Z", r"->|\?|set\b|seq\b|bag\b|nat\b|enum\b", _TYPE),
-        ("", r"^(?:var|type|const|def)\b[^=]*[:(,]\s*\(\s*\w+\s*\Z", r"->",
+        ("", r"^(?:var|type|const|def)\b[^=]*[:(,]\s*\(\s*\w+\s*->[^(),]*\Z", r"\)",
          "a type in parentheses needs a name: `type Votes = K -> V`, then `Votes?`"),
         ("liveness", r"^\s*\Z", r"\s*(?:always|eventually)\b",
          "a block begins after the property's name; in it each formula has its own `forall x in S:`"),
         # Expressions.
-        ("", r"(?:^|[^\w\s)\]'])\s*\([^()]*\Z", r",", _NO_TUPLES),
-        ("", r"\bin\s*\([^()]*\Z", r",", _NO_TUPLES),
-        ("", r"\b(?:forall|exists|choose|filter|any|for)\s*\Z", r"\(",
+        ("", r"", r"<<", "a tuple is `(a, b)`, a sequence `[a, b]`"),
+        ("", r"[\w)\]']\.\Z", r"\d", _APART),
+        ("", r"\blet\s+\w+\s*\Z", r",", _APART),
+        ("", r"\b(?:forall|exists|choose|filter|any|for)\s*\(\s*\w+\s*\Z", r"in\b|:|\)",
          "names are bound without parentheses, each in a set: `forall a in A, b in B: p`"),
         ("", r"\b(?:forall|exists|choose|filter)\s+[\w, ]+\Z", r":",
          "a name is bound in a set: `forall x in S: p`"),

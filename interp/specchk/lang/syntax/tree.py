@@ -19,6 +19,20 @@ class Node:
     span: Span = field(compare=False, repr=False)
 
 
+# A bound name; or one for each part of a tuple, as in `for (x, y) in S`.
+Bound = str | tuple["Bound", ...]
+
+
+def shown(bound: Bound) -> str:
+    """Bound names as written."""
+    return bound if isinstance(bound, str) else f"({', '.join(map(shown, bound))})"
+
+
+def names_in(bound: Bound) -> list[str]:
+    """The names that are bound."""
+    return [bound] if isinstance(bound, str) else [name for part in bound for name in names_in(part)]
+
+
 @dataclass(frozen=True, slots=True)
 class Name(Node):
     """`leo`, or `log.truncate` when `qualifier` is set."""
@@ -103,7 +117,7 @@ class Argument(Node):
 class Lambda(Node):
     """`(a, b) => a + b`: an operator without a name, as an argument."""
 
-    params: tuple[str, ...]
+    params: tuple[Bound, ...]
     body: Expr
 
 
@@ -117,9 +131,9 @@ class CallExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class Binder(Node):
-    """`x in S`: a bound name and its domain."""
+    """`x in S`, `(x, y) in S`: what is bound, and its domain."""
 
-    name: str
+    bound: Bound
     domain: Expr
 
 
@@ -155,7 +169,7 @@ class IfElse(Node):
 class LetIn(Node):
     """`let x = e: body`."""
 
-    name: str
+    bound: Bound
     value: Expr
     body: Expr
 
@@ -194,6 +208,13 @@ class SetLiteral(Node):
 @dataclass(frozen=True, slots=True)
 class SeqLiteral(Node):
     """`[a, b]`."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TupleLiteral(Node):
+    """`(a, b)`."""
 
     items: tuple[Expr, ...]
 
@@ -257,8 +278,8 @@ class With(Node):
 
 Expr = (
     Name | IntLiteral | BoolLiteral | NoneLiteral | Unary | Binary | Prime | Index | Field | CallExpr
-    | Fold | Quantified | IfElse | LetIn | Match | SetLiteral | SeqLiteral | PairLiteral | SetComp
-    | MapComp | With | Lambda
+    | Fold | Quantified | IfElse | LetIn | Match | SetLiteral | SeqLiteral | TupleLiteral | PairLiteral
+    | SetComp | MapComp | With | Lambda
 )  # fmt: skip
 
 
@@ -367,7 +388,14 @@ class PartialMapType(Node):
     value: TypeExpr
 
 
+@dataclass(frozen=True, slots=True)
+class TupleType(Node):
+    """`(A, B)`."""
+
+    items: tuple[TypeExpr, ...]
+
+
 TypeExpr = (
     NamedType | RangeType | NatType | EnumType | OptionType | RecordType | UnionType | MapType
-    | SetType | SeqType | BagType | PartialMapType
+    | SetType | SeqType | BagType | PartialMapType | TupleType
 )  # fmt: skip

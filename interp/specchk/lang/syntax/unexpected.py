@@ -26,7 +26,7 @@ _INSTEAD = MappingProxyType(
         "/\\": "conjunction is `and`",
         "\\/": "disjunction is `or`",
         "\\*": "a comment starts with `#`",
-        "\\X": "pairs are two names, `forall a in A, b in B: p`; a set of them is one of records",
+        "\\X": "pairs are two names, `forall a in A, b in B`; their set is `{ (a, b) for a in A, b in B }`",
         "\\A": "write `forall x in S: ...`",
         "\\E": "write `exists x in S: ...`",
         "\\in": "membership is `in`",

@@ -147,7 +147,7 @@ class Templates:
         """A place and those inside of it."""
         yield at
         match at.type:
-            case Record(fields):
+            case Record(fields) if not at.type.is_tuple:  # whose parts have no names in an expression
                 for name, item in fields:
                     yield from self._places(replace(at, text=f"{at.text}.{name}", type=item))
             case Option(item) if at.option is None and (isinstance(item, Record) or has_horizon(item)):
@@ -193,7 +193,8 @@ class Templates:
                 yield from ((f"some({text})", domains) for text, domains in self._terms(item, first))
             case Record(fields):
                 for texts, domains in self._arguments([item for _, item in fields], first):
-                    yield f"{{ {_with_names(kind, texts)} }}", domains
+                    text = f"({', '.join(texts)})" if kind.is_tuple else f"{{ {_with_names(kind, texts)} }}"
+                    yield text, domains
             case Union(_, variants):
                 for tag, record in variants:
                     for texts, domains in self._arguments([item for _, item in record.fields], first):

@@ -104,7 +104,6 @@ class StatementChecker:
     def _let(self, stmt: decls.Let, context: Context) -> Context:
         kind = self.checker.settle(stmt.value, context)
         self._state(stmt.value)
-        self.checker.fresh(stmt.name, stmt.span, context)
         if stmt.unwraps:
             if not isinstance(kind, Option) and kind != UNKNOWN:
                 self.checker.report.add(
@@ -114,7 +113,7 @@ class StatementChecker:
                     "leave out `else skip`",
                 )
             kind = kind.item if isinstance(kind, Option) else UNKNOWN
-        return context.bind(stmt.name, kind)
+        return self.checker.bound(stmt.bound, kind, stmt, context)
 
     def _assign(
         self, stmt: decls.Assign | decls.AssignIn, context: Context, assigned: list[Place]
