@@ -193,8 +193,8 @@ def unwritten(op: Op) -> list[str]:
 
 
 def wordless() -> list[str]:
-    """The built-in functions that no operator stands for; the compiler writes `fold` and `keys` out."""
-    return sorted({*BUILTINS, *KEYWORDS} - {"fold", "keys"} - {op.card.word for op in Op})
+    """The built-in functions that no operator stands for; the compiler writes them out."""
+    return sorted({*BUILTINS, *KEYWORDS} - {"enabled", "fold", "keys"} - {op.card.word for op in Op})
 
 
 def _is_form(op: Op) -> bool:

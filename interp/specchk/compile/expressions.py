@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from specchk.compile import operators
-from specchk.compile.calls import CallLowering, Lowerings
+from specchk.compile.calls import CallLowering
 from specchk.compile.ground import Ground, different_keys, evaluate_constant, refusal
 from specchk.compile.names import Names
 from specchk.compile.partial_maps import PartialMaps, is_partial_map
-from specchk.compile.scope import Points, Scope
+from specchk.compile.scope import Lowerings, Points, Scope
 from specchk.ir.nodes import (
     And,
     Case,
@@ -72,7 +72,10 @@ class ExpressionLowering:
         self.names = Names(self.ground, self.facts)
         self.points = points
         self.partial = PartialMaps(self.local, self.let)
-        self.calls = CallLowering(self.names, Lowerings(self.lower, self.let, self.below, self.partial))
+        lowerings = Lowerings(
+            self.lower, self.let, self.below, self.local, self.domain, self.binders, self.count, self.partial
+        )
+        self.calls = CallLowering(self.names, lowerings)
         self.next_local = 0
         self._made = 0
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from specchk.ir.nodes import Apply, Expr
+from specchk.compile.partial_maps import PartialMaps
+from specchk.ir.nodes import Apply, Expr, Local
 from specchk.ir.ops import Op
 from specchk.ir.program import Point
-from specchk.ir.types import Record, of_shape
+from specchk.ir.types import Record, Type, of_shape
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Span
@@ -48,6 +49,24 @@ class Closure:
     lets: tuple[decls.Let, ...]
     body: tree.Expr
     scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Lowerings:
+    """The lowering of the parts of an expression, for the rules of calls.
+
+    An expression, a bound name, the part below `let` lines, a fresh local, the domain of a binder, binders
+    with the scope inside; `count` counts what is made, and refuses too much of it.
+    """
+
+    expression: Callable[[tree.Expr, Scope], Expr]
+    let: Callable[[tree.Bound, Expr, Span, Callable[[Expr], Expr]], Expr]
+    below: Callable[[tuple[decls.Let, ...], Scope, Callable[[Scope], Expr]], Expr]
+    local: Callable[[tree.Bound, Type, Span], Local]
+    domain: Callable[[tree.Expr, Scope], Expr]
+    binders: Callable[[tuple[tree.Binder, ...], Scope], tuple[tuple[tuple[Local, Expr], ...], Scope]]
+    count: Callable[[Span], None]
+    partial: PartialMaps
 
 
 class Points:

@@ -12,6 +12,7 @@
 | append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n |
 | elements(s) | sequences, bags | the set of what is in it |
 | fold(s, start, (acc, x) => e) | sets, sequences | e for each item in turn, acc being the value before |
+| enabled(act), enabled(act(x, _)) | actions | whether an instance is enabled |
 | keys(m), remove(m, k), get(m, k, d) | partial maps | remove is undefined when k is no key; m[k], or d |
 | add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined when x is not in b |
 """
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.lambdas import check_item_fold
+from specchk.lang.check.lambdas import check_enabled, check_item_fold
 from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, PartialMap, Seq, Set, Type, show
 from specchk.lang.syntax import tree
 
@@ -177,6 +178,7 @@ BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
         "suffix": (2, 2, _tail), "append": (2, 2, _append), "elements": (1, 1, _elements),
         "add": (2, 2, _bag_change), "remove": (2, 2, _remove), "count": (2, 2, _count),
         "fold": (3, 3, check_item_fold),
+        "enabled": (1, 1, check_enabled),
     }
 )  # fmt: skip
 FOLDS = frozenset({"min", "max", "sum"})

@@ -60,6 +60,8 @@ def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, cont
 
 
 def _call_hint(name: str, home: Spec) -> str | None:
+    if name in home.actions:
+        return f"whether it is enabled is `enabled({name}(...))`"
     if name in home.helpers:
         return "its call is a statement of an action, on a line of its own"
     return "maps are indexed with brackets: `m[k]`" if name in home.variables else None

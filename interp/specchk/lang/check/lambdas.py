@@ -1,15 +1,15 @@
-"""Operators as arguments: of definitions with such parameters, and of `fold`.
+"""Arguments that are no values: operators, of definitions and of `fold`, and actions, of `enabled`.
 
 An operator is no value: it is the name of a definition, `(a, b) => e`, or a parameter that is one, and
 it is put in where it is called.  So a place that takes one takes nothing else, and no other place takes
-one.
+one.  `enabled(act)`, `enabled(act(e, _))` takes the name of an action in the same way.
 """
 
 from __future__ import annotations
 
 from specchk.lang.check.checker import Checker, Context, Signature
 from specchk.lang.check.spec import Ref, Role
-from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Seq, Set, Type, join, show
+from specchk.lang.check.types import BOOL, INT, UNKNOWN, Bag, Int, Seq, Set, Type, join, show
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import counted, nearest
 
@@ -114,3 +114,47 @@ def check_item_fold(
         f"give `{start.span.text.strip()}` and the operator's value one type",
     )  # fmt: skip
     return UNKNOWN
+
+
+def check_enabled(
+    checker: Checker, args: tuple[tree.Expr, ...], context: Context, _: Type | None
+) -> Type:  # fmt: skip
+    """`enabled(act)` for any of its arguments, `enabled(act(e, _))` for those that are given."""
+    (node,) = args
+    name = node.callee if isinstance(node, tree.CallExpr) else node
+    values = [arg.value for arg in node.args] if isinstance(node, tree.CallExpr) else []
+    action = None
+    if isinstance(name, tree.Name) and name.qualifier is None:
+        action = context.spec.actions.get(name.text)
+    kinds = [checker.resolver.resolve(p.type, context.spec) for p in action.params] if action else []
+    for index, value in enumerate(values):
+        if not is_any(value):
+            checker.check(value, context, kinds[index] if index < len(kinds) else None)
+    if action is None:
+        _no_action(checker, name, context)
+        return BOOL
+    checker.facts.refs[id(node)] = Ref("action", action.name, context.spec)
+    for arg in node.args if isinstance(node, tree.CallExpr) else ():
+        if arg.label is not None:
+            checker.report.add("S302", arg.span, f"`{action.name}` takes its arguments by position")
+    if isinstance(node, tree.CallExpr) and len(values) != len(kinds):
+        message = f"`{action.name}` takes {counted(len(kinds))}, not {len(values)}"
+        hint = f"`_` is any value; `enabled({action.name})` leaves all of them open"
+        checker.report.add(
+            "S302", node.span, message, hint, [(action.span.word(action.name), "declared here")]
+        )
+    return BOOL
+
+
+def is_any(node: tree.Expr) -> bool:
+    """Whether an argument is `_`: any value."""
+    return isinstance(node, tree.Name) and node.full == "_"
+
+
+def _no_action(checker: Checker, name: tree.Expr, context: Context) -> None:
+    if isinstance(name, tree.Name):
+        checker.unknown(name, context.spec.actions, "action", context.spec)
+        return
+    hint = "write `enabled(act)` or `enabled(act(x, _))`; a condition of this step is `require e`"
+    known = nearest(name.span.text.strip(), context.spec.actions) or hint
+    checker.report.add("S203", name.span, "`enabled` takes the name of an action", known)

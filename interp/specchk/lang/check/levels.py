@@ -79,7 +79,7 @@ class LevelChecker:
         # statement before it, and is checked there.
         if ref is None or ref.home is None:
             return Level.CONSTANT
-        if ref.kind in ("variable", "property"):
+        if ref.kind in ("variable", "property", "action"):
             return Level.STATE
         if ref.kind == "def" and ref.name in ref.home.defs:
             return self._of_def(ref.home.defs[ref.name], ref.home)

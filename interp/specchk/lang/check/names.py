@@ -121,7 +121,7 @@ _FOREIGN = MappingProxyType(
         "a tuple is written `(a, b)`, its type `(A, B)`": "Tup tuple Tuple Pair pair",
         "a tuple is taken apart by names: `let (x, y) = p`": "fst snd",
         "the empty set is `{}`": "empty emptyset Set",
-        "the condition of an action is no value: name it with a `def`": "ENABLED enabled",
+        "whether an action is enabled is `enabled(act)`, `enabled(act(x, _))`": "ENABLED enabled",
     }
 )
 _INSTEAD = MappingProxyType({name: hint for hint, names in _FOREIGN.items() for name in names.split()})

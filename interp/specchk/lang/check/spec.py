@@ -69,7 +69,7 @@ class Ref:
     """The meaning of a name: `kind` with the declared `name` in `home`.
 
     Kinds: `local`, `operator`, `variable`, `constant`, `def`, `member`, `constructor`, `typeset`, `builtin`,
-    `property`, `element` (of a sort, in models and scenarios), `first`.
+    `property`, `element` (of a sort, in models and scenarios), `first`, `action` (of `enabled`).
     """
 
     kind: str

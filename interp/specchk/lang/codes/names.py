@@ -62,8 +62,8 @@ action cut():
     Page(
         "S206", "a recursive definition",
         """A definition may not use itself, directly or through others, and neither may a helper
-        action.  Without recursion every expression ends, its cost can be read from its text, and every
-        engine can treat it.""",
+        action.  Whether an action is enabled may not depend on itself, either.  Without recursion every
+        expression ends, its cost can be read from its text, and every engine can treat it.""",
         """Iterate over a set or a sequence instead: a quantifier, a comprehension, `min`, `max`,
         `sum` or `choose`; `fold` for the others.  A loop of steps is an action that is enabled while
         there is something to do.""",

@@ -1,8 +1,7 @@
 """The syntax tree: immutable values, one class a construct, each with its span.
 
-Facts about the tree (what a name means, an expression's type) live beside it in `lang.facts`,
-keyed by node identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain
-comparison.
+Facts about the tree (what a name means, an expression's type) live beside it in `lang.facts`, keyed by node
+identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain comparison.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.declared.circles import circles
 from specchk.lang.check.declared.statements import StatementChecker
 from specchk.lang.check.levels import Level, children
 from specchk.lang.check.model_rules import Refinements
@@ -63,6 +64,7 @@ class Declarations:
             self._bounds(param.type, spec)
         for action in spec.actions.values():
             self._action(action, spec, statements)
+        circles(spec, self.checker.facts, self.report)
         for item in [item for fair in spec.fair for item in fair.actions]:
             self._fair(item, spec)
         # What else a refined spec claims of itself is checked where it is the spec that runs.
