@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from naive_values import Cut, Dict, Nothing, ascending, builtin, counted, subsets
+from naive_values import Cut, Dict, Nothing, ascending, binding, builtin, counted, read, subsets
 
 from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel
@@ -145,7 +145,7 @@ class Naive:
         definition = self.spec.defs[ref.name]
         inner = {param.name: arg for param, arg in zip(definition.params, args, strict=True)}
         for let in definition.lets:
-            inner = {**inner, let.name: self.value(let.value, state, inner)}
+            inner = binding(inner, let.bound, self.value(let.value, state, inner))
         return self.value(definition.value, state, inner)
 
     def on_IfElse(self, node, state, names):
@@ -153,7 +153,7 @@ class Naive:
         return self.value(branch, state, names)
 
     def on_LetIn(self, node, state, names):
-        return self.value(node.body, state, {**names, node.name: self.value(node.value, state, names)})
+        return self.value(node.body, state, binding(names, node.bound, self.value(node.value, state, names)))
 
     def on_Match(self, node, state, names):
         found = self.value(node.scrutinee, state, names)
@@ -169,7 +169,7 @@ class Naive:
             yield names
             return
         for item in ascending(set(self.value(binders[0].domain, state, names))):  # each once, of a seq too
-            yield from self.choices(binders[1:], state, {**names, binders[0].name: item})
+            yield from self.choices(binders[1:], state, binding(names, binders[0].bound, item))
 
     def on_Quantified(self, node, state, names):
         found = self.choices(node.binders, state, names)
@@ -178,8 +178,8 @@ class Naive:
                 return all(self.value(node.body, state, inner) for inner in found)
             case "exists":
                 return any(self.value(node.body, state, inner) for inner in found)
-        name = node.binders[0].name
-        chosen = (inner[name] for inner in found if self.value(node.body, state, inner))
+        wanted = node.binders[0].bound
+        chosen = (read(inner, wanted) for inner in found if self.value(node.body, state, inner))
         if node.kind == "filter":
             return frozenset(chosen)
         for item in chosen:
@@ -205,7 +205,7 @@ class Naive:
     def on_MapComp(self, node, state, names):
         keys = self.value(node.binder.domain, state, names)
         return Dict(
-            {k: self.value(node.value, state, {**names, node.binder.name: k}) for k in ascending(keys)}
+            {k: self.value(node.value, state, binding(names, node.binder.bound, k)) for k in ascending(keys)}
         )
 
     def on_SetLiteral(self, node, state, names):
@@ -214,6 +214,9 @@ class Naive:
 
     def on_SeqLiteral(self, node, state, names):
         return tuple(self.value(item, state, names) for item in node.items)
+
+    def on_TupleLiteral(self, node, state, names):
+        return Dict({str(n): self.value(item, state, names) for n, item in enumerate(node.items, 1)})
 
     def on_PairLiteral(self, node, state, names):
         if isinstance(self.facts.type_of(node), lang.Record):
@@ -311,7 +314,7 @@ class Naive:
     def holds(self, prop: decls.Property | decls.Init, state: Dict) -> bool:
         names: dict[str, Any] = {}
         for let in prop.lets:
-            names = {**names, let.name: self.value(let.value, state, names)}
+            names = binding(names, let.bound, self.value(let.value, state, names))
         return all(self.value(conjunct, state, names) for conjunct in prop.conjuncts)
 
     def successors(self, state: Dict) -> list[tuple[str, Dict]]:
@@ -343,9 +346,9 @@ class Naive:
             case decls.Let():
                 found = self.value(stmt.value, state, names)
                 if not stmt.unwraps:
-                    yield from self.run(rest, state, {**names, stmt.name: found}, writes)
+                    yield from self.run(rest, state, binding(names, stmt.bound, found), writes)
                 elif found:
-                    yield from self.run(rest, state, {**names, stmt.name: found[1]}, writes)
+                    yield from self.run(rest, state, binding(names, stmt.bound, found[1]), writes)
             case decls.Assign():
                 value = self.value(stmt.value, state, names)
                 yield from self.assign(stmt, value, rest, state, names, writes)

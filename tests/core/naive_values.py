@@ -6,6 +6,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
+from specchk.lang.syntax import tree
+
 
 class Nothing(Exception):
     """There is no value."""
@@ -96,3 +98,19 @@ def builtin(name: str, args: list[Any]) -> Any:
         case "count":
             return first.get(rest[0], 0)
     raise AssertionError(name)
+
+
+def binding(names: dict[str, Any], bound: tree.Bound, value: Any) -> dict[str, Any]:
+    """Names with a value bound to one, or its parts to several."""
+    if isinstance(bound, str):
+        return {**names, bound: value}
+    for number, part in enumerate(bound, 1):
+        names = binding(names, part, value[str(number)])
+    return names
+
+
+def read(names: dict[str, Any], bound: tree.Bound) -> Any:
+    """The value that was bound."""
+    if isinstance(bound, str):
+        return names[bound]
+    return Dict({str(number): read(names, part) for number, part in enumerate(bound, 1)})
