@@ -21,7 +21,6 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import distributions
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -130,10 +129,3 @@ def contents(files: Iterable[Path], folder: Path, about: str = "") -> str:
         # With lengths, so that no two lists of files are the same bytes.
         digest.update(f"\0{name}\0{len(data)}\0".encode() + data)
     return digest.hexdigest()
-
-
-@cache
-def installed() -> str:
-    """A digest of the names and versions of all installed packages."""
-    versions = {(package.metadata["Name"], package.version) for package in distributions()}
-    return name_of(sorted(versions, key=repr))

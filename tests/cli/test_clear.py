@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laws.sources import ROOT
-from specchk.cli.options.clear import clearest
+from specchk.cli.clarity import clearest
 from specchk.compile.instantiate import instantiate
 from specchk.explore.optimal import switches
 from specchk.explore.view import Viewer

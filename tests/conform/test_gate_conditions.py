@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stairs import SPEC, StairsBinding
 from test_choices import Gate
 
-from specchk.cli.engines import decided_conditions
+from specchk.cli.deciding import decided_conditions
 from specchk.conform.contract.binding import At
 from specchk.conform.gate.conditions import (
     NAME,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specchk.cli.options.clear import Clarity, clearer
+from specchk.cli.clarity import Clarity, clearer
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.explore.walk import Walker
 from specchk.lang.frontend import check

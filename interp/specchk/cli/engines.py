@@ -7,7 +7,7 @@ warnings, and explored by the reference engine.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
@@ -19,11 +19,9 @@ import click
 from specchk.cli.common import Seconds, rejections
 from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
-from specchk.explore.conditions import Decided, asking_conditions, conditions, decided
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.report.progress import TerminalProgress
-from specchk.search.budget import Budget
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, engine_named
 from specchk.search.reference import search
@@ -172,25 +170,6 @@ def instead(note: str, run: Callable[[], Outcome]) -> Outcome:
     echo(f"note: {note}", err=True)
     outcome = run()
     return replace(outcome, warnings=(note, *outcome.warnings))
-
-
-def decided_conditions(
-    program: Program,
-    budget: Budget | None = None,
-    *,
-    only: Collection[tuple[str, str, str]] | None = None,
-    quiet: bool = False,
-) -> Decided:
-    """The conditions of a program, or those with the keys `only`, as the default engine finds them."""
-    wanted = {
-        condition: witness
-        for condition, witness in conditions(program).items()
-        if only is None or condition.key in only
-    }
-    witnesses = asking_conditions(program, wanted.values())
-    # A condition without a value is a violation, which must not end the search for the others.
-    options = Options(budget or Budget(), keep_going=True)
-    return decided(program, wanted, explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet))
 
 
 def refuse_temporal(program: Program, where: str, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import click
 
 from specchk.cli.common import refusals, write_text
-from specchk.cli.engines import decided_conditions
+from specchk.cli.deciding import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.conform.contract.known_bad import NoSuchText

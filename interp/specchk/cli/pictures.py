@@ -16,13 +16,7 @@ from specchk.compile.instantiate import Instance
 from specchk.explore.view import Viewer
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import Picture, picture
-from specchk.search.verdict import Outcome, Trace, Violated, Violation
-
-
-def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
-    """The first violation that has a trace, after its trace."""
-    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
-    return next(((each.trace, each) for each in violations if each.trace is not None), None)
+from specchk.search.verdict import Trace, Violation
 
 
 def drawing(instance: Instance, trace: Trace, violation: Violation | None, title: str = "") -> Picture:

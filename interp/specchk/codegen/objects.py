@@ -9,7 +9,10 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import llvmlite
 import llvmlite.binding as llvm
+
+VERSION: str = llvmlite.__version__  # from here, since the metadata of packages take long to load
 
 
 @dataclass(frozen=True, slots=True)

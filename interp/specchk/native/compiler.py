@@ -10,14 +10,13 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
 from llvmlite import ir
 
 from specchk import kept
-from specchk.codegen.objects import initialize, linked, machine_name, optimised, quick
+from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised, quick
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
@@ -230,7 +229,7 @@ def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Load
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
     """A name for all dependencies of a kernel."""
-    compiler = (kept.sources(*ROOMS), version("llvmlite"), machine_name())
+    compiler = (kept.sources(*ROOMS), VERSION, machine_name())
     return kept.name_of(*compiler, compact, renamings, _essence(program))
 
 

@@ -10,11 +10,11 @@ The parts are there for the reader of a refusal: it names those that differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
 import llvmlite.binding as llvm
 
 from specchk import kept
+from specchk.codegen.objects import VERSION
 from specchk.ir.program import Program
 from specchk.native.compiler import ROOMS
 from specchk.search.engine import Unusable
@@ -39,7 +39,7 @@ def identity_of(
     )  # fmt: skip
     return {
         "version of specchk": kept.sources(*rooms),
-        "version of LLVM": f"{version('llvmlite')} {llvm.llvm_version_info}",
+        "version of LLVM": f"{VERSION} {llvm.llvm_version_info}",
         "kind of CPU": llvm.get_host_cpu_name(),
         "spec": kept.name_of(spec),
         "model": p.model,

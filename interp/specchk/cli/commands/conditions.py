@@ -9,7 +9,7 @@ import click
 
 from specchk.cli.commands.conform import load_binding
 from specchk.cli.common import Limits, leave, load, parse_overrides, rejections, width
-from specchk.cli.engines import decided_conditions
+from specchk.cli.deciding import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.compile.instantiate import instantiate

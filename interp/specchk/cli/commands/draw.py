@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from specchk.cli.clarity import Clarity, clearer, clearest
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import EngineChoice, explore
 from specchk.cli.groups import takes
-from specchk.cli.options.clear import Clarity, clearer, clearest
+from specchk.cli.options.forms import counterexample
 from specchk.cli.output import echo
-from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
+from specchk.cli.pictures import drawing, write_dot, write_picture
 from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn

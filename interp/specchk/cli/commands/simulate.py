@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
@@ -12,12 +13,13 @@ from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import instead, loaded, shown_progress
 from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish
-from specchk.cli.options.spark import simulate_on_spark
+from specchk.cli.options.spark import NO_PYSPARK
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
-from specchk.search.engine import Unsupported
+from specchk.search.budget import Progress
+from specchk.search.engine import Unavailable, Unsupported
 from specchk.search.verdict import Outcome
 
 ENGINES = ("native", "reference")
@@ -114,3 +116,15 @@ def command(
     drawn = seed if seed is not None else secrets.randbelow(1 << 31)
     wanted = Walks(drawn, walks, steps, limits.budget)
     finish(instance, walkers.walk(instance.program, wanted, quiet=outputs.as_json), outputs, again="")
+
+
+def simulate_on_spark(
+    program: Program, walks: Walks, master: str, progress: Callable[[Progress], None] | None
+) -> Outcome:
+    """Random walks on the executors of a cluster: the same walks as on one machine."""
+    engine = loaded("specchk.spark.walks", NO_PYSPARK)
+    try:
+        outcome: Outcome = engine.simulate(program, walks, master, progress)
+    except Unavailable as reason:
+        raise click.UsageError(str(reason)) from None
+    return outcome

@@ -14,7 +14,6 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.forecast.extrapolate import TooSmall
 from specchk.forecast.intervals import Forecast
 from specchk.report.forecast import asked_json, forecast_lines
 from specchk.search.engine import Options, Unsupported
@@ -58,6 +57,7 @@ class Asking:
 
 def _made(choice: ModelChoice, options: Options) -> Forecast | None:
     """The forecast; None, after the reason was printed, where there is none."""
+    too_small = loaded("specchk.forecast.extrapolate").TooSmall
     scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
     question = scout.ChosenModel(load(choice.file), choice.model, choice.table, choice.properties)
     settings = native.NativeOptions(
@@ -65,7 +65,7 @@ def _made(choice: ModelChoice, options: Options) -> Forecast | None:
     )
     try:
         forecast: Forecast = scout.forecast(question, settings)
-    except TooSmall as reason:
+    except too_small as reason:
         echo(f"no forecast: {reason}", err=True)
     except Unsupported as reason:
         echo(f"no forecast: the native engine cannot run this model ({reason})", err=True)

@@ -1,4 +1,7 @@
-"""The forms in which a run is reported: text, JSON, ITF, a picture, an HTML page."""
+"""The forms in which a run is reported: text, JSON, ITF, a picture, an HTML page.
+
+The modules of ITF, pictures and pages are loaded where one is written: most runs write none.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,14 @@ from pathlib import Path
 import click
 
 from specchk.cli.common import print_json, width, write_json, write_text
+from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.output import echo
-from specchk.cli.pictures import counterexample, drawing, svg_of, write_picture
 from specchk.compile.instantiate import Instance
-from specchk.report.itf import trace_itf
 from specchk.report.json import run_json
-from specchk.report.page.html import page
 from specchk.report.text import render
-from specchk.search.verdict import Outcome
+from specchk.search.verdict import Outcome, Trace, Violated, Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,12 @@ class Outputs:
             raise click.UsageError("--json and --itf - both write to standard output; give --itf a file")
 
 
+def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
+    """The first violation that has a trace, after its trace."""
+    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    return next(((each.trace, each) for each in violations if each.trace is not None), None)
+
+
 def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:
     """Report an outcome in the requested forms, and exit with its code."""
     code = of_verdict(outcome.verdict)
@@ -49,14 +56,16 @@ def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -
         echo(render(outcome, width(), again))
     shown = counterexample(outcome)
     if outputs.draw is not None and shown is not None:
-        write_picture(drawing(instance, *shown), Path(outputs.draw))
+        pictures = loaded("specchk.cli.pictures")
+        pictures.write_picture(pictures.drawing(instance, *shown), Path(outputs.draw))
     elif outputs.draw is not None:
         echo("no counterexample, so nothing was drawn", err=True)
     if outputs.html is not None:
-        svg = None if shown is None else svg_of(drawing(instance, *shown))
-        write_text(Path(outputs.html), page(outcome, svg))
+        pictures = loaded("specchk.cli.pictures")
+        svg = None if shown is None else pictures.svg_of(pictures.drawing(instance, *shown))
+        write_text(Path(outputs.html), loaded("specchk.report.page.html").page(outcome, svg))
     if outputs.itf is not None and shown is not None:
-        write_json(outputs.itf, trace_itf(outcome.program, *shown))
+        write_json(outputs.itf, loaded("specchk.report.itf").trace_itf(outcome.program, *shown))
     elif outputs.itf is not None:
         echo("no counterexample, so no ITF trace was written", err=True)
     sys.exit(code)

@@ -6,20 +6,14 @@ worker's package) is one sentence and exit code 2, before anything is searched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import click
 
 from specchk.cli.common import parse_settings
-from specchk.cli.engines import SPARK, EngineSettings, loaded
+from specchk.cli.engines import SPARK, EngineSettings
 from specchk.cli.groups import option
-from specchk.explore.simulate import Walks
-from specchk.ir.program import Program
-from specchk.search.budget import Progress
-from specchk.search.engine import Unavailable
-from specchk.search.verdict import Outcome
 
 NO_PYSPARK = "the engine `spark` needs pyspark: pip install 'specchk[spark]'"
 
@@ -69,15 +63,3 @@ class ClusterSearch:
             master=self.master, settings=settings, partitions=self.partitions or 0, ledger=self.ledger,
             resume=resume, scratch=self.scratch, **given,
         )  # fmt: skip
-
-
-def simulate_on_spark(
-    program: Program, walks: Walks, master: str, progress: Callable[[Progress], None] | None
-) -> Outcome:
-    """Random walks on the executors of a cluster: the same walks as on one machine."""
-    engine = loaded("specchk.spark.walks", NO_PYSPARK)
-    try:
-        outcome: Outcome = engine.simulate(program, walks, master, progress)
-    except Unavailable as reason:
-        raise click.UsageError(str(reason)) from None
-    return outcome

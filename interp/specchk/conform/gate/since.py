@@ -26,6 +26,7 @@ from pathlib import Path
 from specchk import kept
 from specchk.conform.gate.calls import LASTING, REST, Function, Texts, actions_of, texts
 from specchk.conform.replay.cases import Suite, SuiteCase
+from specchk.conform.work.installed import installed
 from specchk.conform.work.sources import shown
 
 # `choices.lock` is harmless although it adds cases to suites: the name of the map depends on the cases
@@ -186,7 +187,7 @@ def plan_since(
 
 def map_path(binding: Path, about: str) -> Path | None:
     """Where the map of a binding is kept; `about` is all else that it depends on."""
-    versions = (kept.sources(*ROOMS), kept.installed())
+    versions = (kept.sources(*ROOMS), installed())
     return kept.place("calls", f"{kept.name_of(str(binding.resolve()), about, versions)}.json")
 
 

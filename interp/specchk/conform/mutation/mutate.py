@@ -53,6 +53,7 @@ from specchk.conform.mutation.patches import Counted, Patch, as_json, forget, in
 from specchk.conform.mutation.reach import modules_of, reaches, recording, touched
 from specchk.conform.work.effort import TooMuch
 from specchk.conform.work.forks import cores
+from specchk.conform.work.installed import installed
 from specchk.conform.work.pool import Ended, Say, Task, run_all
 from specchk.conform.work.sources import is_theirs
 
@@ -284,7 +285,7 @@ class MutationCampaign:
         files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), listed(self.folder, "WATCHED"))
         # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())
-        return kept.name_of(kept.sources(), kept.installed(), kept.contents(files, self.bench.folder))
+        return kept.name_of(kept.sources(), installed(), kept.contents(files, self.bench.folder))
 
 
 def shown_first(members: Sequence[Member], model: str) -> list[Member]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from specchk import kept
 from specchk.codegen.functions import module_of
-from specchk.codegen.objects import initialize, linked, machine_name, optimised
+from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised
 from specchk.symbolic.kernels import matrices, walking
 
 ROOMS = ("codegen", "symbolic")  # whose sources decide what the kernels are
@@ -52,7 +51,7 @@ def text() -> str:
 def compiled() -> Kernels:
     """The kernels, from the cache or newly compiled."""
     initialize()
-    name = kept.name_of(kept.sources(*ROOMS), version("llvmlite"), machine_name())
+    name = kept.name_of(kept.sources(*ROOMS), VERSION, machine_name())
     path = kept.place("kernels", f"{name}-zones.o")
     code = kept.read(path)
     if code is None:

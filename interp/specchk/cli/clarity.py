@@ -1,0 +1,50 @@
+"""Counterexamples that are easy to read, in place of those found first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from specchk.compile.instantiate import Instance
+from specchk.explore.optimal import MAX_STATES, optimal
+from specchk.explore.view import Viewer
+from specchk.explore.walk import Walker, asking
+from specchk.search.verdict import Outcome, Trace, Violated, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Clarity:
+    """The number of best shortest counterexamples to find, and of states to compare them among."""
+
+    wanted: int = 1
+    max_states: int = MAX_STATES
+
+
+def clearest(instance: Instance, witness: str, first: Trace, max_states: int) -> Trace:
+    """The shortest trace to a witness with the fewest switches between lanes, instead of the first found."""
+    program = asking(instance.program, witness)
+    if program is None:
+        return first
+    never = Violation("invariant", witness, first)
+    return optimal(program, never, Viewer(instance).sort, 1, max_states).traces[0]
+
+
+def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
+    """The outcome with the best counterexamples in place of the ones found first."""
+    if not isinstance(outcome.verdict, Violated):
+        return outcome
+    walker, sort = Walker(instance), Viewer(instance).sort
+    violations: list[Violation] = []
+    notes: list[str] = []
+    for violation in outcome.verdict.violations:
+        # Of looping behaviours the one that was found is kept: their ends are judged by more than a state.
+        if violation.trace is None or violation.trace.loop is not None:
+            violations.append(violation)
+            continue
+        best = optimal(instance.program, violation, sort, clarity.wanted, clarity.max_states)
+        for trace in best.traces:
+            # Judged anew, since the reason names values of the trace that was found first.
+            judged = walker.violation(trace, violation.name)
+            violations.append(judged if judged is not None else replace(violation, trace=trace))
+        if best.note:
+            notes.append(f"{violation.name}: {best.note}")
+    return replace(outcome, verdict=Violated(tuple(violations)), warnings=(*outcome.warnings, *notes))
