@@ -10,7 +10,7 @@ Not simulated: timers fire when an action says so, at one fixed time; clients on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from replog.core.broker.replica import Replica
@@ -104,13 +104,56 @@ class Node:
         return Node(storage, process, self.broker_epochs, self.registered_at, self.applied_version)
 
 
+class Nodes:
+    """The machines of a cluster; one of a snapshot is copied when it is first reached.
+
+    A step reaches one or two machines, and a snapshot is restored for each step that is tried.
+
+    Invariant: nobody runs a machine that is not its cluster's own, so clusters may share it.
+    """
+
+    __slots__ = ("_nodes", "_own")
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = list(nodes)
+        self._own = set(range(len(self._nodes)))
+
+    def __getitem__(self, broker: int) -> Node:
+        if broker not in self._own:
+            self[broker] = self._nodes[broker].copy()
+        return self._nodes[broker]
+
+    def __setitem__(self, broker: int, node: Node) -> None:
+        self._nodes[broker] = node
+        self._own.add(broker)
+
+    def __iter__(self) -> Iterator[Node]:
+        return map(self.__getitem__, range(len(self._nodes)))
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def seen(self) -> Sequence[Node]:
+        """The machines, to be read only."""
+        return self._nodes
+
+    def copy(self) -> Nodes:
+        """Return a snapshot, which has no machine of its own yet."""
+        twin = Nodes.__new__(Nodes)
+        twin._nodes, twin._own = self._nodes.copy(), set()
+        for broker in self._own:  # which run here, and may be in another state later
+            twin._nodes[broker] = self._nodes[broker].copy()
+        return twin
+
+
 @dataclass(slots=True)
 class Cluster:
     """All of it at one moment; `copy` is a snapshot that can be run on its own."""
 
     rules: Rules
-    controller: Controller
-    nodes: list[Node]
+    _controller: Controller
+    nodes: Nodes
     metadata: dict[int, MetadataImage] = field(default_factory=dict)
     """For each leader epoch its last version."""
     fetches: dict[int, FetchInFlight] = field(default_factory=dict)
@@ -120,24 +163,35 @@ class Cluster:
     """The leader epoch of each record below the highest HW that a leader has had."""
     acked: tuple[int, ...] = ()
     """The same up to the last record that a producer was told to be safe."""
+    _has_own_controller: bool = True
 
     def copy(self) -> Cluster:
         """Return a snapshot."""
+        # As with machines: the controller of a snapshot is copied when it is first run.
+        controller = self._controller.copy() if self._has_own_controller else self._controller
         return Cluster(
-            self.rules, self.controller.copy(), [node.copy() for node in self.nodes], dict(self.metadata),
-            dict(self.fetches), dict(self.alters), self.spent, self.committed, self.acked,
+            self.rules, controller, self.nodes.copy(), dict(self.metadata), dict(self.fetches),
+            dict(self.alters), self.spent, self.committed, self.acked, False,
         )  # fmt: skip
+
+    @property
+    def controller(self) -> Controller:
+        """Return the controller, to be run."""
+        if not self._has_own_controller:
+            self._controller = self._controller.copy()
+            self._has_own_controller = True
+        return self._controller
 
     # -- looking
 
     @property
     def image(self) -> PartitionImage:
         """Return the controller's word on the partition."""
-        return self.controller.state.partitions[PARTITION]
+        return self._controller.state.partitions[PARTITION]
 
     def is_fenced(self, broker: int) -> bool:
         """Tell whether the controller takes a broker for dead."""
-        return self.controller.state.brokers[broker].state is BrokerState.FENCED
+        return self._controller.state.brokers[broker].state is BrokerState.FENCED
 
     def state(self, broker: int) -> ReplicaState | None:
         """Return the state of a broker's replica, None where no process runs."""
@@ -224,7 +278,7 @@ class Cluster:
         self._remember()
 
     def _remember(self) -> None:
-        self.metadata[self.image.leader_epoch] = self.controller.state.history[-1]
+        self.metadata[self.image.leader_epoch] = self._controller.state.history[-1]
 
     def heartbeat(self, broker: int) -> None:
         """Let a broker tell the controller that it lives, and how much metadata it has applied."""
@@ -277,7 +331,7 @@ def new_cluster(rules: Rules) -> Cluster:
     brokers = [rules.first_leader, *(b for b in range(rules.brokers) if b != rules.first_leader)]
     controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.protocol))
     controller.create_partition(PARTITION, tuple(range(rules.brokers)))
-    cluster = Cluster(rules, controller, [Node(rules.disk(), None) for _ in brokers])
+    cluster = Cluster(rules, controller, Nodes(Node(rules.disk(), None) for _ in brokers))
     for broker in brokers:
         error = cluster.register(broker)
         assert error is Error.NONE

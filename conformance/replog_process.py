@@ -85,6 +85,10 @@ class Still:
 
     state: ReplicaState
 
+    def copy(self) -> Still:
+        """Return an independent copy."""
+        return Still(self.state.copy())
+
 
 class Process:
     """A broker's process, with the interface of the `Replica` in it."""

@@ -20,6 +20,7 @@ numbers; and a diverging answer's HW, which by today's rules nobody reads.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from replog.core.broker.state import FetchPhase, Leading, ReplicaState
@@ -84,17 +85,19 @@ def _nobody_fenced(names: Sequence[str]) -> Plain:
 
 def _registry(cluster: Cluster, names: Sequence[str], brokers: Mapping[int, BrokerImage]) -> Plain:
     """What metadata has on brokers; a broker that it does not name has no state of the spec."""
-    missing = [name for broker, name in enumerate(names) if broker not in brokers]
-    if missing:
-        raise OutsideSpec(f"the metadata does not name {', '.join(missing)}")
-    lives = {name: _incarnation(cluster, broker, brokers[broker].broker_epoch)
-             for broker, name in enumerate(names)}  # fmt: skip
-    fenced = {name for broker, name in enumerate(names) if brokers[broker].state is not BrokerState.ACTIVE}
+    lives, fenced = {}, set()
+    for broker, name in enumerate(names):
+        known = brokers.get(broker)
+        if known is None:
+            raise OutsideSpec(f"the metadata does not name {name}")
+        lives[name] = _incarnation(cluster, broker, known.broker_epoch)
+        if known.state is not BrokerState.ACTIVE:
+            fenced.add(name)
     return {"fenced": fenced, "lives": lives}
 
 
 def _named(cluster: Cluster, names: Sequence[str]) -> list[tuple[str, Node]]:
-    return list(zip(names, cluster.nodes, strict=True))
+    return list(zip(names, cluster.nodes.seen, strict=True))
 
 
 # -- brokers
@@ -144,15 +147,19 @@ def _leading(cluster: Cluster, state: ReplicaState, names: Sequence[str]) -> Pla
     leading = state.leading
     if leading is None:
         return _no_leader(names)
-    told = {f: remote.leo for f, remote in leading.remotes.items() if remote.leo >= 0}
-    heard = {f: _incarnation(cluster, f, leading.remotes[f].broker_epoch) for f in told}
+    told: dict[str, int | None] = dict.fromkeys(names)
+    heard = dict.fromkeys(names, 0)
+    for follower, remote in leading.remotes.items():
+        if remote.leo >= 0:
+            told[names[follower]] = remote.leo
+            heard[names[follower]] = _incarnation(cluster, follower, remote.broker_epoch)
     return {
-        "heard": {name: heard.get(broker, 0) for broker, name in enumerate(names)},
+        "heard": heard,
         "knows": _registry(cluster, names, state.brokers),
         "late": {names[follower] for follower in late_followers(state, NOW_MS)},
         "isr": {names[member] for member in leading.isr},
         "version": state.partition_epoch - 1,
-        "remote": {name: told.get(broker) for broker, name in enumerate(names)},
+        "remote": told,
         "waiting": _first_waiting(state, leading),
         "has_new_min": bool(state.min_isr),
     }
@@ -175,12 +182,12 @@ def _first_waiting(state: ReplicaState, leading: Leading) -> int:
 
 
 def _log(log: LogView, epochs: range) -> Plain:
-    written = [epoch for epoch, _ in log.cells()]
+    written = [batch.epoch for batch in log.batches for _ in range(batch.count)]
     if len(written) != log.leo or log.log_start != 0:
         raise OutsideSpec(f"the log has {len(written)} records and ends at {log.leo}")
     ends = _ends(written, epochs)
     for epoch, start in log.epochs.entries:
-        if start != sum(other < epoch for other in written):
+        if start != bisect_left(written, epoch):
             raise OutsideSpec(f"the epoch cache has epoch {epoch} start at {start} of a log {written}")
     return {"ends": ends, "cached": {epoch for epoch, _ in log.epochs.entries}}
 
@@ -189,7 +196,7 @@ def _ends(written: Sequence[int], epochs: range) -> dict[int, int]:
     """Per epoch the end of its records and of all earlier ones."""
     if list(written) != sorted(written):
         raise OutsideSpec(f"the epochs of the records fall: {written}")
-    return {epoch: sum(other <= epoch for other in written) for epoch in epochs}
+    return {epoch: bisect_right(written, epoch) for epoch in epochs}
 
 
 # -- in flight
@@ -217,10 +224,10 @@ def _fetch(cluster: Cluster, slot: FetchInFlight) -> Plain:
 
 
 def _incarnation(cluster: Cluster, broker: int, broker_epoch: int) -> int:
-    known = cluster.nodes[broker].broker_epochs
-    if broker_epoch not in known:
-        raise OutsideSpec(f"broker {broker} never had the broker epoch {broker_epoch}")
-    return known.index(broker_epoch)
+    try:
+        return cluster.nodes.seen[broker].broker_epochs.index(broker_epoch)
+    except ValueError:
+        raise OutsideSpec(f"broker {broker} never had the broker epoch {broker_epoch}") from None
 
 
 def _body(reply: FetchReply, offset: int) -> tuple[str, Plain]:

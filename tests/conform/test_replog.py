@@ -17,7 +17,7 @@ from replog.core.messages import FetchReply
 from replog.core.types import Error
 from replog_rules import GATE
 from specchk.compile.instantiate import instantiate
-from specchk.conform.contract.binding import BindingError
+from specchk.conform.contract.binding import Accepted, BindingError
 from specchk.conform.gate.tiers import BUDGETS, parts_of, run_part
 from specchk.conform.replay.divergence import differences, wanted
 from specchk.conform.replay.replay import Replayer
@@ -64,6 +64,38 @@ def test_walks_find_nothing(model, overrides):
     result = run_walks(replayer(model, overrides), SuiteWalks(3, 15, 40))
     assert (result.divergence, result.vacuous) == (None, "")
     assert result.steps > 100
+
+
+def test_a_restored_cluster_shares_only_machines_that_nobody_runs():
+    """A snapshot, and what is restored from it, change nothing of each other."""
+    binding = ReplogBinding(instantiate(SPEC, "two_brokers", {}).program)
+    running = binding.start()
+    assert binding.produce(running, "b1") == Accepted()
+    kept = binding.keep(running)
+    assert binding.produce(running, "b1") == Accepted()
+    one, other = binding.back(kept), binding.back(kept)
+    assert one.nodes.seen[1] is other.nodes.seen[1] is kept.nodes.seen[1]
+    before = binding.state(kept)
+    assert binding.crash(one, "b1") == Accepted()
+    assert binding.fence_broker(one, "b1") == Accepted()
+    assert binding.state(kept) == binding.state(other) == before != binding.state(one)
+    assert [cluster.state(0) is None for cluster in (one, other, kept)] == [True, False, False]
+    assert (running.state(0).log.leo, other.state(0).log.leo, kept.state(0).log.leo) == (2, 1, 1)
+    assert other.controller is not kept.controller
+
+
+def test_a_step_beyond_a_horizon_is_neither_taken_nor_probed():
+    """What is disabled in a state is what each instance, taken alone, is forbidden to do."""
+    at = replayer("two_brokers", {"MaxOffset": "1"})
+    places, seen, beyond = [at.begin()], set(), 0
+    while len(seen) < 60:
+        place = places.pop(0)
+        seen.add(place.state)
+        enabled, disabled = at.spec.options(place.state)
+        assert list(disabled) == [one for one in at.spec.instances if at.spec.forbids(place.state, one)]
+        beyond += len(at.spec.instances) - len(enabled) - len(disabled)
+        places += [after for step in enabled for after in at.take(place, *step) if after.state not in seen]
+    assert beyond > 0
 
 
 def test_a_model_of_older_rules_is_refused():

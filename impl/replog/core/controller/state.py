@@ -5,7 +5,7 @@ Not here: what changes it (`controller`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import BrokerState, MetadataImage, PartitionImage
@@ -49,6 +49,11 @@ class ControllerState:
 
     def copy(self) -> ControllerState:
         """Return a snapshot."""
-        return replace(
-            self, brokers=dict(self.brokers), partitions=dict(self.partitions), history=list(self.history)
+        return ControllerState(
+            self.config,
+            self.protocol,
+            dict(self.brokers),
+            dict(self.partitions),
+            list(self.history),
+            self.is_dirty,
         )
