@@ -13,6 +13,7 @@ back, so one environment serves all successors of a state.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, assert_never
 
@@ -54,14 +55,15 @@ class Stepper:
         self.size = len(program.variables)
         self.counts = [0] * len(program.points)
         self.horizon_cuts = 0
+        self.cut: set[int] = set()
+        """The positions of the actions with such steps; to be cleared by who reads them."""
         self.evaluator = self.make_evaluator()
         self._locals = max((action.locals for action in program.actions), default=0)
         self._out: list[Successor] = []
         values = Values()
-        compiled = [self.compiled(index, action, values) for index, action in enumerate(program.actions)]
-        self._bodies = [one.body for one in compiled]
-        self._domains = [one.domains for one in compiled]
-        self._actions = [one.runs() for one in compiled]
+        self._compiled = [self.compiled(index, act, values) for index, act in enumerate(program.actions)]
+        self._bodies = [one.body for one in self._compiled]
+        self._domains = [one.domains for one in self._compiled]
 
     def make_evaluator(self) -> Evaluator:
         """What compiles the expressions; `meaning.tracing` watches them."""
@@ -70,6 +72,11 @@ class Stepper:
     def compiled(self, index: int, action: Action, values: Values) -> Compiled:
         """One action's functions; `meaning.tracing` watches them."""
         return Compiled(self, index, action, values)
+
+    @cached_property
+    def _actions(self) -> list[Run]:
+        """For each action what tries all of its instances: many, and not needed where calls are named."""
+        return [one.runs() for one in self._compiled]
 
     def environment(self, state: State) -> list[Any]:
         """An environment in which the state is both before and after."""
@@ -275,7 +282,7 @@ class Compiled:
             write = _whole(target, value)
         else:
             write = self._partial(stmt, target, value, keys)
-        stepper = self.stepper
+        stepper, index = self.stepper, self.index
 
         def assign(e: list[Any]) -> None:
             # Undone when what follows has run, so that the next way begins from the same environment.  Not
@@ -285,6 +292,7 @@ class Compiled:
                 write(e)
             except BeyondHorizon:
                 stepper.horizon_cuts += 1
+                stepper.cut.add(index)
                 return
             then(e)
             # Outside of the `try`: a horizon that a later statement passes is that statement's, and counted

@@ -77,18 +77,19 @@ class SpecSide:
         One that only leads beyond a horizon is neither.
         """
         reached: dict[tuple[int, tuple[Any, ...]], dict[State, None]] = {}
-        cuts = self._stepper.horizon_cuts
+        self._stepper.cut.clear()
         for index, args, after in self._stepper.successors(state):
             reached.setdefault((index, args), {})[after] = None
-        is_cut = self._stepper.horizon_cuts > cuts
+        cut = frozenset(self._stepper.cut)
         enabled: list[tuple[ActionCall, tuple[State, ...]]] = []
         disabled: list[ActionCall] = []
         for instance in self.instances:
             successors = reached.get((instance.index, instance.args))
             if successors is not None:
                 enabled.append((instance, tuple(successors)))
-            # Checked only where some step was cut: running every instance alone once more doubles the work.
-            elif not (is_cut and self._goes_beyond(state, instance)):
+            # Checked only where some step of the action was cut: running every instance alone once more
+            # doubles the work.
+            elif not (instance.index in cut and self._goes_beyond(state, instance)):
                 disabled.append(instance)
         return enabled, disabled
 
