@@ -18,7 +18,7 @@ from specchk.conform.contract.binding import Binding
 from specchk.conform.gate import lock
 from specchk.conform.gate.controls import Tried, try_controls, why_vacuous
 from specchk.conform.gate.lock import BadLock, Kills, Lock, Lowered, Numbers
-from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget
+from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.sources import files_of, fingerprint
@@ -51,14 +51,14 @@ class Held:
     written: bool = False
 
 
-def numbers_of(part: Part, budget: SuiteBudget, result: SuiteResult) -> Numbers:
+def numbers_of(part: Part, result: SuiteResult) -> Numbers:
     """The numbers of one suite."""
-    if part.at.suite not in MADE_OF_CASES or result.coverage is None:
+    coverage = result.coverage
+    if coverage is None:
         return Numbers(part.at.suite, result.states)
-    suite, coverage = part.suite(budget), result.coverage
     return Numbers(
-        part.at.suite, suite.states, suite.edges, len(suite.classes), len(coverage.covered),
-        len(suite.probe_classes), len(coverage.refused), len(coverage.never),
+        part.at.suite, coverage.states, coverage.edges, len(coverage.classes), len(coverage.covered),
+        len(coverage.probe_classes), len(coverage.refused), len(coverage.never),
     )  # fmt: skip
 
 
@@ -67,14 +67,11 @@ def found_lock(
     parts: Sequence[Part],
     results: Sequence[SuiteResult],
     tried: Sequence[Tried],
-    budget: SuiteBudget,
 ) -> Lock:
     """The lock that this run would be."""
     spec, actions = lock.of_spec(bound.checked)
     files = files_of(bound.path, bound.cls.implementation)
-    suites = {
-        part.name: numbers_of(part, budget, result) for part, result in zip(parts, results, strict=True)
-    }
+    suites = {part.name: numbers_of(part, result) for part, result in zip(parts, results, strict=True)}
     return Lock(
         bound.cls.__name__, spec, actions, suites, tuple(sorted(bound.cls.unobserved)),
         # Only controls that were caught: one that the gate misses must not be in a lock, where it would
@@ -91,7 +88,7 @@ def hold(
     """Run the controls; the figures that a lock would record of the run."""
     # After the suites, whose cases are computed by then: controls take the same ones from the cache.
     tried = try_controls(bound.cls, bound.checked, budget.max_states, crew)
-    current = found_lock(bound, parts, results, tried, budget)
+    current = found_lock(bound, parts, results, tried)
     return Held(tried, why_vacuous(bound.cls, tried), replace(current, mutants=dict(mutants or {})))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 # 40 bits: that two of five thousand cases share an id has a chance of one in a hundred thousand.
@@ -138,6 +138,12 @@ def label_of(model: str, bounds: Sequence[tuple[str, str]]) -> str:
     return " ".join([model, *(f"{name}={value}" for name, value in bounds)])
 
 
+_ITEMS: tuple[tuple[str, type[EffectClass | Probe]], ...] = (
+    ("classes", EffectClass), ("probe_classes", EffectClass), ("probes", Probe),
+)  # fmt: skip
+_PLAIN = tuple(sorted({one.name for one in fields(Suite)} - {"cases", *(name for name, _ in _ITEMS)}))
+
+
 def case_id(label: str, start: int, steps: Sequence[CaseStep]) -> str:
     """The stable id of a path."""
     return stable_id([label, str(start), *map(str, steps)])
@@ -151,22 +157,32 @@ def stable_id(parts: Sequence[str]) -> str:
 
 def as_json(suite: Suite) -> str:
     """A suite as one line of JSON."""
-    # One line without blanks: a suite of thousands of cases is read and written at every run.
-    return json.dumps(asdict(suite), separators=(",", ":"))
+    # A suite of thousands of cases is read at every run, so each distinct step is written once, and values
+    # without the names of their fields.
+    steps = {step: at for at, step in enumerate(dict.fromkeys(s for case in suite.cases for s in case.steps))}
+    data = {
+        **{name: getattr(suite, name) for name in _PLAIN},
+        "steps": [astuple(step) for step in steps],
+        "cases": [(case.id, [steps[step] for step in case.steps], case.classes, case.start)
+                  for case in suite.cases],
+        **{name: [astuple(item) for item in getattr(suite, name)] for name, _ in _ITEMS},
+    }  # fmt: skip
+    return json.dumps(data, separators=(",", ":"))
 
 
 def from_json(text: str) -> Suite:
     """The suite that `as_json` wrote; `ValueError`, `KeyError` or `TypeError` for anything else."""
-    data: dict[str, Any] = _tuples(json.loads(text))
-    for name, kind in (("classes", EffectClass), ("probe_classes", EffectClass), ("probes", Probe)):
-        data[name] = tuple(kind(**item) for item in data[name])
-    for case in data["cases"]:
-        case["steps"] = tuple(CaseStep(**step) for step in case["steps"])
-    return Suite(**{**data, "cases": tuple(SuiteCase(**case) for case in data["cases"])})
+    data: dict[str, Any] = json.loads(text)
+    steps = [CaseStep(action, tuple(args), choice) for action, args, choice in data.pop("steps")]
+    data["cases"] = tuple(
+        SuiteCase(case, tuple([steps[at] for at in path]), tuple(map(tuple, classes)), start)
+        for case, path, classes, start in data["cases"]
+    )
+    for name, kind in _ITEMS:
+        data[name] = tuple(kind(*map(_tuples, item)) for item in data[name])
+    return Suite(**{**data, "bounds": _tuples(data["bounds"]), "never": tuple(data["never"])})
 
 
 def _tuples(data: Any) -> Any:
     """Data of JSON with tuples for lists."""
-    if isinstance(data, dict):
-        return {name: _tuples(item) for name, item in data.items()}
     return tuple(map(_tuples, data)) if isinstance(data, list) else data

@@ -19,6 +19,7 @@ import marshal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import (  # fmt: skip
@@ -44,6 +45,8 @@ from specchk.search.verdict import Step, Trace
 S = TypeVar("S")
 T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
+FAILING = (*FAILURES, ImplementationFailure)
+ANSWERS = (Accepted, Refused, Impossible)
 
 
 class Replayer(Generic[S]):
@@ -59,6 +62,7 @@ class Replayer(Generic[S]):
         self.spec = SpecSide(binding)
         self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
         self._observed = {self.program.variables[slot].name for slot in self._slots}
+        self._seen: Callable[[Any], Any] = itemgetter(*self._slots) if self._slots else lambda _: ()
         self._readers = [reader(variable.type) for variable in self.program.variables]
         cls = type(binding)
         self._project = getattr(binding, cls.marked("project") or "")
@@ -172,11 +176,11 @@ class Replayer(Generic[S]):
             # make the implementation refuse what it would accept.
             system = self._rewound(place)
             answer = self._ask(system, place, instance, way)
-            if isinstance(answer, Accepted):
-                raise Diverged(self._accepted(system, place, instance, way))
             if isinstance(answer, Impossible):  # nothing was done, by the binding's own word
                 self.tally.impossible[instance.label.action] += 1
                 continue
+            if isinstance(answer, Accepted):
+                raise Diverged(self._accepted(system, place, instance, way))
             found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
             if not self.same(place.state, found):
                 reason = f"a refused step changed the state (refused because: {answer.reason})"
@@ -196,28 +200,32 @@ class Replayer(Generic[S]):
         return self._blame(place, instance, way, "accepted", reason, (place.state,), found)
 
     def _call(self, blame: Blame, when: str, call: Callable[[], T]) -> T:
-        """Call a method of the binding; the code under test is foreign, and its failure is a finding."""
+        """Call a method of the binding."""
         try:
             return call()
-        except (*FAILURES, ImplementationFailure) as error:
-            kind, reason = described(error)
-            reason = f"{when}: {reason}" if when else reason
-            raise Diverged(replace(blame(), kind=kind, reason=reason)) from error
+        except FAILING as error:
+            raise _failed(error, when, blame()) from error
+
+    # The two below are called for each probe, and most of a run are probes: `_call` spelled out.
 
     def _rewound(self, place: Place[S]) -> S:
         """The system that was kept at a place."""
-        blame = partial(at_place, place, "restored", expected=(place.state,))
-        return self._call(blame, "when it was restored", lambda: self._back(place.kept))
+        try:
+            return self._back(place.kept)
+        except FAILING as error:
+            blame = at_place(place, "restored", expected=(place.state,))
+            raise _failed(error, "when it was restored", blame) from error
 
     def _ask(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Answer:
         handler = self._handlers[instance.label.action]
-        args = (*instance.plain, way) if way else instance.plain
-
-        def blame() -> Divergence:
-            return self._blame(place, instance, way, "raised", "", self.spec.allowed(place.state, instance))
-
-        answer: Answer = self._call(blame, "", lambda: handler(system, *args))
-        if not isinstance(answer, Accepted | Refused | Impossible):
+        try:
+            answer: Answer = (
+                handler(system, *instance.plain, way) if way else handler(system, *instance.plain)
+            )
+        except FAILING as error:
+            allowed = self.spec.allowed(place.state, instance)
+            raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
+        if not isinstance(answer, ANSWERS):
             hint = "return Accepted(), Refused(reason) or Impossible(reason)"
             raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
         return answer
@@ -265,13 +273,19 @@ class Replayer(Generic[S]):
 
     def same(self, state: Sequence[object], found: Sequence[object]) -> bool:
         """Whether two states agree in every observed variable."""
-        return all(state[slot] == found[slot] for slot in self._slots)
+        return bool(self._seen(state) == self._seen(found))
 
     @staticmethod
     def _only_one(matching: list[State], blame: Blame) -> None:
         if len(matching) > 1:
             reason = "the projection does not distinguish these successors; observe more"
             raise Diverged(replace(blame(), kind="ambiguous", reason=reason, expected=tuple(matching)))
+
+
+def _failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
+    """The finding that the code under test, which is foreign, has failed."""
+    kind, reason = described(error)
+    return Diverged(replace(blame, kind=kind, reason=f"{when}: {reason}" if when else reason))
 
 
 def _packed(state: Any) -> bytes | None:

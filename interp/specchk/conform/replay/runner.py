@@ -167,11 +167,12 @@ class Runner(Generic[S]):
 
     def _probe(self, place: Place[S], wanted: dict[tuple[str, tuple[str, ...]], list[int]]) -> None:
         _, disabled = self.replayer.spec.options(place.state)
+        self.done.disabled += len(disabled)
         for instance in disabled:
-            self.done.disabled += 1
             asked = self.replayer.probe(place, instance)
-            classes = wanted.get((instance.label.action, instance.label.args), [])
-            (self.done.refused if asked else self.done.impossible).update(classes)
+            if wanted:
+                classes = wanted.get((instance.label.action, instance.label.args), [])
+                (self.done.refused if asked else self.done.impossible).update(classes)
         self.replayer.check_kept(place)
 
 
@@ -254,7 +255,7 @@ def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float
         # shown it once.
         frozenset(done.refused), frozenset(done.impossible - done.refused), frozenset(suite.never),
         frozenset(n for at in done.passed for classes in cases[at].classes for n in classes),
-        suite.cover if done.cases == len(suite.cases) else "",
+        suite.cover if done.cases == len(suite.cases) else "", suite.states, suite.edges,
     )  # fmt: skip
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)

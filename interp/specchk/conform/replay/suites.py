@@ -54,6 +54,9 @@ class Coverage:
     tried: frozenset[int] = frozenset()
     cover: str = ""
     """The cover in words, as `Suite.cover`; empty where some of the suite's cases were left out."""
+    states: int = 0
+    edges: int = 0
+    """Of the spec's graph, as `Suite` has them."""
 
     @property
     def missed(self) -> tuple[EffectClass, ...]:
