@@ -279,7 +279,7 @@ def test_scores_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
              "shortfall": "", "mutants": rows}  # fmt: skip
     path = tmp_path / "scores.json"
     path.write_text(json.dumps(found))
-    assert read_scores([str(path)]).kills["curated"] == lock.Kills(1, 2)
+    assert read_scores([str(path)]).kills["curated"] == lock.Kills(1, 2, lock.digest_of("ab"))
     undecided = [*rows, {**rows[1], "id": "c", "verdict": "unfinished"}]
     for wrong in ({"killed": 2}, {"counted": 1}, {"mutants": undecided, "counted": 3}):
         path.write_text(json.dumps(found | wrong))

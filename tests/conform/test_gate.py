@@ -31,7 +31,7 @@ BUGS = {
 
 MUTANT = """
 [[mutant]]
-id = "m{}"
+id = "{}"
 flaw = "F1"
 story = "A story."
 module = "two_phase_copy"
@@ -159,14 +159,39 @@ def test_a_score_of_other_mutants_than_there_are_is_below_the_lock(copy: Copy):
     folder = copy.folder / "mutants"
     assert copy.conform("--lock").code == 14
     folder.mkdir()
-    for count, code in ((4, 0), (5, 14), (3, 14)):
-        (folder / "all.toml").write_text("".join(MUTANT.format(number) for number in range(count)))
+    scored = [one["id"] for one in SCORES["mutants"]]
+    other = [*scored[1:], "m9"]
+    for names, code, found in (
+        (scored, 0, ""), ([*scored, "m9"], 14, "5"), (scored[1:], 14, "3"), (other, 14, "4 other"),
+    ):  # fmt: skip
+        (folder / "all.toml").write_text("".join(map(MUTANT.format, names)))
         done = copy.conform("--lock")
         assert done.code == code
-        line = f"mutants: curated: the lock has 3 of 4, this run {count} mutants"
+        line = f"mutants: curated: the lock has 3 of 4, this run {found} mutants, run `mutate`"
         assert (line in done.text) == (code == 14)
     (folder / "all.toml").write_text("[[mutant]]\n")
     assert copy.conform("--lock").code == 2
+
+
+def test_a_score_without_names_gets_those_of_as_many_mutants(copy: Copy):
+    """A lock from before names were kept needs no new campaign; with another number of mutants it does."""
+    (copy.folder / "scores.json").write_text(json.dumps(SCORES))
+    path, folder = copy.folder / "specchk.lock", copy.folder / "mutants"
+    assert copy.conform("--update-lock", "--mutants", "scores.json").code == 0
+    known = lock.read(path)
+    lock.write(path, replace(known, mutants={"curated": lock.Kills(3, 4)}))
+    assert "names" not in path.read_text()
+    folder.mkdir()
+    for names, is_named in (("abc", False), ("abcd", True)):
+        (folder / "all.toml").write_text("".join(map(MUTANT.format, names)))
+        assert copy.conform("--update-lock").code == 0
+        assert lock.read(path).mutants["curated"] == lock.Kills(
+            3, 4, lock.digest_of(names) if is_named else ""
+        )
+    (folder / "all.toml").write_text("".join(map(MUTANT.format, "abcx")))
+    assert copy.conform("--lock").code == 14
+    assert copy.conform("--update-lock").code == 0
+    assert copy.conform("--lock").code == 14
 
 
 def test_a_file_without_mutation_scores_is_an_error(copy: Copy):

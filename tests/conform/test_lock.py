@@ -27,7 +27,7 @@ from specchk.lang.frontend import check
 NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
 LOCK = Lock(
     "BankBinding", "spec1", {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ("coin",),
-    ("a wrong guard", "a wrong line"), "impl1", 3, {"curated": Kills(50, 50)},
+    ("a wrong guard", "a wrong line"), "impl1", 3, {"curated": Kills(50, 50, "n1")},
     ConditionCounts(40, 2),
 )  # fmt: skip
 KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")

@@ -19,7 +19,7 @@ from specchk.conform.gate.choices import BadChoices, Choices
 from specchk.conform.gate.chosen import NotExplored, explored
 from specchk.conform.gate.conditions import BadConditions, determined
 from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
-from specchk.conform.gate.lock import NAME, BadLock, Lowered, of_spec
+from specchk.conform.gate.lock import NAME, BadLock, Lowered, digest_of, of_spec
 from specchk.conform.gate.shares import run_parts_by
 from specchk.conform.gate.since import NoRevision
 from specchk.conform.gate.since_run import Since, audit, run_since
@@ -132,7 +132,7 @@ class GateOptions:
         """The same, compared with the lock or written to it; never written by a gate that is blind."""
         with refusals(BadLock, OSError):
             if self.update_lock and not held.vacuous:
-                return update(held, path)
+                return update(held, path, {CURATED: _curated(path.parent / "mutants")})
             return _counted(compare(held, path), path.parent / "mutants") if self.lock else held
 
     def scores(self) -> Scores:
@@ -222,13 +222,19 @@ def _counted(held: Held, folder: Path) -> Held:
     More were never tried; with fewer the score is of mutants that nobody can try again.
     """
     scored = held.lock.mutants.get(CURATED) if held.lock is not None else None
+    names = _curated(folder)
+    if scored is None or (scored.all == len(names) and scored.names in ("", digest_of(names))):
+        return held
+    other = "other " if scored.all == len(names) else ""
+    unscored = Lowered(f"mutants: {CURATED}", str(scored), f"{len(names)} {other}mutants, run `mutate`")
+    return replace(held, below=(*held.below, unscored))
+
+
+def _curated(folder: Path) -> list[str]:
+    """The names of the curated mutants in a folder, as scores count them."""
     with refusals(MutantError):
         found = load_mutants(folder) if folder.is_dir() else ()
-    count = sum(not one.equivalent for one in found)  # as scores count them
-    if scored is None or scored.all == count:
-        return held
-    unscored = Lowered(f"mutants: {CURATED}", str(scored), f"{count} mutants, run `mutate`")
-    return replace(held, below=(*held.below, unscored))
+    return [one.id for one in found if not one.equivalent]
 
 
 def _near(path: Path) -> Path:

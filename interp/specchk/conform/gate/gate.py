@@ -101,8 +101,11 @@ def compare(held: Held, path: Path) -> Held:
     return replace(held, lock=locked, below=below, above=above)
 
 
-def update(held: Held, path: Path) -> Held:
-    """Write the lock of a run; mutants that are not in it stay, where the old lock can be read."""
+def update(held: Held, path: Path, names: Mapping[str, Sequence[str]] | None = None) -> Held:
+    """Write the lock of a run; mutants that are not in it stay, where the old lock can be read.
+
+    A score that has no names yet gets those of the mutants that there are, `names`, if they are as many.
+    """
     try:
         known = lock.read(path)
     except BadLock:
@@ -111,5 +114,10 @@ def update(held: Held, path: Path) -> Held:
     current = held.found
     if known is not None:
         current = replace(current, mutants={**known.mutants, **current.mutants})
+    for kind, own in (names or {}).items():
+        score = current.mutants.get(kind)
+        if score is not None and not score.names and score.all == len(own):
+            named = replace(score, names=lock.digest_of(own))
+            current = replace(current, mutants={**current.mutants, kind: named})
     lock.write(path, current)
     return replace(held, found=current, lock=current, written=True)

@@ -5,7 +5,7 @@
                             refusals, and how many of them were covered; of walks and products states
     unobserved, controls    the variables that nobody looks at, the controls that were caught
     [conditions]            all, and those that decide in no model of the gate (`conditions`)
-    [mutants]               killed and all, for each kind, where they are known
+    [mutants]               killed and all, for each kind, where they are known, and a digest of their names
     [implementation]        its fingerprint
 
 A number that is lower than the lock's, a suite or a control that is gone, another variable that is
@@ -20,7 +20,7 @@ Not here: running the gate, printing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,14 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Kills:
-    """Mutants of one kind: how many, and how many were killed."""
+    """Mutants of one kind: how many, how many were killed, and a digest of the names of all.
+
+    `names` is empty in a lock from before they were kept.
+    """
 
     killed: int
     all: int
+    names: str = ""
 
     def __str__(self) -> str:
         return f"{self.killed} of {self.all}"
@@ -205,6 +209,11 @@ def _short(what: object) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:DIGITS]
 
 
+def digest_of(names: Iterable[str]) -> str:
+    """A short name of the names of mutants, in any order."""
+    return _short(sorted(names))
+
+
 def write(path: Path, lock: Lock) -> None:
     """Write a lock."""
     seal.write(path, _lines(lock))
@@ -225,6 +234,7 @@ def _lines(lock: Lock) -> Iterator[str]:
         yield from (f"{key} = {getattr(numbers, key)}" for key in _KEYS)
     for name, kills in sorted(lock.mutants.items()):
         yield from ("", f"[mutants.{seal.quoted(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
+        yield from [f"names = {seal.quoted(kills.names)}"] if kills.names else []
     if lock.conditions is not None:
         yield from ("", "[conditions]", f"all = {lock.conditions.all}")
         yield f"undecided = {lock.conditions.undecided}"

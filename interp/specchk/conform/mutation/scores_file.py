@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specchk.conform.gate.lock import Kills
+from specchk.conform.gate.lock import Kills, digest_of
 from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED
 
 SCHEMA = "specchk.mutation/1"
@@ -69,9 +69,10 @@ def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Ki
         raise NoScores(
             f"{path} has no score: {len(open_)} mutants are not decided, {open_[0]} first; run them again"
         )
-    score = Kills(sum(row.verdict in GOOD for row in rows), sum(row.verdict != EQUIVALENT for row in rows))
+    names = [row.name for row in rows if row.verdict != EQUIVALENT]
+    score = Kills(sum(row.verdict in GOOD for row in rows), len(names), digest_of(names))
     # A file that was edited by hand, or whose rows another version judged otherwise.
-    if score != Kills(killed, counted):
+    if (score.killed, score.all) != (killed, counted):
         raise NoScores(
             f"{path} reports {killed} of {counted} killed, but its mutants give {score.killed} of {score.all}"
         )
