@@ -222,9 +222,54 @@ def planted(old, new, monkeypatch):
     return loading.loaded(optimised(text))
 
 
+# Two zones of one control part: the first has something to do everywhere, the second in a part only.
+REST_IN_A_PART = """\
+spec rests
+type Offset = nat upto 3
+var a : Offset = 0
+var b : Offset = 0
+var at : 0..2 = 0
+action wait():
+    require at == 0
+    at' = 1
+action draw_busy():
+    any p in Offset:
+        any q in Offset:
+            require at == 0 and {busy}
+            a' = p
+            b' = q
+            at' = 2
+action draw():
+    any p in Offset:
+        any q in Offset:
+            require at == 1
+            a' = p
+            b' = q
+            at' = 2
+action go():
+    require at == 2 and {guard}
+    b' = {after}
+"""
+# A step is possible where the answer to a question is yes, or where it is no.
+PARTS = [REST_IN_A_PART.format(busy="p < q", guard="a < b", after="b + 1"),
+         REST_IN_A_PART.format(busy="p >= q", guard="not (a < b)", after="b")]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PARTS, ids=["yes", "no"])
+def test_a_part_of_a_zone_in_which_nothing_is_possible_is_a_deadlock(text, tmp_path):
+    """Though a kernel finds something to do in the other part; it must not be taken as busy in all of it."""
+    program = program_of(text, tmp_path)
+    found = outcome(program, 0)
+    assert [violation.kind for violation in found.verdict.violations] == ["deadlock"]
+    assert found == outcome(program, None)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("if not job[ASSUMED]:", "if job[ASSUMED] >= 0:"),
+        ("push(job, job[AT], room, 1)", "push(job, job[AT], room, 0)"),
+        ("job[ASSUMED] = 1", "job[ASSUMED] = 0"),
         ("work[rows + j * size + i] < -bound:", "work[rows + j * size + i] <= -bound:"),
         ("j, i, -bound - 1", "j, i, -bound"),
         ("job[FORKS] += other", "pass"),
@@ -233,7 +278,8 @@ def planted(old, new, monkeypatch):
 )
 def test_a_planted_bug_in_the_walk_is_noticed(old, new, monkeypatch, tmp_path):
     """Some random spec has another outcome."""
-    programs = [program_of(offset_spec(Random(seed)), tmp_path) for seed in range(30)]
+    texts = [*PARTS, *[offset_spec(Random(seed)) for seed in range(30)]]
+    programs = [program_of(text, tmp_path) for text in texts]
     kernels = planted(old, new, monkeypatch)
     expected = [outcome(program, None) for program in programs]
     monkeypatch.setattr("specchk.symbolic.zones.expand.compiled", lambda: kernels)
