@@ -158,3 +158,11 @@ def test_many_random_specs_fail_at_the_length_of_the_search(block: int, tmp_path
     """A violation within three steps is found at the same length, and no other is."""
     for seed in range(100 + block * 40, 140 + block * 40):
         check_against_search(seed, tmp_path)
+
+
+def test_what_is_known_of_the_first_state_is_decided_while_it_is_encoded():
+    """Raft's sets of messages are open from the first step on; before it there is nothing to solve."""
+    program = instantiate(check(str(SPEC / "examples" / "raft.spec")), None).program
+    outcome = bounded(program, 0, Budget())
+    assert isinstance(outcome.verdict, Inconclusive)
+    assert outcome.statistics.queries == 0

@@ -42,7 +42,7 @@ class Unrolling:
         self.solver = z3.Solver()
         # For each query; all of them together have the budget of `Meter`.
         self.solver.set("timeout", int(query_seconds * 1000))
-        self.states: list[Open] = [self.system.state(0)]
+        self.states: list[Open] = [self.system.beginning()]
         self.steps: list[list[ActionInstance]] = []  # out of each state
         self.queries = 0
         self.seconds_solver = 0.0

@@ -43,6 +43,23 @@ class System:
             self._variable(variable, f"s{index}.{variable.name}") for variable in self.program.variables
         ])  # fmt: skip
 
+    def beginning(self) -> State:
+        """Open state 0 of a behaviour, in which the variables with one initial value have it already.
+
+        What depends on them is then decided while it is encoded, instead of encoded for all states.
+        """
+        pairs = zip(self.program.variables, self.program.starts, strict=True)
+        return tuple([self._begun(variable, start) for variable, start in pairs])
+
+    def _begun(self, variable: Variable, start: Start) -> Tree:
+        if start.value is not None:
+            value, defined = _constant(start.value)
+            with placed(variable.span):
+                beyond = outside(value, variable.type) if has_horizon(start.value.type) else []
+            if not defined and not beyond:
+                return value
+        return self._variable(variable, f"s0.{variable.name}")
+
     def _variable(self, variable: Variable, name: str) -> Tree:
         with placed(variable.span):
             return self.fresh.tree(variable.type, name)
