@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,9 +15,12 @@ from specchk.kept import name_of
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
+from specchk.native.machine.layout import NoRoom
+from specchk.native.machine.rooms import first_room
 from specchk.search import reference
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search, Unsupported, explore
+from specchk.search.reference import ReferenceEngine
 from specchk.search.verdict import Inconclusive, Outcome
 
 LIMIT = Budget(max_states=3000)
@@ -110,10 +114,84 @@ def differences(
                 workers=workers,
                 room=room,
                 # Of half of the programs code that is optimised, of the others code that is not.
-                optimise_after=0 if int(name_of(program)[0], 16) % 2 else engine.LONG,
+                optimise_after=optimise_after(program, 2),
             ),
         )
     except Unsupported:
         return None
     a, b = said(expected, coverage=not symmetry), said(found, coverage=not symmetry)
     return {key: (a[key], b[key]) for key in a if a[key] != b[key]}
+
+
+@dataclass(slots=True)
+class ShallowSearch(Search):
+    """A search that ends with the level by which it has `most` states: the same level on every engine."""
+
+    most: int = 0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether no further level is wanted."""
+        return super(ShallowSearch, self).is_answered or self.is_cut
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there are states enough."""
+        return sum(self.levels) >= self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The reference beside other runs: its states, whether there are more, and on what they differ."""
+
+    states: int
+    is_cut: bool
+    wrong: tuple[str, ...]
+
+
+def first_levels(
+    program: Program,
+    *,
+    symmetry: bool,
+    keep_going: bool,
+    workers: tuple[int, ...],
+    most: int,
+    room: Room | None = None,
+) -> Comparison | None:
+    """The levels up to `most` states on the reference and the native engine; None where the former is slow.
+
+    `Unsupported` where the native engine cannot compile the spec.
+    """
+    way = {"symmetry": symmetry, "keep_going": keep_going}
+    search = ShallowSearch(program, Options(Budget(max_seconds=PATIENCE_S), **way), most=most)
+    expected = explore(ReferenceEngine(search))
+    if in_time(expected) is None:
+        return None
+    a, wrong = said(expected, coverage=not symmetry), []
+    for count in workers:
+        # Optimising takes four times of all else.
+        options = engine.NativeOptions(
+            **way, workers=count, room=room, optimise_after=optimise_after(program, 8)
+        )
+        b = said(_natively(program, options, most), coverage=not symmetry)
+        wrong += [f"{key} with {count} threads: {a[key]} | {b[key]}" for key in a if a[key] != b[key]]
+    return Comparison(expected.statistics.distinct, search.is_cut, tuple(wrong))
+
+
+def _natively(program: Program, options: engine.NativeOptions, most: int) -> Outcome:
+    """As `engine.search`, of the first levels."""
+    options = replace(options, room=options.room or first_room(program))
+    while True:
+        try:
+            search = engine.NativeEngine(ShallowSearch(program, options, most=most), options)
+            try:
+                return explore(search)
+            finally:
+                search.store.release()
+        except NoRoom:
+            options = engine.with_larger_room(options)
+
+
+def optimise_after(program: Program, every: int) -> int:
+    """Of one in so many programs code that is optimised, of the others code that is not."""
+    return engine.LONG if int(name_of(program)[0], 16) % every else 0

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agreement.both import differences, of_seed, program_of
+from agreement.both import differences, first_levels, of_seed, program_of
 from agreement.sparse_specs import random_sparse_spec
 from specchk.ir.types import Room
 from specchk.native.machine.rooms import is_roomy
 from specchk.search import reference
 from specchk.search.budget import Budget
-from specchk.search.engine import Options
+from specchk.search.engine import Options, Unsupported
 
 RANDOMS = st.randoms(use_true_random=False)
 # From the room that is guessed down to one item, and with lists for all sets of more than one value.
@@ -29,7 +29,7 @@ LIMIT = Budget(max_states=1500)
 def test_engines_agree_on_message_passing(
     random: Random, room: Room | None, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """Verdict, counts, coverage and trace lengths are equal, whatever room a search begins with."""
+    """Verdict, counts, coverage and trace lengths of the first levels, whatever room a search begins with."""
     check_message_passing(random, room, tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
@@ -47,9 +47,14 @@ def check_message_passing(
     random: Random, room: Room | None, folder: Path, *, symmetry: bool, keep_going: bool
 ) -> None:
     program = program_of(random_sparse_spec(random), folder)
-    if program is not None:
-        found = differences(program, symmetry=symmetry, keep_going=keep_going, limit=LIMIT, room=room)
-        assert not found
+    assert program is not None
+    try:
+        found = first_levels(
+            program, symmetry=symmetry, keep_going=keep_going, workers=(2,), most=150, room=room
+        )
+    except Unsupported:
+        return
+    assert found is None or not found.wrong
 
 
 @settings(max_examples=8, suppress_health_check=SHARED)
