@@ -1,18 +1,20 @@
-"""Random specs and changed texts over all engines: python bench/campaigns.py specs | pairs | sparse.
+"""Random specs and changed texts over all engines: python bench/campaigns.py specs | pairs | sparse | linear.
 
     specs   every engine on each random spec, and what their answers owe each other
     pairs   a random spec and a change of its text that must change nothing, or what the change says
     sparse  the native engine and the reference on sets, bags and maps that list their items
+    linear  every engine but Spark on sums of offsets, batches and windows, at growing horizons
 
-Each seed is one spec (`specs`, `sparse`) or one change of one spec (`pairs`).  A disagreement prints the
-command that repeats it; the exit code is 1 if there was any.  Spark (`--spark`, not for `sparse`) needs Java;
-each process starts one of its own.
+Each seed is one spec, or one change of one spec (`pairs`).  A disagreement prints the command that repeats
+it; the exit code is 1 if there was any.  Spark (`--spark`, for `specs` and `pairs`) needs Java; each process
+starts one of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 import time
@@ -28,11 +30,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "core", "symbolic")]
 
-from linear_specs import linear_spec  # noqa: E402
+from linear_specs import linear_spec, windowed_spec  # noqa: E402
 from offset_specs import offset_spec  # noqa: E402
 from spec_texts import small_spec  # noqa: E402
 
-from agreement.both import differences, program_of  # noqa: E402
+from agreement.both import first_levels, program_of  # noqa: E402
 from agreement.every_engine import OnSpark, compare  # noqa: E402
 from agreement.metamorphic import CHANGES  # noqa: E402
 from agreement.open_specs import open_spec  # noqa: E402
@@ -41,6 +43,7 @@ from agreement.random_specs import random_spec, spec_with_maps  # noqa: E402
 from agreement.sparse_specs import random_sparse_spec  # noqa: E402
 from specchk.ir.types import Room  # noqa: E402
 from specchk.search.budget import Budget  # noqa: E402
+from specchk.search.engine import Unsupported  # noqa: E402
 
 GENERATORS: tuple[Callable[[Random], str], ...] = (
     open_spec, random_spec, small_spec, offset_spec, linear_spec,
@@ -50,6 +53,27 @@ Result = tuple[Counter[str], list[str]]
 
 # From the room that is guessed down to one item, and with lists for all sets of more than one value.
 ROOMS = (None, Room(3, 256), Room(1, 1), Room(2, 2), Room(8, 1))
+MOST = 150  # states, after which the level is the last that is compared
+FEW_ZONES = Budget(max_states=300, max_seconds=60.0)
+WITHOUT_SPARK = (
+    "native",
+    "native, horizon + 1",
+    "native, horizon + 2",
+    "symbolic",
+    "hulls",
+    "depth",
+    "prove",
+)
+LINEAR_PARTS = {
+    "sums": re.compile(r"[abc] \+ [abc]\b"), "multiples": re.compile(r"2 \* a|3 \* b"),
+    "remainders": re.compile("%"), "quotients": re.compile("//"), "sums over sets": re.compile("sum"),
+    "batches": re.compile(r"\+ p\b|2 \* p"), "far thresholds": re.compile(r"\b(7|40|1000)\b"),
+    "open choices": re.compile("in Offset|p: Offset"),
+}  # fmt: skip
+SIZE = re.compile(r"over .*|\d+")  # what reasons differ in
+PARTS = {"bags": "net'", "partial maps": "box'", "maps of maps": "at'", "lists": "line", "folds": "fold(",
+         "folds in definitions": "terms(", "operators": "holds_in(", "helper actions": "    enqueue(",
+         "computed bounds": "votes", "sets of sets": "parts'", "wide numbers": "numbers'"}  # fmt: skip
 
 
 def main() -> int:
@@ -133,24 +157,50 @@ def of_pair(seed: int, spark: bool) -> Result:
     return counts, wrong
 
 
-def of_sparse(seed: int, _: bool) -> Result:
-    """A random spec whose collections list their items, on the reference and the native engine."""
+def of_linear(seed: int, _: bool) -> Result:
+    """A random spec with linear arithmetic, batches and windows, on every engine but Spark."""
     random = Random(seed)
-    # Of three, one is a spec of every type and operator, with lists for bits.
-    make = spec_with_maps if seed % 3 == 2 else random_sparse_spec
+    text = windowed_spec(random)
+    with tempfile.TemporaryDirectory() as folder:
+        found = compare(
+            text, Path(folder), symmetry=random.random() < 0.5, keep_going=random.random() < 0.5,
+            workers=random.choice((1, 2)), most_zones=FEW_ZONES,
+        )  # fmt: skip
+    if found is None:
+        return Counter({"rejected": 1}), []
+    counts = Counter({"specs": 1, "compared by all": all(found.compared[name] for name in WITHOUT_SPARK)})
+    counts += Counter({f"specs with {name}": 1 for name, part in LINEAR_PARTS.items() if part.search(text)})
+    return counts + found.compared, found.wrong
+
+
+def of_sparse(seed: int, _: bool) -> Result:
+    """The first levels of a random spec whose collections list their items, on two engines."""
+    random = Random(seed)
+    # Of five, one is a spec of every type and operator, with lists for bits.
+    make = spec_with_maps if seed % 5 == 4 else random_sparse_spec
     text, room = make(random), random.choice(ROOMS)
+    way = {"symmetry": random.random() < 0.5, "keep_going": random.random() < 0.75}
     with tempfile.TemporaryDirectory() as folder:
         program = program_of(text, Path(folder))
         if program is None:
             return Counter({f"{make.__name__}: rejected": 1}), []
-        found = differences(
-            program, symmetry=random.random() < 0.5, keep_going=random.random() < 0.5,
-            workers=random.choice((1, 2)), limit=Budget(max_states=1500), room=room,
-        )  # fmt: skip
+        os.environ["XDG_CACHE_HOME"] = folder  # compiled once for both numbers of threads
+        try:
+            found = first_levels(program, **way, workers=(1, 2), most=MOST, room=room)
+        except Unsupported as reason:
+            return Counter({f"{make.__name__}: not compiled: {SIZE.sub('N', str(reason))}": 1}), []
+        finally:
+            os.environ["XDG_CACHE_HOME"] = os.devnull
     if found is None:
-        return Counter({f"{make.__name__}: too large, or not compiled": 1}), []
-    wrong = [f"{room}: {what}: {a} | {b}" for what, (a, b) in found.items()]
-    return Counter({f"{make.__name__}: compared": 1}), wrong
+        return Counter({f"{make.__name__}: too slow": 1}), []
+    counts = Counter({f"{make.__name__}: compared": 1, f"{make.__name__}: states": found.states})
+    counts[f"{make.__name__}: compared, of more than 10 states"] += found.states > 10
+    counts[f"{make.__name__}: compared, its first levels only"] += found.is_cut
+    if make is random_sparse_spec:
+        body = text.split("\naction ", 1)[1]
+        counts += Counter({f"compared, with {name}": 1 for name, part in PARTS.items() if part in body})
+        counts += Counter({f"compared, {name}": 1 for name, is_on in way.items() if is_on})
+    return counts, [f"{room}: {text}" for text in found.wrong]
 
 
 @cache
@@ -177,6 +227,7 @@ CAMPAIGNS: dict[str, Callable[[int, bool], Result]] = {
     "specs": of_spec,
     "pairs": of_pair,
     "sparse": of_sparse,
+    "linear": of_linear,
 }
 
 

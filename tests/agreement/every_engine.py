@@ -58,6 +58,8 @@ class Comparison:
     symmetry: bool = False
     keep_going: bool = False
     workers: int = 2
+    higher: tuple[Program, ...] = ()  # with higher horizons
+    zones: Budget = ZONES  # of one symbolic search
     compared: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
@@ -85,6 +87,7 @@ class Comparison:
             "zones", None if found is None or found.get("verdict", ("",))[-1] == "Inconclusive" else found
         )
         within = [found for found in map(self._within, range(FURTHER + 1)) if found is not None]
+        self._natively()
         self._search(within)
         try:
             self._unrolled(within)
@@ -96,9 +99,15 @@ class Comparison:
         """What the reference finds with a higher horizon, if it comes to an end."""
         return enumerated(raised_to(self.program, horizon_of(self.program) + further))
 
+    def _natively(self) -> None:
+        """The reference and the native engine with higher horizons."""
+        for further, program in enumerate(self.higher, 1):
+            way = {"symmetry": self.symmetry, "keep_going": self.keep_going}
+            self._note(f"native, horizon + {further}", differences(program, **way, workers=1, limit=LIMIT))
+
     def _search(self, within: list[Outcome]) -> None:
         for name, after in (("symbolic", None), ("hulls", 0)):
-            options = JoinOptions(ZONES, symmetry=self.symmetry, workers=1, join_after=after)
+            options = JoinOptions(self.zones, symmetry=self.symmetry, workers=1, join_after=after)
             outcome = zones(self.program, options)
             if in_time(outcome) is None or isinstance(outcome.verdict, Inconclusive):
                 self._note(name, None)
@@ -116,6 +125,7 @@ class Comparison:
     def _proved(self, within: list[Outcome]) -> None:
         proof = prove(self.program, ProofOptions(query_seconds=QUERY_SECONDS, budget=UNROLLED))
         violated = {violation.name for outcome in within for violation in shortest(outcome)}
+        self.compared["prove, something proved"] += bool(proof.proved)
         self._note("prove", [f"`{name}` is proved and violated" for name in violated & set(proof.proved)])
 
     def _confirmed(self, outcome: Outcome) -> Iterator[str]:
@@ -187,15 +197,24 @@ def compare(
     keep_going: bool,
     workers: int = 2,
     on_spark: OnSpark | None = None,
+    most_zones: Budget = ZONES,
 ) -> Comparison | None:
     """All comparisons of a spec's text; None where it is rejected."""
     file = folder / "compared.spec"
     file.write_text(text, encoding="utf-8")
     try:
-        program = instantiate(check(str(file)), None).program
+        checked = check(str(file))
+        program = instantiate(checked, None).program
+        # Compiled code depends on more of a program than its types, so it is made again (`raised_to`).
+        has_horizon = any(value.name == "H" for value in program.constants)
+        higher = [
+            instantiate(checked, None, {"H": str(horizon_of(program) + more)}).program
+            for more in range(1, FURTHER + 1)
+            if has_horizon
+        ]
     except SpecError:
         return None
-    found = Comparison(program, symmetry, keep_going, workers)
+    found = Comparison(program, symmetry, keep_going, workers, tuple(higher), most_zones)
     try:
         found.enumerating(on_spark)
     except Unsupported:
