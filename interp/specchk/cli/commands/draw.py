@@ -10,12 +10,13 @@ from specchk.cli.clarity import Clarity, clearer, clearest
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import EngineChoice, explore
 from specchk.cli.groups import takes
-from specchk.cli.options.forms import counterexample
+from specchk.cli.options.forms import counterexample, expressions
 from specchk.cli.output import echo
 from specchk.cli.pictures import drawing, write_dot, write_picture
 from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn
+from specchk.explore.shown import extend
 from specchk.lang.text.source import Span
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.step import Faulty
@@ -47,10 +48,13 @@ MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about 
 )
 @click.option("--witness", metavar="W", help="Draw a path to this witness instead of a counterexample.")
 @click.option("--scenario", metavar="S", help="Draw this scenario instead of a counterexample.")
+@click.option(
+    "--show", multiple=True, metavar="EXPR", help="Show the value of EXPR, or of NAME = EXPR, in each state."
+)
 @takes(engine=EngineChoice, limits=Limits)
 def command(
     choice: ModelChoice, output: str | None, kind: str, witness: str | None, scenario: str | None,
-    engine: EngineChoice, limits: Limits,
+    show: tuple[str, ...], engine: EngineChoice, limits: Limits,
 ) -> None:  # fmt: skip
     """Draw the counterexample of the spec FILE, with a lane for each replica and time running down.
 
@@ -78,6 +82,8 @@ def command(
             outcome = clearer(instance, outcome, Clarity(max_states=MAX_COMPARED))
         trace, violation = _chosen(instance, outcome, witness)
         title = f"witness {witness}" if witness is not None else ""
+    if show:
+        instance, (trace,) = extend(instance, [trace], expressions(instance, show, as_json=False))
     if kind == "trace":
         write_dot(trace_dot(instance.program, trace), output)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from shlex import quote
 from typing import Any
 
 import click
@@ -70,6 +71,7 @@ def command(
     chosen = certifying.applied(chosen, parts)
     chosen, exported = exporting.applied(chosen)
     instance = choice.instance(as_json=outputs.as_json)
+    outputs.shown(instance)  # before the search: a mistake in one is reported at once
     if proving.asked:
         certified = partial(certifying.of_proof, choice, instance)
         run_symbolic(instance, proving, limits.budget, outputs, engine.workers, certified)
@@ -91,4 +93,5 @@ def _next(choice: ModelChoice, engine: str, outcome: Outcome, outputs: Outputs) 
     words = ["specchk", "run", *choice.words]
     if engine != NAMES[0]:
         words += ["--engine", engine]
+    words += [word for text in outputs.show for word in ("--show", quote(text))]
     return " ".join([*words, "--html", "report.html"])

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.common import print_json, width, write_json, write_text
+from specchk.cli.common import print_json, refusals, rejections, width, write_json, write_text
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
+from specchk.explore.shown import NameTaken, Shown, shown_of, with_shown
 from specchk.report.json import run_json
 from specchk.report.text import render
 from specchk.search.verdict import Outcome, Trace, Violated, Violation
@@ -34,11 +35,27 @@ class Outputs:
         "--draw", metavar="FILE", help="Draw the counterexample (.svg, .png, .pdf or .dot)."
     )
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
+    show: tuple[str, ...] = option(
+        "--show",
+        multiple=True,
+        metavar="EXPR",
+        help="Show the value of EXPR, or of NAME = EXPR, in each state of a counterexample; repeatable.",
+    )
 
     def check(self) -> None:
         """Standard output takes one form only; a usage error before any work otherwise."""
         if self.as_json and self.itf == "-":
             raise click.UsageError("--json and --itf - both write to standard output; give --itf a file")
+
+    def shown(self, instance: Instance) -> tuple[Shown, ...]:
+        """The expressions to show; an exit where one is rejected."""
+        return expressions(instance, self.show, as_json=self.as_json)
+
+
+def expressions(instance: Instance, texts: tuple[str, ...], *, as_json: bool) -> tuple[Shown, ...]:
+    """The expressions of `--show`; an exit where one is rejected."""
+    with rejections(as_json=as_json), refusals(NameTaken, about="--show: "):
+        return shown_of(instance, texts)
 
 
 def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
@@ -50,6 +67,8 @@ def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
 def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:
     """Report an outcome in the requested forms, and exit with its code."""
     code = of_verdict(outcome.verdict)
+    if outputs.show:
+        instance, outcome = with_shown(instance, outcome, outputs.shown(instance))
     if outputs.as_json:  # before the files: one that cannot be written does not cost the verdict
         print_json(run_json(outcome, int(code)))
     elif outputs.itf != "-":

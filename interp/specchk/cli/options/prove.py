@@ -63,8 +63,8 @@ class Proving:
             raise click.UsageError("--k is the length of the induction; it requires --prove")
         if self.suggest and (not self.prove or (self.k or 1) > 1):
             raise click.UsageError("--suggest completes a proof by induction from one state: with --prove")
-        if self.prove and (outputs.itf or outputs.draw or outputs.html):
-            raise click.UsageError("a proof has no counterexample to draw: with --prove, use --json")
+        if self.prove and (outputs.itf or outputs.draw or outputs.html or outputs.show):
+            raise click.UsageError("a proof has no counterexample to show: with --prove, use --json")
 
 
 def run_symbolic(

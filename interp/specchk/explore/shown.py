@@ -1,0 +1,110 @@
+"""Further expressions in traces: their values in each state are shown as if they were variables.
+
+Engines and replay know nothing of them: a trace is extended when it has been found, and with it the
+program that describes its states, so that every form of report has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from specchk.compile.instantiate import Instance
+from specchk.ir.nodes import Expr, Value
+from specchk.ir.program import Program, Start, Variable
+from specchk.ir.types import Enum
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import BeyondHorizon, Undefined
+from specchk.meaning.values import State, show
+from specchk.search.verdict import Outcome, Trace, Violated
+
+_NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.+)", re.DOTALL)
+
+
+class NameTaken(Exception):
+    """Two things would be shown with one name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An expression over one state, with its name and the number of its locals."""
+
+    name: str
+    body: Expr
+    locals: int
+
+
+def shown_of(instance: Instance, texts: Iterable[str]) -> tuple[Shown, ...]:
+    """The expressions of texts, `e` or `name = e`; raises `SpecError` and `NameTaken`."""
+    taken = {variable.name for variable in instance.program.variables}
+    found: list[Shown] = []
+    for text in texts:
+        named = _NAMED.fullmatch(text)
+        name, written = (named[1], named[2]) if named else (" ".join(text.split()), text)
+        found.append(Shown(name, *instance.expression(written)))
+        if name in taken:
+            raise NameTaken(f"`{name}` is shown already; choose another name: `name = e`")
+        taken.add(name)
+    return tuple(found)
+
+
+def with_shown(
+    instance: Instance, outcome: Outcome, shown: Sequence[Shown]
+) -> tuple[Instance, Outcome]:  # fmt: skip
+    """The outcome with the values of expressions in its traces, and the instance that describes these."""
+    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    traces = [one.trace for one in violations if one.trace is not None]
+    found, extended = extend(instance, [*traces, *[trace for _, trace in outcome.witnesses]], shown)
+    rest = iter(extended)
+    verdict = outcome.verdict
+    if isinstance(verdict, Violated):
+        with_traces = [replace(one, trace=next(rest)) if one.trace is not None else one for one in violations]
+        verdict = replace(verdict, violations=tuple(with_traces))
+    witnesses = tuple([(name, next(rest)) for name, _ in outcome.witnesses])
+    return found, replace(outcome, program=found.program, verdict=verdict, witnesses=witnesses)
+
+
+def extend(
+    instance: Instance, traces: Sequence[Trace], shown: Sequence[Shown]
+) -> tuple[Instance, list[Trace]]:  # fmt: skip
+    """Traces with the values of expressions in each state, and the instance with these as variables."""
+    program = instance.program
+    states = list(dict.fromkeys(state for trace in traces for state in trace.states))
+    further: dict[State, State] = dict.fromkeys(states, ())
+    for one in shown:
+        program, values = _column(program, len(instance.program.variables), states, one)
+        further = {state: (*further[state], value) for state, value in zip(states, values, strict=True)}
+    found = [
+        Trace(
+            (*trace.initial, *further[trace.initial]),
+            tuple([replace(step, state=(*step.state, *further[step.state])) for step in trace.steps]),
+            trace.loop,
+        )
+        for trace in traces
+    ]
+    return replace(instance, program=program), found
+
+
+def _column(program: Program, variables: int, states: list[State], shown: Shown) -> tuple[Program, State]:
+    """The program with an expression as a variable, and its values."""
+    run = Evaluator(variables).compile(shown.body)
+    values: list[Value] = []
+    reasons: dict[int, str] = {}
+    for index, state in enumerate(states):
+        try:
+            value: Any = run([*state, *state, *([0] * (shown.locals + 1))])
+            values.append(value)
+        except (Undefined, BeyondHorizon) as fault:
+            reasons[index] = f"undefined: {fault.reason}" if isinstance(fault, Undefined) else "undefined"
+            values.append(())
+    kind = shown.body.type
+    if reasons:
+        # A type has no value for what has none, so all values are shown as texts.
+        texts = [reasons.get(index) or show(value, kind) for index, value in enumerate(values)]
+        kind = Enum(shown.name, tuple(dict.fromkeys(texts)))
+        values = [kind.members.index(text) for text in texts]
+    variable = Variable(shown.name, kind, shown.body.span)
+    starts = (*program.starts, Start(shown.body, None))
+    return replace(program, variables=(*program.variables, variable), starts=starts), tuple(values)
