@@ -7,16 +7,17 @@ writes is well typed by construction.  Whether it is defined is left to chance.
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 
+from agreement.random_leaves import Leaves
 from agreement.random_types import (
-    ALL_ITEMS,
     BOOL,
     COLOUR,
     INT,
     ITEMS,
     MESSAGE,
     NODE,
+    PARTY,
+    PEER,
     PING,
     SCALARS,
     TYPES,
@@ -36,32 +37,8 @@ from agreement.random_types import (
 FOLDS = ("min", "max", "sum", "card")
 
 
-class Writer:
+class Writer(Leaves):
     """Writes expressions."""
-
-    def __init__(self, random: Random, types: tuple[T, ...] = TYPES) -> None:
-        self.random = random
-        self.types = types
-        self.items = ITEMS if types is TYPES else ALL_ITEMS
-        self.scope: list[tuple[str, T]] = []
-        self.made = 0
-        self.given_values: dict[str, tuple[str, str]] = {}
-
-    def pick(self, options: tuple[T, ...] | list[T]) -> T:
-        return options[self.random.randrange(len(options))]
-
-    def chance(self, percent: int) -> bool:
-        return self.random.randrange(100) < percent
-
-    def name(self) -> str:
-        self.made += 1
-        return f"v{self.made}"
-
-    def binder(self, kind: T) -> str:
-        """What is bound to a value: a name, or names for the parts of a tuple."""
-        if kind.kind == "tuple" and self.chance(70):
-            return "(" + ", ".join(self.binder(part) for part in kind.parts) + ")"
-        return self.name()
 
     # ------------------------------------------------------------ expressions
 
@@ -159,6 +136,12 @@ class Writer:
             some = self.within(name, item, lambda: self.expr(kind, depth - 1))
             subject = self.named(option(item), depth)
             return f"(match {subject} {{ some {name}: {some}, none: {self.expr(kind, depth - 1)} }})"
+        if self.items is not ITEMS and self.chance(40):
+            side, other = self.random.sample((NODE, PEER), 2)
+            body = self.within(name, side, lambda: self.expr(kind, depth - 1))
+            rest = self.random.choice(("_", other.text))
+            party = self.named(PARTY, depth)
+            return f"(match {party} {{ {side.text} {name}: {body}, {rest}: {self.expr(kind, depth - 1)} }})"
         ping = self.within(name, PING, lambda: self.expr(kind, depth - 1))
         rest = f"_: {self.expr(kind, depth - 1)}"
         if self.chance(40):
@@ -167,7 +150,7 @@ class Writer:
 
     def domain(self, kind: T, depth: int) -> str:
         """A set to range over."""
-        if kind.kind in ("sort", "enum") and self.chance(50):
+        if kind.kind in ("sort", "enum", "sorts") and self.chance(50):
             return kind.text
         if kind.kind == "int" and self.chance(40):
             return f"{self.expr(number(-1, 1), depth - 2)}..{self.expr(number(0, 2), depth - 2)}"
@@ -187,54 +170,6 @@ class Writer:
             return f"subsets({self.named(kind, depth)})"
         return self.named(set_of(kind), depth)
 
-    def literal(self, kind: T) -> str:
-        """A literal of a type."""
-        match kind.kind:
-            case "bool":
-                return self.random.choice(("true", "false"))
-            case "int":
-                return f"({self.random.randint(kind.low, kind.high)})"
-            case "enum":
-                return self.random.choice(kind.names)
-            case "sort":
-                return "home"
-            case "option":
-                return "none" if self.chance(40) else f"some({self.literal(kind.parts[0])})"
-            case "record":
-                fields = zip(kind.names, kind.parts, strict=True)
-                return "{ " + ", ".join(f"{name}: {self.literal(part)}" for name, part in fields) + " }"
-            case "tuple":
-                return "(" + ", ".join(self.literal(part) for part in kind.parts) + ")"
-            case "union":
-                return self.variant(kind, lambda part: self.literal(part))
-            case "map":
-                name = self.name()
-                return f"{{ {name}: {self.literal(kind.parts[1])} for {name} in {self.keys(kind)} }}"
-            case "pmap":
-                key, value = kind.parts
-                return "{}" if self.chance(40) else f"{{ {self.literal(key)}: {self.literal(value)} }}"
-            case "set" | "bag":
-                items = [self.literal(kind.parts[0]) for _ in range(self.random.randint(0, 2))]
-                return "{" + ", ".join(items) + "}"
-        return (
-            "["
-            + ", ".join(self.literal(kind.parts[0]) for _ in range(self.random.randint(0, min(2, kind.high))))
-            + "]"
-        )
-
-    def keys(self, kind: T) -> str:
-        key = kind.parts[0]
-        if key.kind == "bool":
-            return "Flag"
-        if key.kind == "option":
-            return "Maybe"
-        return "Key" if key.kind == "int" else key.text
-
-    def variant(self, kind: T, write: Callable[[T], str]) -> str:
-        index = self.random.randrange(len(kind.parts))
-        fields = zip(kind.parts[index].names, kind.parts[index].parts, strict=True)
-        return f"{kind.names[index]}(" + ", ".join(f"{name}: {write(part)}" for name, part in fields) + ")"
-
     # ------------------------------------------------------------ forms by kind
 
     def forms_bool(self, _: T, depth: int) -> list[Callable[[], str]]:
@@ -247,10 +182,20 @@ class Writer:
             lambda: self.quantified(depth),
             lambda: self.quantified(depth),
             lambda: self.compared(depth),
-            lambda: self.member(depth),
+            lambda: self.member(depth) if self.items is ITEMS or self.chance(70) else self.of_party(depth),
             lambda: f"({self.named(MESSAGE, depth)} is {self.random.choice(MESSAGE.names)})",
             lambda: f"({self.named(set_of(NODE), depth)} subset {e(set_of(NODE), d)})",
         ]
+
+    def of_party(self, depth: int) -> str:
+        """Which sort a value of the union is of."""
+        party, side = self.named(PARTY, depth), self.pick((NODE, PEER))
+        return self.random.choice((
+            f"({party} is {side.text})", f"({party} in {side.text})",
+            f"({party} not in {self.named(set_of(side), depth)})",
+            f"({self.named(side, depth)} {self.random.choice(('==', '!='))} {party})",
+            f"({self.named(set_of(side), depth)} subset {self.named(set_of(PARTY), depth)})",
+        ))  # fmt: skip
 
     def quantified(self, depth: int) -> str:
         kind = self.pick(self.items)
@@ -319,6 +264,9 @@ class Writer:
 
     def forms_tuple(self, kind: T, depth: int) -> list[Callable[[], str]]:
         return [lambda: "(" + ", ".join(self.expr(part, depth - 1) for part in kind.parts) + ")"]
+
+    def forms_sorts(self, kind: T, depth: int) -> list[Callable[[], str]]:
+        return [lambda: self.expr(self.pick(kind.parts), depth - 1)]
 
     def forms_union(self, kind: T, depth: int) -> list[Callable[[], str]]:
         return [lambda: self.variant(kind, lambda part: self.expr(part, depth - 1))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from agreement.random_exprs import Writer
-from agreement.random_types import BOOL, COLOUR, INT, NODE, TYPES, WITH_ALL, T, bound, number, option
+from agreement.random_types import BOOL, COLOUR, INT, NODE, PEER, TYPES, WITH_ALL, T, bound, number, option
 
 
 class SpecWriter(Writer):
@@ -96,7 +96,7 @@ def wide_invariant(random: Random, writer: SpecWriter) -> str:
 
 
 def spec_with_maps(random: Random) -> str:
-    """As `random_spec`, with partial maps and tuples among its types."""
+    """As `random_spec`, with partial maps, tuples and a union of sorts among its types."""
     return random_spec(random, WITH_ALL)
 
 
@@ -110,9 +110,10 @@ def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
         "type Message = Ping(at: 0..2, who: Node) | Tick(n: -1..1) | Stop",
         "type Flag = bool", "type Maybe = Node?",
         "type Key = -1..1", "type Pair = (Node, bool)",
+        *(["sort Peer", "const away : Peer", "type Party = Node | Peer"] if types is not TYPES else []),
         *(f"var {name} : {kind.text} = {writer.literal(kind)}" for name, kind in variables),
     ]  # fmt: skip
-    writer.scope = [*variables, ("home", NODE)]
+    writer.scope = [*variables, ("home", NODE), *([("away", PEER)] if types is not TYPES else [])]
     for index in range(random.randint(2, 3)):
         params = [
             (writer.name(), writer.pick((NODE, COLOUR, number(0, 2), BOOL)))
@@ -135,4 +136,5 @@ def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
     if random.randrange(10) == 0:
         lines.append(wide_invariant(random, writer))
     lines += [f"def {name}(): {text} = {value}" for text, (name, value) in writer.given_values.items()]
-    return "\n".join([*lines, "model m:", "    Node = 3, home = first", ""])
+    more = ", Peer = 3, away = first" if types is not TYPES else ""
+    return "\n".join([*lines, "model m:", f"    Node = 3, home = first{more}", ""])

@@ -104,8 +104,15 @@ TUPLES = (
     option(PAIR), partial_map(tuple_of(NODE, NODE), BOOL), partial_map(NODE, PAIR), record(p=PAIR, q=BOOL),
     mapping(NODE, tuple_of(BOOL, COLOUR)),
 )  # fmt: skip
-WITH_ALL = (*WITH_MAPS, *TUPLES)
-ALL_ITEMS = (*ITEMS, *TUPLES[:4], tuple_of(NODE, NODE))
+PEER = T("sort", "Peer")
+PARTY = T("sorts", "Party", (NODE, PEER))  # a union of sorts
+PARTIES = (
+    PEER, PARTY, set_of(PARTY), mapping(PARTY, number(0, 2)), mapping(NODE, PARTY), option(PARTY),
+    tuple_of(PARTY, BOOL), record(p=PARTY, s=set_of(PEER)), seq_of(PARTY, 2), bag_of(PARTY, 2),
+    partial_map(PARTY, NODE), set_of(tuple_of(PARTY, PARTY)), set_of(set_of(PARTY)), mapping(PARTY, PARTY),
+)  # fmt: skip
+WITH_ALL = (*WITH_MAPS, *TUPLES, *PARTIES)
+ALL_ITEMS = (*ITEMS, *TUPLES[:4], tuple_of(NODE, NODE), *PARTIES[:3], PARTY, set_of(PEER))
 INT = number(-9, 9)
 
 
@@ -113,7 +120,7 @@ def same_shape(a: T, b: T) -> bool:
     """Whether a value of one can be written where the other is wanted (bounds aside)."""
     if a.kind != b.kind or a.names != b.names or len(a.parts) != len(b.parts):
         return False
-    if a.kind in ("enum", "sort", "union"):
+    if a.kind in ("enum", "sort", "union", "sorts"):
         return a.text == b.text
     if a.kind == "map" and a.parts[0].text != b.parts[0].text:
         return False

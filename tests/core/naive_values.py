@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from specchk.lang.syntax import tree
+from specchk.lang.syntax.bound import Bound
 
 
 class Nothing(Exception):
@@ -100,7 +100,7 @@ def builtin(name: str, args: list[Any]) -> Any:
     raise AssertionError(name)
 
 
-def binding(names: dict[str, Any], bound: tree.Bound, value: Any) -> dict[str, Any]:
+def binding(names: dict[str, Any], bound: Bound, value: Any) -> dict[str, Any]:
     """Names with a value bound to one, or its parts to several."""
     if isinstance(bound, str):
         return {**names, bound: value}
@@ -109,7 +109,7 @@ def binding(names: dict[str, Any], bound: tree.Bound, value: Any) -> dict[str, A
     return names
 
 
-def read(names: dict[str, Any], bound: tree.Bound) -> Any:
+def read(names: dict[str, Any], bound: Bound) -> Any:
     """The value that was bound."""
     if isinstance(bound, str):
         return names[bound]

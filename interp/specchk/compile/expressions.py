@@ -16,6 +16,7 @@ from specchk.compile.ground import Ground, different_keys, evaluate_constant, re
 from specchk.compile.names import Names
 from specchk.compile.partial_maps import PartialMaps, is_partial_map
 from specchk.compile.scope import Lowerings, Points, Scope
+from specchk.compile.unions import element_of, lifted, member
 from specchk.ir.nodes import (
     And,
     Case,
@@ -58,6 +59,7 @@ from specchk.lang.check.models import FixedModel
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.bound import Bound, shown
 from specchk.lang.text.source import Span
 
 MAX_NODES = 200_000
@@ -88,10 +90,10 @@ class ExpressionLowering:
             raise refusal("S503", node.span, message, hint)
         return lowered.type, evaluate_constant(lowered)
 
-    def local(self, bound: tree.Bound, kind: Type, span: Span) -> Local:
+    def local(self, bound: Bound, kind: Type, span: Span) -> Local:
         """A fresh local."""
         self.next_local += 1
-        return Local(kind, span, self.next_local - 1, tree.shown(bound))
+        return Local(kind, span, self.next_local - 1, shown(bound))
 
     def count(self, span: Span) -> None:
         """Count what is lowered: definitions and helper actions that use others can grow without bound."""
@@ -101,7 +103,11 @@ class ExpressionLowering:
             raise refusal("S509", span, "the definitions expand to too large an expression here", hint)
 
     def lower(self, node: tree.Expr, scope: Scope) -> Expr:
-        """The core of one expression."""
+        """The core of one expression, as a value of the type that its place takes."""
+        found, wanted = self._lower(node, scope), self.facts.lifted.get(id(node))
+        return found if wanted is None else lifted(found, self.ground.type(wanted, scope.home), self.local)
+
+    def _lower(self, node: tree.Expr, scope: Scope) -> Expr:
         self.count(node.span)
         try:
             match node:
@@ -150,7 +156,7 @@ class ExpressionLowering:
                 return Const(BOOL, node.span, node.value)
         return Const(self.names.type_of(node, scope), node.span, ())
 
-    def let(self, bound: tree.Bound, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
+    def let(self, bound: Bound, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
         """Bind a name in a body: atoms are substituted, anything else is evaluated once."""
         if isinstance(value, Const | Local | Var):
             return body(value)
@@ -207,11 +213,21 @@ class ExpressionLowering:
             case "is":
                 assert isinstance(node.right, tree.Name)
                 return operators.is_variant(node.span, self.lower(node.left, scope), node.right.text)
+            case "in" | "not in":
+                found = self._member(node, scope)
+                return found if node.op == "in" else operators.of_word(node.span, "not", found)
         left, right = self.lower(node.left, scope), self.lower(node.right, scope)
-        if node.op in ("in", "not in") and is_partial_map(right.type):
-            found = self.partial.has(node.span, left, right)
-            return found if node.op == "in" else operators.of_word(node.span, "not", found)
         return operators.binary(node.span, node.op, left, right)
+
+    def _member(self, node: tree.Binary, scope: Scope) -> Expr:
+        left = self.lower(node.left, scope)
+        if id(node.right) in self.facts.lifted:
+            return self.let("item", left, node.span, lambda item: member(
+                node.span, item, self._lower(node.right, scope), self.local, self.let))  # fmt: skip
+        right = self.lower(node.right, scope)
+        if is_partial_map(right.type):
+            return self.partial.has(node.span, left, right)
+        return operators.binary(node.span, "in", left, right)
 
     def _junction(self, node: tree.Binary, scope: Scope) -> Expr:
         left: tree.Expr = node
@@ -231,28 +247,14 @@ class ExpressionLowering:
     def _pairs(self, node: tree.PairLiteral, scope: Scope) -> Expr:
         kind = self.names.type_of(node, scope)
         if isinstance(kind, Map):
-            return self._map(node, kind, scope)
+            return operators.total_map(
+                node, kind, self.names.universe.values(kind.key), lambda e: self.lower(e, scope)
+            )
         if is_partial_map(kind):
             pairs = [(self.lower(p.key, scope), self.lower(p.value, scope)) for p in node.pairs]
             return self.partial.literal(node.span, pairs)
         fields = {p.key.text: self.lower(p.value, scope) for p in node.pairs if isinstance(p.key, tree.Name)}
         return operators.record(node.span, fields)
-
-    def _map(self, node: tree.PairLiteral, kind: Map, scope: Scope) -> Expr:
-        given = {}
-        for pair in node.pairs:
-            key = self.lower(pair.key, scope)
-            value = key.value if isinstance(key, Const) else None
-            if value is None or value in given:
-                message = "each key of a map literal is one constant, given once"
-                hint = "write `{ k: v for k in T }` to compute the values"
-                raise refusal("S309", pair.key.span, message, hint)
-            given[value] = self.lower(pair.value, scope)
-        keys = self.names.universe.values(kind.key)
-        if set(given) != set(keys):
-            message = f"a map has a value for every key of its type: {len(given)} of {len(keys)} given"
-            raise refusal("S309", node.span, message, "give the others, or write `{ k: v for k in T }`")
-        return operators.map_of(node.span, kind, tuple(given[key] for key in keys))
 
     def _changed(self, node: tree.With, changes: Sequence[tree.Change], base: Expr, scope: Scope) -> Expr:
         if not changes:
@@ -313,7 +315,7 @@ class ExpressionLowering:
             local = (
                 self.local(arm.pattern.bound, payload, arm.span) if arm.pattern.bound and payload else None
             )
-            inner = scope.bind(local.name, local) if local else scope
+            inner = scope.bind(local.name, element_of(local)) if local else scope
             body = self.lower(arm.body, inner)
             if scope.points == "branch":
                 body = self._covered(body, arm.pattern.tag, arm.span, scope)

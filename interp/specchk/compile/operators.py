@@ -6,15 +6,17 @@ cards of the operators (`ir.ops`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from specchk.ir.nodes import Apply, Expr, PathStep
+from specchk.compile.ground import refusal
+from specchk.ir.nodes import Apply, Const, Expr, PathStep, Value
 from specchk.ir.ops import Op, named
 from specchk.ir.totality import is_total
 from specchk.ir.types import Bag, Map, Record, Seq, Set, Type, Union, hull, of_shape
 from specchk.ir.typing import kinds, result_type
+from specchk.lang.syntax import tree
 from specchk.lang.text.source import Span
 
 Path = Sequence[tuple[PathStep, Span]]
@@ -113,6 +115,25 @@ def collection(span: Span, kind: Set | Seq | Bag, args: tuple[Expr, ...]) -> Exp
 def map_of(span: Span, kind: Map, args: tuple[Expr, ...]) -> Expr:
     """A map of the given values, in key order."""
     return Apply(Map(kind.key, _hull(args, kind.value)), span, Op.MAP, args)
+
+
+def total_map(
+    node: tree.PairLiteral, kind: Map, keys: Collection[Value], lower: Callable[[tree.Expr], Expr]
+) -> Expr:
+    """The map of a literal; each of `keys` is given once, or it raises `SpecError`."""
+    given = {}
+    for pair in node.pairs:
+        key = lower(pair.key)
+        value = key.value if isinstance(key, Const) else None
+        if value is None or value in given:
+            message = "each key of a map literal is one constant, given once"
+            hint = "write `{ k: v for k in T }` to compute the values"
+            raise refusal("S309", pair.key.span, message, hint)
+        given[value] = lower(pair.value)
+    if set(given) != set(keys):
+        message = f"a map has a value for every key of its type: {len(given)} of {len(keys)} given"
+        raise refusal("S309", node.span, message, "give the others, or write `{ k: v for k in T }`")
+    return map_of(node.span, kind, tuple(given[key] for key in keys))
 
 
 def _hull(args: tuple[Expr, ...], empty: Type) -> Type:

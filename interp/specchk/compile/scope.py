@@ -12,6 +12,7 @@ from specchk.ir.program import Point
 from specchk.ir.types import Record, Type, of_shape
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
@@ -31,7 +32,7 @@ class Scope:
     owner: str | None = None
     operators: Mapping[str, Closure] = field(default_factory=dict)
 
-    def bind(self, bound: tree.Bound, expr: Expr) -> Scope:
+    def bind(self, bound: Bound, expr: Expr) -> Scope:
         """The scope in which a name is bound to `expr`, or names to the parts of a tuple."""
         if isinstance(bound, str):
             return replace(self, names={**self.names, bound: expr})
@@ -45,7 +46,7 @@ class Scope:
 class Closure:
     """An operator: the names of its parameters, its text, and what other names in it mean."""
 
-    params: tuple[tree.Bound, ...]
+    params: tuple[Bound, ...]
     lets: tuple[decls.Let, ...]
     body: tree.Expr
     scope: Scope
@@ -60,9 +61,9 @@ class Lowerings:
     """
 
     expression: Callable[[tree.Expr, Scope], Expr]
-    let: Callable[[tree.Bound, Expr, Span, Callable[[Expr], Expr]], Expr]
+    let: Callable[[Bound, Expr, Span, Callable[[Expr], Expr]], Expr]
     below: Callable[[tuple[decls.Let, ...], Scope, Callable[[Scope], Expr]], Expr]
-    local: Callable[[tree.Bound, Type, Span], Local]
+    local: Callable[[Bound, Type, Span], Local]
     domain: Callable[[tree.Expr, Scope], Expr]
     binders: Callable[[tuple[tree.Binder, ...], Scope], tuple[tuple[tuple[Local, Expr], ...], Scope]]
     count: Callable[[Span], None]

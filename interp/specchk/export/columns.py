@@ -69,6 +69,8 @@ def arrow_type(kind: Type) -> pa.DataType:
 
 
 def _struct(kind: Record) -> pa.DataType:
+    if kind.element is not None:
+        return arrow_type(kind.element)
     if not kind.fields:  # Parquet has no struct without fields
         return pa.bool_()
     parts = [arrow_type(part) for _, part in kind.fields]
@@ -129,6 +131,8 @@ def _plain_pairs(kind: Map, given: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def _plain_record(kind: Record, value: Any) -> Any:
+    if kind.element is not None:
+        return plain(kind.element, value[0])
     if not kind.fields:
         return True
     parts = zip(field_names(kind), kind.fields, value, strict=True)

@@ -65,6 +65,11 @@ class Record:
         """Whether its parts have no names."""
         return self.fields[:1] != () and self.fields[0][0] == "1"
 
+    @property
+    def element(self) -> Type | None:
+        """Of a union's variant that is a sort, the type of its elements."""
+        return self.fields[0][1] if self.fields[:1] != () and self.fields[0][0] == "" else None
+
     def index(self, name: str) -> int:
         """The position of a field."""
         return [field for field, _ in self.fields].index(name)

@@ -129,7 +129,8 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
     for decl in module.decls:
         if isinstance(decl, decls.Extends):
             _extend(spec, decl, path, loading, seen)
-    for decl in module.decls:
+    # Sorts first: of a union's variants, these decide which are the elements of a sort.
+    for decl in sorted(module.decls, key=lambda decl: not isinstance(decl, decls.Sort)):
         if isinstance(decl, decls.Import):
             _attach(spec, decl, path, loading, Role.LIBRARY)
         elif isinstance(decl, decls.Refines):
@@ -249,5 +250,7 @@ def _declare_parts(spec: Spec, decl: decls.TypeDecl, report: Report) -> None:
                 spec.members[member] = (decl.name, index)
     elif isinstance(decl.type, tree.UnionType):
         for variant in decl.type.variants:
+            if variant.name in spec.sorts and not variant.fields:
+                continue
             if _claim(spec, variant.name, variant.span.word(variant.name), report):
                 spec.variants[variant.name] = decl.name

@@ -146,6 +146,9 @@ def show(value: Value, kind: Type) -> str:
         case Union():
             tag, record = value
             name, fields = kind.variants[int_of(tag)]
+            if fields.element is not None:
+                assert isinstance(record, tuple)
+                return show(record[0], fields.element)
             return f"{name}({_show_fields(record, fields)})" if fields.fields else name
         case Map():
             keys = sorted(universe(kind.key))

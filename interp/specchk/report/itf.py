@@ -14,7 +14,7 @@ from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
-from specchk.meaning.values import State, int_of, pairs_of, universe
+from specchk.meaning.values import State, int_of, pairs_of, show, universe
 from specchk.report.json import model_json
 from specchk.search.verdict import Trace, Violation
 
@@ -42,6 +42,8 @@ def value_itf(value: Value, kind: Type) -> Any:
             return {name: value_itf(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
         case Union():
             name, record = kind.variants[int_of(value[0])]
+            if record.element is not None:
+                return show(value, kind)
             return {"tag": name, "value": value_itf(value[1], record) if record.fields else _unit()}
         case Map():
             keys = sorted(universe(kind.key))

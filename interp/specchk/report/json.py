@@ -55,6 +55,8 @@ def value_json(value: Value, kind: Type) -> Any:
             return {name: value_json(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
         case Union():
             name, record = kind.variants[int_of(value[0])]
+            if record.element is not None:
+                return show(value, kind)
             fields = value_json(value[1], record)
             # A field that is named so would take the place of the tag.
             return {"tag": name, **({"value": fields} if "tag" in fields else fields)}

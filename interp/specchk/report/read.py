@@ -113,6 +113,8 @@ def value_from_json(data: Any, kind: Type) -> Value:
             return _tuple(data, kind, value_from_json)
         case Record():
             return _record(data, kind, value_from_json)
+        case Union() if isinstance(data, str):
+            return _element(data, kind)
         case Union():
             if not isinstance(data, dict):
                 raise _wrong(data, kind)
@@ -155,6 +157,8 @@ def value_from_itf(data: Any, kind: Type) -> Value:
             return _tuple(_fields(data, kind, ("#tup",))["#tup"], kind, value_from_itf)
         case Record():
             return _record(data, kind, value_from_itf)
+        case Union() if isinstance(data, str):
+            return _element(data, kind)
         case Union():
             tagged = _fields(data, kind, ("tag", "value"))
             empty = tagged["value"] == {"#tup": []}
@@ -216,11 +220,19 @@ def _tuple(data: Any, kind: Record, read: Read) -> Value:
 
 
 def _variant(tag: Any, data: Any, kind: Union, read: Read) -> Value:
-    names = [name for name, _ in kind.variants]
+    names = [name if record.element is None else None for name, record in kind.variants]
     if tag not in names:
         raise _wrong(tag, kind)
     index = names.index(tag)
     return (index, _record(data, kind.variants[index][1], read))
+
+
+def _element(data: str, kind: Union) -> Value:
+    """A value of a variant that is a sort; its name is that of no other element."""
+    for index, (_, record) in enumerate(kind.variants):
+        if isinstance(record.element, Sort) and data in record.element.members:
+            return (index, (record.element.members.index(data),))
+    raise _wrong(data, kind)
 
 
 def _items(data: Any, kind: Type) -> list[Any]:

@@ -7,7 +7,7 @@
 | T? | None, or the value (`Some` around it where T is an option too) |
 | (A, B) | a tuple |
 | record, K -> V | a mapping, by field name or by key |
-| union | (variant's name, mapping of its fields) |
+| union | (variant's name, mapping of its fields); the name of an element of a sort |
 | set, seq, bag | frozenset, tuple, ascending tuple |
 
 `plain` and `raw` are exact inverses on the values of a type.  `raw` takes any mapping and any
@@ -105,6 +105,8 @@ def plain(value: Any, kind: Type) -> Any:
             return _fields(value, kind)
         case Union():
             name, fields = kind.variants[value[0]]
+            if fields.element is not None:
+                return show(value, kind)
             return name, _fields(value[1], fields)
         case Map():
             pairs = zip(_keys(kind.key), value, strict=True)
@@ -261,7 +263,12 @@ def _union(kind: Union) -> Reader:
     tags = [name for name, _ in kind.variants]
     fields = [reader(record) for _, record in kind.variants]
 
+    elements = {show((index, (at,)), kind): (index, (at,)) for index, (_, record) in enumerate(kind.variants)
+                if isinstance(record.element, Sort) for at in range(len(record.element.members))}  # fmt: skip
+
     def union(given: Any) -> Value:
+        if isinstance(given, str) and given in elements:
+            return elements[given]
         if not isinstance(given, tuple) or len(given) != 2 or given[0] not in tags:
             raise _wrong(given, kind)
         tag = tags.index(given[0])

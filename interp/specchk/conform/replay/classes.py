@@ -77,7 +77,7 @@ class Classifier:
                 for (name, part), was, now in zip(kind.fields, old, new, strict=True):
                     yield from self._changes(f"{place}.{name}", part, was, now, at)
             # Within one variant its fields change; from one to another the variant is the news.
-            case Union() if old[0] == new[0]:
+            case Union() if old[0] == new[0] and kind.variants[old[0]][1].element is None:
                 yield from self._changes(place, kind.variants[old[0]][1], old[1], new[1], at)
             case Option() if old and new:
                 yield from self._changes(place, kind.item, old[0], new[0], at)

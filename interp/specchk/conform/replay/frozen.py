@@ -226,6 +226,8 @@ def exact(value: Any, kind: Type) -> Any:
             return _fields(value, kind)
         case Union():
             name, fields = kind.variants[value[0]]
+            if fields.element is not None:
+                return plain(value, kind)
             return name, _fields(value[1], fields)
         case Map():
             keys = [exact(key, kind.key) for key in sorted(universe(kind.key))]

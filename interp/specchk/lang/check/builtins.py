@@ -78,8 +78,9 @@ def _card(checker: Checker, args: Arguments, context: Context, _: Type | None) -
     return INT
 
 
-def _subsets(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    return Set(Set(_item(_container(checker, args[0], context, (Set,)))))
+def _subsets(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
+    hint = expected.item if isinstance(expected, Set) and isinstance(expected.item, Set) else None
+    return Set(Set(_item(_container(checker, args[0], context, (Set,), hint))))
 
 
 def _some(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:

@@ -28,13 +28,17 @@ from specchk.lang.check.types import (
     Record,
     Seq,
     Set,
+    Sort,
     Type,
+    Union,
     Unknown,
     is_complete,
     join,
+    lifts,
     show,
 )  # fmt: skip
 from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.bound import Bound, shown
 from specchk.lang.text.diagnostics import Report, nearest
 from specchk.lang.text.source import Span
 
@@ -104,7 +108,11 @@ class Checker:
 
     def expect(self, node: tree.Expr, found: Type, expected: Type | None) -> Type:
         """The type of an inferred `node`, recorded; a mismatch with `expected` is reported."""
+        self.facts.lifted.pop(id(node), None)
         if expected is not None:
+            if lifts(found, expected):
+                self.facts.types[id(node)], self.facts.lifted[id(node)] = found, expected
+                return expected
             joined = join(found, expected)
             if joined is None:
                 self.mismatch(node.span, found, expected)
@@ -122,6 +130,25 @@ class Checker:
         if joined != found:
             self.check(node, context, joined)
         return joined
+
+    def meet(self, left: tree.Expr, known: Type, right: tree.Expr, context: Context) -> Type:
+        """The common type of two operands, the left one checked; one that is of a sort may be lifted."""
+        found = self.operand(right, context, known)
+        if lifts(known, found):
+            return self.expect(left, known, found)
+        return self.agreed(
+            left, context, known, self.expect(right, found, known if known != UNKNOWN else None)
+        )
+
+    def operand(self, node: tree.Expr, context: Context, known: Type) -> Type:
+        """The type of an operand, inferred, where the other one's is known and may have to be lifted."""
+        sort = known.item if isinstance(known, Set) else known
+        if isinstance(sort, Sort) and not context.elements:
+            # With the other's type for advice, an `if` would demand it of its branches.
+            found = self.infer(node, context)
+            if is_complete(found):
+                return found
+        return self.infer(node, context, known if known != UNKNOWN else None)
 
     def settle(self, node: tree.Expr, context: Context, known: Type | None = None) -> Type:
         """`check`, with a diagnostic when the type stays unknown."""
@@ -162,6 +189,8 @@ class Checker:
             hint = f"wrap it: `some({span.text})`"
         elif isinstance(found, Option) and join(found.item, expected) is not None:
             hint = "unwrap it: `let x = ... else skip`, `get(...)` or `match`"
+        elif isinstance(found, Union) and lifts(expected, found):
+            hint = f"take it apart: `match {span.text} {{ {show(expected)} x: ..., _: ... }}`"
         else:
             hint = _collection_hint(span, found, expected)
         self.report.add("S301", span, f"expected {show(expected)}, found {show(found)}", hint)
@@ -193,14 +222,14 @@ class Checker:
             context = self.bound(binder.bound, kind, binder, context)
         return context
 
-    def bound(self, bound: tree.Bound, kind: Type, node: tree.Node, context: Context) -> Context:
+    def bound(self, bound: Bound, kind: Type, node: tree.Node, context: Context) -> Context:
         """The context in which a name has a type, or in which names have those of a tuple's parts."""
         if isinstance(bound, str):
             self.fresh(bound, node.span, context)
             return context.bind(bound, kind)
         parts = [part for _, part in kind.fields] if isinstance(kind, Record) and kind.is_tuple else []
         if len(parts) != len(bound):
-            message = f"`{tree.shown(bound)}` takes a tuple of {len(bound)} apart, this is {show(kind)}"
+            message = f"`{shown(bound)}` takes a tuple of {len(bound)} apart, this is {show(kind)}"
             hint = "a record's parts have names: `x.f`" if isinstance(kind, Record) and not parts else None
             if isinstance(node, tree.Binder) and not isinstance(kind, Record):
                 hint = "names that are each an item are bound without parentheses: `x, y in S`"

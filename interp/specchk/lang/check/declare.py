@@ -184,8 +184,21 @@ class TypeResolver:
         if isinstance(node, tree.EnumType):
             return Enum(full, node.members)
         if isinstance(node, tree.UnionType):
-            return Union(full, tuple((v.name, self._record(v.fields, where)) for v in node.variants))
+            return self._union(node, full, where)
         return self.resolve(node, where)
+
+    def _union(self, node: tree.UnionType, full: str, where: Spec) -> Union:
+        variants: list[tuple[str, Record]] = []
+        for variant in node.variants:
+            record = self._record(variant.fields, where)
+            if variant.name in where.sorts and not variant.fields:
+                record = Record((("", self.sort(variant.name, where)),))
+            if record.element is not None and any(record == other for _, other in variants):
+                message = f"{show(record.element)} is in this union twice"
+                self.report.add("S202", variant.span, message,
+                                "map the sorts of a refined spec to different ones")  # fmt: skip
+            variants.append((variant.name, record))
+        return Union(full, tuple(variants))
 
     def _record(self, fields: tuple[tree.FieldType, ...], home: Spec) -> Record:
         types: dict[str, Type] = {}

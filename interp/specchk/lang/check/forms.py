@@ -25,6 +25,7 @@ from specchk.lang.check.types import (
     tuple_of,
 )  # fmt: skip
 from specchk.lang.syntax import tree
+from specchk.lang.syntax.bound import Bound, shown
 from specchk.lang.text.diagnostics import nearest
 
 
@@ -116,7 +117,7 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
     """`{ k: e for k in K }`: K is a whole type, or of a partial map any set; the key is the bound name."""
     inner = checker.bind((node.binder,), context)
     key = checker.facts.binders[id(node.binder)]
-    name = tree.shown(node.binder.bound)
+    name = shown(node.binder.bound)
     if _bound(node.key) != node.binder.bound:
         checker.report.add(
             "S309",
@@ -134,7 +135,7 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
     return PartialMap(key, value) if isinstance(expected, PartialMap) else Map(key, value)
 
 
-def _bound(node: tree.Expr) -> tree.Bound | None:
+def _bound(node: tree.Expr) -> Bound | None:
     """What binds the names of an expression that consists of names."""
     match node:
         case tree.Name(qualifier=None):
@@ -275,5 +276,5 @@ def _cases(kind: Type) -> dict[str, Type | None] | None:
     if isinstance(kind, Option):
         return {"some": kind.item, "none": None}
     if isinstance(kind, Union):
-        return {tag: record if record.fields else None for tag, record in kind.variants}
+        return {tag: record.element or record if record.fields else None for tag, record in kind.variants}
     return None

@@ -19,6 +19,7 @@ from specchk.lang.check.types import (
     Type,
     Union,
     join,
+    lifts,
     show,
 )  # fmt: skip
 from specchk.lang.syntax import tree
@@ -85,8 +86,7 @@ def _same(checker: Checker, left: tree.Expr, right: tree.Expr, context: Context)
     # Either side may be the one that shows the type (`s == {}`, `{} == s`): the right is checked with the
     # left's, and the left again if the right has more.
     a = checker.check(left, context)
-    b = checker.check(right, context, a if a != UNKNOWN else None)
-    return checker.agreed(left, context, a, b)
+    return checker.meet(left, a, right, context)
 
 
 def _ordered(checker: Checker, node: tree.Binary, context: Context) -> None:
@@ -101,7 +101,11 @@ def _membership(checker: Checker, node: tree.Binary, context: Context) -> Type:
     # The container first: it has the type that a `none` or a record on the left needs.
     container = checker.check(node.right, context)
     if isinstance(container, Set | Seq | Bag):
-        found = checker.check(node.left, context, container.item)
+        found = checker.operand(node.left, context, container.item)
+        if lifts(container, Set(found)):
+            checker.expect(node.right, container, Set(found))
+            return BOOL
+        found = checker.expect(node.left, found, container.item)
         joined = join(found, container.item) or container.item
         if joined != container.item:
             checker.check(node.right, context, replace(container, item=joined))
@@ -141,8 +145,9 @@ def _with_right(checker: Checker, node: tree.Binary, left: Type, context: Contex
         checker.report.add("S301", node.left.span, f"expected a set, found {show(left)}")
         checker.check(node.right, context)
         return UNKNOWN
-    right = checker.check(node.right, context, left if left != UNKNOWN else hint)
-    return checker.agreed(node.left, context, left, right)
+    if left == UNKNOWN:
+        return checker.agreed(node.left, context, left, checker.check(node.right, context, hint))
+    return checker.meet(node.left, left, node.right, context)
 
 
 def _concatenation(checker: Checker, node: tree.Binary, context: Context, expected: Type | None) -> Type:

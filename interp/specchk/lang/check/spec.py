@@ -84,6 +84,7 @@ class Facts:
     types: dict[int, Type] = field(default_factory=dict)
     refs: dict[int, Ref] = field(default_factory=dict)
     declared: dict[int, Type] = field(default_factory=dict)  # of TypeExpr nodes
+    lifted: dict[int, Type] = field(default_factory=dict)  # of elements of sorts that are values of a union
     binders: dict[int, Type] = field(default_factory=dict)  # element type of Binder nodes
     kept: list[tree.Node] = field(default_factory=list)  # trees that no spec keeps alive
 

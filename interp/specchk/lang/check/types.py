@@ -63,6 +63,11 @@ class Record:
         """Whether it is a tuple."""
         return self.fields[:1] != () and self.fields[0][0] == "1"
 
+    @property
+    def element(self) -> Type | None:
+        """Of a variant that is a sort, the type of its elements; the field has no name."""
+        return self.fields[0][1] if self.fields[:1] != () and self.fields[0][0] == "" else None
+
     def get(self, name: str) -> Type | None:
         """The type of a field, or None."""
         return dict(self.fields).get(name)
@@ -70,7 +75,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """`Fetch(offset: Offset) | Ping`; each variant carries a record."""
+    """`Fetch(offset: Offset) | Ping`; each variant carries a record, one that is a sort an element of it."""
 
     name: str
     variants: tuple[tuple[str, Record], ...]
@@ -162,6 +167,16 @@ def show(kind: Type) -> str:
             return f"map[{show(kind.key)}, {show(kind.value)}]"
         case Unknown():
             return "?"
+
+
+def lifts(found: Type, wanted: Type) -> bool:
+    """Whether a value is one of a union of sorts because it is an element, or a set of elements, of one."""
+    match found, wanted:
+        case Sort(), Union():
+            return any(record.element == found for _, record in wanted.variants)
+        case Set(), Set():
+            return lifts(found.item, wanted.item)
+    return False
 
 
 def join(a: Type, b: Type) -> Type | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specchk.lang.syntax.tree import Accessor, Binder, Bound, CallExpr, Expr, Name, Node, TypeExpr
+from specchk.lang.syntax.bound import Bound
+from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
@@ -16,20 +17,6 @@ class Node:
     """A piece of a spec; `span` is its place and does not count in comparisons."""
 
     span: Span = field(compare=False, repr=False)
-
-
-# A bound name; or one for each part of a tuple, as in `for (x, y) in S`.
-Bound = str | tuple["Bound", ...]
-
-
-def shown(bound: Bound) -> str:
-    """Bound names as written."""
-    return bound if isinstance(bound, str) else f"({', '.join(map(shown, bound))})"
-
-
-def names_in(bound: Bound) -> list[str]:
-    """The names that are bound."""
-    return [bound] if isinstance(bound, str) else [name for part in bound for name in names_in(part)]
 
 
 @dataclass(frozen=True, slots=True)

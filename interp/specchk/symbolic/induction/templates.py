@@ -197,6 +197,9 @@ class Templates:
                     yield text, domains
             case Union(_, variants):
                 for tag, record in variants:
+                    if record.element is not None:
+                        yield from self._terms(record.element, first)
+                        continue
                     for texts, domains in self._arguments([item for _, item in record.fields], first):
                         yield (f"{tag}({_with_names(record, texts)})" if texts else tag), domains
             case _:  # numbers without an end, and collections
