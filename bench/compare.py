@@ -58,6 +58,7 @@ class Run:
     """What one process took."""
 
     wall_s: float
+    processor_s: float
     peak_bytes: int
     states: int
     search_s: float | None = None
@@ -248,7 +249,7 @@ def measure(command: list[str], parse: Parse, timeout_s: float) -> Run:
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         states, search = parse(out.read())
-    return Run(wall, usage.ru_maxrss * 1024, states, search)
+    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, states, search)
 
 
 def compare(names: list[str], sizes: list[Size], runs: int, timeout_s: float) -> list[Row]:
@@ -292,37 +293,49 @@ def _one(row: Row, command: list[str], parse: Parse, timeout_s: float) -> None:
 def table(rows: list[Row]) -> str:
     """Markdown, one row a program and size.
 
-    Ratios are to the C search of the same threads: of search time where a program tells it (a process
-    of specchk starts Python and loads compiled code first), else of wall time.
+    Ratios are to the C search of the same threads: `to C` of search time where a program tells it (a process
+    of specchk starts Python and loads compiled code first), else of wall time; `CPU to C` of the processor
+    time of whole processes, which other work on the machine disturbs less.
     """
     lines = [
-        "| Kip320 | program | states | wall s | search s | M states/s | MB | bytes/state | to C |",
-        "|---|---|---|---|---|---|---|---|---|",
+        (
+            "| Kip320 | program | states | wall s | CPU s | search s | M states/s | MB | bytes/state | to C "
+            "| CPU to C |"
+        ),
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    base: dict[tuple[str, int], float] = {}
+    base: Times = {}
+    processor: Times = {}
     for row in rows:
         if row.program.startswith("hand-written") and row.runs:
             threads = 2 if "2 threads" in row.program else 1
             base[row.size.name, threads] = statistics.median(run.search_s or run.wall_s for run in row.runs)
-    return "\n".join(lines + [_line(row, base) for row in rows])
+            processor[row.size.name, threads] = statistics.median(run.processor_s for run in row.runs)
+    return "\n".join(lines + [_line(row, base, processor) for row in rows])
 
 
-def _line(row: Row, base: dict[tuple[str, int], float]) -> str:
+Times = dict[tuple[str, int], float]  # of the C search, by size and threads
+
+
+def _line(row: Row, base: Times, processor: Times) -> str:
     size = row.size
     shape = f"{size.replicas}/{size.log}/{size.records}/{size.epoch}"
     if not row.runs or row.note:
-        return f"| {shape} | {row.program} | {row.note or 'not measured'} | | | | | | |"
+        return f"| {shape} | {row.program} | {row.note or 'not measured'} | | | | | | | | |"
     wall = statistics.median(run.wall_s for run in row.runs)
     search = [run.search_s for run in row.runs if run.search_s is not None]
     searched = statistics.median(search) if search else None
     peak = statistics.median(run.peak_bytes for run in row.runs)
     threads = 2 if "2 threads" in row.program else 1
     ratio = f"{(searched or wall) / base[size.name, threads]:.2f}x" if (size.name, threads) in base else ""
+    used = statistics.median(run.processor_s for run in row.runs)
+    to_c = processor.get((size.name, threads))
+    cpu_ratio = f"{used / to_c:.2f}x" if to_c else ""
     rate = size.states / (searched or wall) / 1e6
     shown = f"{searched:.2f}" if searched is not None else ""
     return (
-        f"| {shape} | {row.program} | {size.states:,} | {wall:.2f} | {shown} | {rate:.3f} "
-        f"| {peak / 2**20:.0f} | {peak / size.states:.0f} | {ratio} |"
+        f"| {shape} | {row.program} | {size.states:,} | {wall:.2f} | {used:.2f} | {shown} | {rate:.3f} "
+        f"| {peak / 2**20:.0f} | {peak / size.states:.0f} | {ratio} | {cpu_ratio} |"
     )
 
 

@@ -1,0 +1,107 @@
+"""The first answer of each bundled spec, with nothing in the cache of specchk.
+
+    python bench/first_answer.py [--before CHECKOUT] [--every N] [--only TEXT]
+
+Each spec is run once with its default model by `specchk run --json` in a process of its own, with an empty
+cache directory and Python's bytecode written by a run before.  A figure is the processor time of the process
+and its children, in seconds.  Models with more states than `SMALL`, and those that end in `LIMIT_S`, are
+listed as large.  With `--before`, the code of another checkout searches the same specs in turns, and has to
+give the same answer.  `--every N` takes each Nth spec.  Prints the table of bench/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SMALL = 100_000
+LIMIT_S = 60
+BOUNDS = (0.5, 0.75, 1.0, 1.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One process: its processor seconds, the verdict and the number of states."""
+
+    processor: float
+    verdict: str
+    states: int
+
+
+def ask(code: Path, spec: Path) -> Answer:
+    """Run a spec with the code of one folder and an empty cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(code / "interp")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # then each run would compile all of specchk
+        command = [sys.executable, "-m", "specchk", "run", str(spec), "--json", "--max-seconds", str(LIMIT_S)]
+        child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
+        assert child.stdout is not None
+        text = child.stdout.read()
+        _, _, usage = os.wait4(child.pid, 0)
+        child.returncode = 0
+    report = json.loads(text)
+    return Answer(usage.ru_utime + usage.ru_stime, report["verdict"], report["states_distinct"])
+
+
+def measure(codes: list[Path], specs: list[Path]) -> list[tuple[Path, list[Answer]]]:
+    """The answers of all specs, by each code in turn."""
+    for code in codes:
+        ask(code, specs[0])  # writes the bytecode
+    found = []
+    for spec in specs:
+        answers = [ask(code, spec) for code in codes]
+        if len({(answer.verdict, answer.states) for answer in answers}) > 1 and answers[0].states <= SMALL:
+            raise SystemExit(f"{spec}: the answers differ: {answers}")
+        found.append((spec, answers))
+        print(f"# {spec.relative_to(ROOT)} {answers}", file=sys.stderr, flush=True)
+    return found
+
+
+def table(found: list[tuple[Path, list[Answer]]], names: list[str]) -> str:
+    """Markdown: how many small models have answered within each bound, and the slowest."""
+    small = [(spec, answers) for spec, answers in found if answers[0].states <= SMALL]
+    lines = [
+        f"| {len(small)} small models | median s | most s | {' | '.join(f'within {b} s' for b in BOUNDS)} |",
+        f"|---|---|---|{'---|' * len(BOUNDS)}",
+    ]
+    for number, name in enumerate(names):
+        times = sorted(answers[number].processor for _, answers in small)
+        within = " | ".join(str(sum(time <= bound for time in times)) for bound in BOUNDS)
+        lines.append(f"| {name} | {statistics.median(times):.2f} | {times[-1]:.2f} | {within} |")
+    lines += ["", "| slowest | states | " + " | ".join(f"{name}, s" for name in names) + " |"]
+    lines += ["|---|---|" + "---|" * len(names)]
+    slowest = sorted(small, key=lambda row: -row[1][-1].processor)[:12]
+    large = [row for row in found if row not in small]
+    for spec, answers in [*slowest, *large]:
+        shown = " | ".join(f"{answer.processor:.2f}" for answer in answers)
+        lines.append(f"| {spec.relative_to(ROOT)} | {answers[0].states:,} | {shown} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--before", type=Path, help="a checkout of another commit")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--only", default="", help="specs whose path has this text")
+    options = parser.parse_args()
+    specs = [spec for spec in sorted((ROOT / "spec").rglob("*.spec")) if options.only in str(spec)]
+    codes = {"before": options.before} if options.before else {}
+    codes["now"] = ROOT
+    print(table(measure(list(codes.values()), specs[:: options.every]), list(codes)))
+
+
+if __name__ == "__main__":
+    main()
