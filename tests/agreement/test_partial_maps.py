@@ -69,6 +69,9 @@ CLAIMS = (
     "(exists c in Node: { nested with [c][2][false]: 3 }[c][2] == { true: 1, false: 3 })",
     "{ m for m in { tiny, {}, remove(tiny, 1), { tiny with [0]: false } } if card(m) > 0 } == made",
     "(filter k in wide: wide[k] > 5) == { 1000000 }", "(choose k in wide: wide[k] > 5) == 1000000",
+    "card(maps(Node, bool)) == 8 and few in maps(Node, bool) and maps(Node, {}) == {}",
+    "(forall m in maps(keys(few), {true}): m == few) and maps(keys(remove(tiny, 1)), bool) == {{}}",
+    "maps({1}, {n, 9}) == {{ 1: 5 }, { 1: 9 }} and made != maps({1, 0}, {true})",
     "max(k for k in wide) == 1000000 and fold(keys(ends), 0, (acc, k) => acc + ends[k]) == 3",
 )  # fmt: skip
 UNDEFINED = (
@@ -102,6 +105,12 @@ def verdicts(text: str, folder: Path) -> list[str]:
 def test_expressions_mean_what_they_say(tmp_path: Path) -> None:
     """Every claim holds, of maps with many keys, few, records as keys and maps as values."""
     assert verdicts(claims(*CLAIMS), tmp_path) == ["HoldsWithin []"] * 2
+
+
+def test_more_maps_than_are_listed_are_refused(tmp_path: Path) -> None:
+    """`maps` of types that allow more than 2^20 maps; the same text with a smaller set is a program."""
+    assert program_of(claims("card(maps(0..1, 0..3)) == 16"), tmp_path) is not None
+    assert program_of(claims("card(maps(0..4, 0..99)) == 16"), tmp_path) is None
 
 
 @pytest.mark.parametrize("claim", UNDEFINED)

@@ -17,6 +17,7 @@ from specchk.ir.nodes import And, Case, Const, Expr, If, Local, Or, Quantifier, 
 from specchk.ir.ops import Op
 from specchk.ir.types import (
     BOOL,
+    MAX_LISTED_BITS,
     Int,
     Seq,
     Set,
@@ -29,7 +30,9 @@ from specchk.ir.types import (
     hull,
     item_of,
     of_shape,
-)
+    partial_map,
+    show,
+)  # fmt: skip
 from specchk.ir.typing import sorts_in
 from specchk.ir.walk import inside
 from specchk.lang.check import types as lang
@@ -67,6 +70,8 @@ class CallLowering:
                 return self._fold(node, scope)
             if ref.name == "enabled":
                 return self.enabled.lower(node, scope)
+            if ref.name == "maps":
+                return self._maps(node, scope)
             args = [self.make.expression(arg.value, scope) for arg in node.args]
             if is_partial_map(args[0].type) and ref.name in ("keys", "get", "remove"):
                 return self._of_partial_map(node, args)
@@ -144,6 +149,8 @@ class CallLowering:
 
         def over(domain: Expr) -> Expr:
             found = self._items(items, domain)
+            if isinstance(domain.type, Set):
+                self.names.folded |= set(sorts_in(domain.type.item))
             begin = self.make.expression(start, scope)
 
             def step(value: Expr, item: _Item) -> Expr:
@@ -156,6 +163,34 @@ class CallLowering:
             return self.make.let("fold", begin, start.span, lambda value: self._steps(value, found, step))
 
         return self.make.let("items", self.make.expression(items, scope), items.span, over)
+
+    def _maps(self, node: tree.CallExpr, scope: Scope) -> Expr:
+        """`maps(S, T)`: a step for each key that there may be; whatever their order, the set is the same."""
+        keys, values = [arg.value for arg in node.args]
+        domain, range_ = self.make.expression(keys, scope), self.make.expression(values, scope)
+        kind = partial_map(item_of(domain.type), item_of(range_.type))
+        count = cardinality(kind.pair[1]) ** min(cardinality(kind.pair[0]), MAX_LISTED_BITS + 1)
+        if count > 1 << MAX_LISTED_BITS:
+            message = (
+                f"of maps from {show(kind.pair[0])} to {show(kind.pair[1])} there may be too many to list"
+            )
+            hint = "choose smaller constants, or a value for each key in turn: `any v in T:`"
+            raise refusal("S510", node.span, message, hint)
+
+        def over(found: Expr, given: Expr) -> Expr:
+            def step(made: Expr, item: _Item) -> Expr:
+                more = self.make.partial.with_key(node.span, made, item.value, given)
+                if item.is_there is None:
+                    return more
+                return If(hull(more.type, made.type), node.span, item.is_there, more, made)
+
+            empty = Const(Set(kind), node.span, ((),))
+            return self._steps(empty, self._items(keys, found), step)
+
+        def under(found: Expr) -> Expr:
+            return self.make.let("values", range_, values.span, lambda given: over(found, given))
+
+        return self.make.let("keys", domain, keys.span, under)
 
     def _steps(self, value: Expr, items: Sequence[_Item], step: Callable[[Expr, _Item], Expr]) -> Expr:
         """All steps in turn from a value, which has a name."""
@@ -178,7 +213,6 @@ class CallLowering:
                 for at in places
             ]
         kind = of_shape(domain.type, Set)
-        self.names.folded |= set(sorts_in(kind.item))
         known = self._known(domain)
         if known is not None:
             self._bounded(len(known), span)

@@ -45,6 +45,16 @@ class PartialMaps:
         pair, key = self._pair(span, table)
         return Collect(Set(key.type), span, Gather.SET, ((pair, table),), None, key)
 
+    def with_key(self, span: Span, tables: Expr, key: Expr, values: Expr) -> Expr:
+        """`{ { m with [k]: v } for m in tables, v in values }`, where no map has the key."""
+        kind = of_shape(of_shape(tables.type, Set).item, Set)
+        table = self.local("map", kind, span)
+        value = self.local("value", of_shape(values.type, Set).item, span)
+        pair = operators.record(span, {"key": key, "value": value})
+        more = Apply(Set(pair.type, keyed=True), span, Op.SET, (pair,))
+        body = operators.of_word(span, "union", table, more)
+        return Collect(Set(body.type), span, Gather.SET, ((table, tables), (value, values)), None, body)
+
     def has(self, span: Span, key: Expr, table: Expr) -> Expr:
         """`k in m`."""
 

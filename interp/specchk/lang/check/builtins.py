@@ -7,6 +7,7 @@
 | min(e for x in S), max(..), sum(..) | ints | over a bag of values: equal values count |
 | sum(S), card(S) | sets | the sum, the number of elements |
 | subsets(S) | set | the set of all subsets |
+| maps(S, T) | sets | the set of all partial maps with just the keys S and values in T |
 | some(x), get(o), get(o, d) | options | wrap; unwrap, undefined on none; unwrap or d |
 | len(s), head(s), last(s), tail(s) | sequences | undefined on `[]` but for len |
 | append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n |
@@ -81,6 +82,13 @@ def _card(checker: Checker, args: Arguments, context: Context, _: Type | None) -
 def _subsets(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     hint = expected.item if isinstance(expected, Set) and isinstance(expected.item, Set) else None
     return Set(Set(_item(_container(checker, args[0], context, (Set,), hint))))
+
+
+def _maps(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
+    wanted = expected.item if isinstance(expected, Set) and isinstance(expected.item, PartialMap) else None
+    hints = (Set(wanted.key), Set(wanted.value)) if wanted is not None else (None, None)
+    found = [_container(checker, arg, context, (Set,), hint) for arg, hint in zip(args, hints, strict=True)]
+    return Set(PartialMap(_item(found[0]), _item(found[1])))
 
 
 def _some(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
@@ -174,7 +182,7 @@ BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
     {
         "min": (1, 99, _extreme), "max": (1, 99, _extreme), "sum": (1, 1, _sum), "card": (1, 1, _card),
         "subsets": (1, 1, _subsets), "some": (1, 1, _some), "get": (1, 3, _get), "len": (1, 1, _len),
-        "keys": (1, 1, _keys),
+        "keys": (1, 1, _keys), "maps": (2, 2, _maps),
         "head": (1, 1, _end), "last": (1, 1, _end), "tail": (1, 1, _tail), "prefix": (2, 2, _tail),
         "suffix": (2, 2, _tail), "append": (2, 2, _append), "elements": (1, 1, _elements),
         "add": (2, 2, _bag_change), "remove": (2, 2, _remove), "count": (2, 2, _count),
