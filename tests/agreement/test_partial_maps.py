@@ -12,8 +12,8 @@ import pytest
 
 from agreement import test_planted_sparse_bugs as sparse_bugs
 from agreement.both import differences, program_of
-from specchk.compile import operators
-from specchk.compile.partial_maps import PartialMaps
+from specchk.compile.nodes import operators
+from specchk.compile.nodes.partial_maps import PartialMaps
 from specchk.conform.contract import values as contract
 from specchk.export.columns import arrow_type, plain
 from specchk.ir.nodes import Const, Expr

@@ -1,22 +1,19 @@
-"""Lowering calls: definitions and operators are put in, built-in functions are nodes, folds unrolled.
-
-What an action requires, in `enabled`, is put in, too.
-"""
+"""Lowering calls: definitions and operators are put in, built-in functions are nodes, folds unrolled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from specchk.compile import operators
-from specchk.compile.ground import fold, refusal
+from specchk.compile.enabled import EnabledLowering
+from specchk.compile.ground import fold
 from specchk.compile.names import Names
-from specchk.compile.partial_maps import is_partial_map
+from specchk.compile.nodes import operators
+from specchk.compile.nodes.partial_maps import is_partial_map
 from specchk.compile.scope import Closure, Lowerings, Scope
-from specchk.ir.nodes import And, Case, Const, Expr, If, Local, Or, Quantifier, Value, Var
+from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.types import (
-    BOOL,
     MAX_LISTED_BITS,
     Int,
     Seq,
@@ -25,7 +22,6 @@ from specchk.ir.types import (
     Union,
     cardinality,
     components,
-    fits,
     has_horizon,
     hull,
     item_of,
@@ -35,10 +31,8 @@ from specchk.ir.types import (
 )  # fmt: skip
 from specchk.ir.typing import sorts_in
 from specchk.ir.walk import inside
-from specchk.lang.check import types as lang
-from specchk.lang.check.lambdas import is_any
-from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
+from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 MAX_BITS = 4096  # of a number in a step; a model's own bounds are far below
@@ -255,140 +249,3 @@ def _constant(kind: Set, span: Span, value: Value) -> Const:
     if isinstance(kind.item, Int) and isinstance(value, int):
         return Const(Int(value, value), span, value)
     return Const(kind.item, span, value)
-
-
-class EnabledLowering:
-    """`enabled(act)`: the conditions of an action as a predicate of one state.
-
-        require p      p and ...                    any x in S: b      (exists x in S: b) and ...
-        let x = e      let x = e: ...               x' in S            (exists x in S: true) and ...
-        let .. skip    false where it is none       either, when       `or`, `if`, and what follows
-
-    What follows a block reads none of the block's names, so it is not repeated in each branch.  What a step
-    would assign is not evaluated: a step that a horizon or a constraint cuts off is enabled, as in
-    `meaning.behaviours.fairness`, and one whose values are undefined is a fault of the step.
-    """
-
-    def __init__(self, names: Names, lowerings: Lowerings) -> None:
-        self.names = names
-        self.facts = names.facts
-        self.make = lowerings
-
-    def lower(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        """Whether some instance that the argument names has a way on which all conditions hold."""
-        (arg,) = [arg.value for arg in node.args]
-        ref = self.facts.ref(arg)
-        home = ref.home
-        assert home is not None
-        if not self._selected(home, ref.name):
-            return Const(BOOL, node.span, False)
-        action = home.actions[ref.name]
-        given: list[Expr | None] = [None] * len(action.params)
-        if isinstance(arg, tree.CallExpr):
-            nodes = [one.value for one in arg.args]
-            given = [None if is_any(one) else self.make.expression(one, scope) for one in nodes]
-        inner = replace(scope, home=home, names={}, operators={}, points="", owner="")
-        pairs = tuple(zip(action.params, given, strict=True))
-        return self._instances(action, pairs, inner, node.span)
-
-    def _selected(self, home: Spec, name: str) -> bool:
-        """Whether the model has the action; a refined spec has all of its own."""
-        ground = self.names.ground
-        only = ground.model.actions
-        return home is not ground.checked.spec or only is None or name in {one.text for one in only}
-
-    def _instances(
-        self, action: decls.Action, pairs: tuple[tuple[decls.Param, Expr | None], ...], scope: Scope,
-        span: Span,
-    ) -> Expr:  # fmt: skip
-        """The predicate for some values of the parameters that are left, or those that are given."""
-        if not pairs:
-            return self._block(action.body, scope, span)
-        (param, value), rest = pairs[0], pairs[1:]
-        kind = self.names.ground.declared(param.type, scope.home)
-        if value is None:
-            local = self.make.local(param.name, kind, span)
-            body = self._instances(action, rest, scope.bind(param.name, local), span)
-            return Quantifier(BOOL, span, False, local, self._all(param, kind, span), body)
-
-        def bound(known: Expr) -> Expr:
-            body = self._instances(action, rest, scope.bind(param.name, known), span)
-            if fits(known.type, kind):
-                return body
-            # As for a step that a scenario names: what is no value of the parameter's type is no instance.
-            is_value = operators.applied(span, Op.IN_SET, known, self._all(param, kind, span))
-            return And(BOOL, span, (is_value, body))
-
-        return self.make.let(param.name, value, span, bound)
-
-    def _all(self, param: decls.Param, kind: Type, span: Span) -> Expr:
-        """The set of all values of a parameter."""
-        self.names.listed.append(lang.Set(self.facts.declared[id(param.type)]))
-        return self.names.all_values(Set(kind), span)
-
-    def _block(self, body: tuple[decls.Stmt, ...], scope: Scope, span: Span) -> Expr:
-        """That some way through the statements meets all conditions."""
-        parts: list[Expr] = []
-        for index, stmt in enumerate(body):
-            if isinstance(stmt, decls.Let):
-                parts.append(self._let(stmt, body[index + 1 :], scope, span))
-                break
-            part = self._statement(stmt, scope, span)
-            if part is not None:
-                parts.append(part)
-        if len(parts) == 1:
-            return parts[0]
-        return And(BOOL, span, tuple(parts)) if parts else Const(BOOL, span, True)
-
-    def _let(self, stmt: decls.Let, rest: tuple[decls.Stmt, ...], scope: Scope, span: Span) -> Expr:
-        value = self.make.expression(stmt.value, scope)
-        if stmt.unwraps:
-            local = self.make.local(stmt.bound, item_of(value.type), stmt.span)
-            body = self._block(rest, scope.bind(stmt.bound, local), span)
-            no = Const(BOOL, stmt.span, False)
-            return Case(BOOL, stmt.span, value, ((1, local, body),), no)
-        return self.make.let(
-            stmt.bound, value, stmt.span, lambda known: self._block(rest, scope.bind(stmt.bound, known), span)
-        )
-
-    def _statement(self, stmt: decls.Stmt, scope: Scope, span: Span) -> Expr | None:
-        """The condition that a statement is; None for one that has none."""
-        match stmt:
-            case decls.Require():
-                return self.make.expression(stmt.condition, scope)
-            case decls.AssignIn():
-                domain = self.make.domain(stmt.domain, scope)
-                local = self.make.local("_", item_of(domain.type), stmt.span)
-                return Quantifier(BOOL, stmt.span, False, local, domain, Const(BOOL, stmt.span, True))
-            case decls.Any():
-                binders, inner = self.make.binders(stmt.binders, scope)
-                found = self._block(stmt.body, inner, stmt.span)
-                for local, domain in reversed(binders):
-                    found = Quantifier(BOOL, stmt.span, False, local, domain, found)
-                return found
-            case decls.Either():
-                branches = [self._block(branch, scope, stmt.span) for branch in stmt.branches]
-                return Or(BOOL, stmt.span, tuple(branches))
-            case decls.When():
-                condition = self.make.expression(stmt.condition, scope)
-                then = self._block(stmt.then, scope, stmt.span)
-                return If(BOOL, stmt.span, condition, then, self._block(stmt.orelse, scope, stmt.span))
-            case decls.CallHelper():
-                return self._call(stmt.call, scope)
-        return None
-
-    def _call(self, call: tree.CallExpr, scope: Scope) -> Expr:
-        """The conditions of a helper action, its parameters bound to the arguments' values."""
-        self.make.count(call.span)
-        helper = scope.home.helpers[call.callee.text]
-        # By the caller's names: they end where the helper action's begin.
-        values = [self.make.expression(arg.value, scope) for arg in call.args]
-        pairs = tuple(zip([param.name for param in helper.params], values, strict=True))
-
-        def bound(pairs: tuple[tuple[str, Expr], ...], inner: Scope) -> Expr:
-            if not pairs:
-                return self._block(helper.body, inner, call.span)
-            (name, value), rest = pairs[0], pairs[1:]
-            return self.make.let(name, value, call.span, lambda known: bound(rest, inner.bind(name, known)))
-
-        return bound(pairs, replace(scope, names={}))

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from specchk.compile import operators
 from specchk.compile.calls import CallLowering
-from specchk.compile.ground import Ground, different_keys, evaluate_constant, refusal
+from specchk.compile.ground import Ground, different_keys, evaluate_constant
 from specchk.compile.names import Names
-from specchk.compile.partial_maps import PartialMaps, is_partial_map
+from specchk.compile.nodes import operators
+from specchk.compile.nodes.partial_maps import PartialMaps, is_partial_map
+from specchk.compile.nodes.unions import element_of, lifted, member
 from specchk.compile.scope import Lowerings, Points, Scope
-from specchk.compile.unions import element_of, lifted, member
 from specchk.ir.nodes import (
     And,
     Case,
@@ -60,6 +60,7 @@ from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.bound import Bound, shown
+from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 MAX_NODES = 200_000
@@ -376,8 +377,7 @@ class ExpressionLowering:
         binders, inner = self.binders(node.binders, scope)
         body = self.lower(node.body, inner)
         if node.kind in ("forall", "exists"):
-            # Inside out: the last binder is the innermost, and its domain may read the names of those before
-            # it.
+            # Inside out: the domain of a binder may read the names of those before it.
             for local, domain in reversed(binders):
                 body = Quantifier(BOOL, node.span, node.kind == "forall", local, domain, body)
             return body

@@ -33,7 +33,7 @@ from specchk.lang.check.models import FixedModel, consts_of
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import tree
-from specchk.lang.text.diagnostics import Diagnostic, SpecError
+from specchk.lang.text.diagnostics import Diagnostic, SpecError, refusal
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import misfit
 from specchk.meaning.initial import value_of
@@ -201,11 +201,6 @@ def different_keys(difference: DifferentKeys, span: Span) -> SpecError:
     """Two maps of the text meet that have no value in common."""
     hint = "build one of them with the other's keys: `{ k: ... for k in K }`"
     return refusal("S301", span, str(difference), hint)
-
-
-def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:
-    """A finding that only shows once the constants are known."""
-    return SpecError([Diagnostic(code, message, span, hint)])
 
 
 def evaluate_constant(expr: Expr) -> Value:

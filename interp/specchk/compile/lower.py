@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import prod
 
 from specchk.compile.expressions import ExpressionLowering
-from specchk.compile.ground import refusal
 from specchk.compile.refine import RefinementLowering, as_is
 from specchk.compile.scope import Points, Scope
 from specchk.compile.statements import StatementLowering, Store
@@ -26,6 +25,7 @@ from specchk.lang.check.models import FixedModel, consts_of, sorts_of
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls, tree
+from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 MAX_INSTANCES = 1 << 20

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from specchk.compile.ground import Ground, refusal
+from specchk.compile.ground import Ground
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Expr, Var
 from specchk.ir.types import Sort, Type, Union, cardinality, has_horizon, item_of, of_shape
 from specchk.lang.check import types as lang
 from specchk.lang.check.spec import Facts, Ref
 from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 from specchk.meaning.values import Values
 

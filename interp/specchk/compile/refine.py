@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from specchk.compile.expressions import ExpressionLowering
-from specchk.compile.operators import applied
+from specchk.compile.nodes.operators import applied
 from specchk.compile.relation import Relation
 from specchk.compile.scope import Scope
 from specchk.compile.statements import StatementLowering

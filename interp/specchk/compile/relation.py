@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from specchk.compile import operators
 from specchk.compile.expressions import ExpressionLowering
-from specchk.compile.ground import refusal
+from specchk.compile.nodes import operators
 from specchk.ir.nodes import (
     And,
     Assign,
@@ -45,6 +44,7 @@ from specchk.ir.program import Action
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Map, Set, Type, cardinality, fits, has_horizon
 from specchk.ir.walk import assignments, roots
+from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 MAX_STATEMENTS = 10_000  # of an action, those after a branch counted once for each branch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from specchk.compile.partial_maps import PartialMaps
+from specchk.compile.nodes.partial_maps import PartialMaps
 from specchk.ir.nodes import Apply, Expr, Local
 from specchk.ir.ops import Op
 from specchk.ir.program import Point

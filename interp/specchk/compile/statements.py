@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from specchk.compile.expressions import ExpressionLowering
-from specchk.compile.partial_maps import is_partial_map
+from specchk.compile.nodes.partial_maps import is_partial_map
 from specchk.compile.scope import Scope
 from specchk.compile.store import stored
 from specchk.ir.nodes import (

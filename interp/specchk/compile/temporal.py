@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from specchk.compile.expressions import ExpressionLowering
-from specchk.compile.ground import evaluate_constant, refusal
+from specchk.compile.ground import evaluate_constant
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Local, Var
 from specchk.ir.program import Action, Clause, Fairness, Form, Liveness, Property
@@ -21,7 +21,7 @@ from specchk.lang.check.levels import children
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.bound import names_in, shown
-from specchk.lang.text.diagnostics import Report
+from specchk.lang.text.diagnostics import Report, refusal
 from specchk.lang.text.source import Span
 from specchk.meaning.values import show
 

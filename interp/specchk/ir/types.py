@@ -126,7 +126,8 @@ class Set:
     """A strictly ascending tuple.
 
     `keyed`: a partial map, whose items are records of a `key` and a `value`, one for each key.  What makes
-    sets of it lets no key have two (`compile.partial_maps`), and what reads values from outside looks at it.
+    sets of it lets no key have two (`compile.nodes.partial_maps`), and what reads values from outside
+    looks at it.
     """
 
     item: Type

@@ -1,4 +1,4 @@
-"""What a binder, a `let` or an operator binds: a name, or names for the parts of a tuple."""
+"""The names that a binder, a `let` or an operator binds: one, or one for each part of a tuple."""
 
 from __future__ import annotations
 

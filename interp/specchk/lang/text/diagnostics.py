@@ -60,6 +60,11 @@ class SpecError(Exception):
         super().__init__("; ".join(d.message for d in self.diagnostics))
 
 
+def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:
+    """A finding by itself, as one that only shows once the constants are known."""
+    return SpecError([Diagnostic(code, message, span, hint)])
+
+
 @dataclass(slots=True)
 class Report:
     """Diagnostics collected by one run of the front end, at most `MAX_FOUND` of them.

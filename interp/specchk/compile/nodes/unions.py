@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specchk.compile import operators
+from specchk.compile.nodes import operators
 from specchk.ir.nodes import Apply, Case, Collect, Const, Expr, Gather, Local
 from specchk.ir.ops import Op
 from specchk.ir.types import BOOL, Record, Set, Type, Union, of_shape

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from specchk.compile.ground import refusal
 from specchk.ir.nodes import Apply, Const, Expr, PathStep, Value
 from specchk.ir.ops import Op, named
 from specchk.ir.totality import is_total
 from specchk.ir.types import Bag, Map, Record, Seq, Set, Type, Union, hull, of_shape
 from specchk.ir.typing import kinds, result_type
 from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 Path = Sequence[tuple[PathStep, Span]]

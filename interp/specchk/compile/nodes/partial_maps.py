@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from specchk.compile import operators
-from specchk.compile.ground import refusal
+from specchk.compile.nodes import operators
 from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, Gather, If, Local, PathStep, Quantifier
 from specchk.ir.ops import Op
 from specchk.ir.types import BOOL, Map, Set, Type, hull, of_shape, partial_map
+from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 Fresh = Callable[[str, Type, Span], Local]
