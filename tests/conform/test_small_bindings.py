@@ -6,6 +6,7 @@ Each binding is a gate of its own; `binding.py` has the protocol.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,13 @@ def test_every_planted_error_fits_the_source(path):
     for one in found:
         with planted(one):
             pass
+
+
+def test_a_binding_imports_its_own_neighbours(monkeypatch):
+    """Whatever was loaded before: each folder here has a `binding.py`, and past_rules.py imports its own."""
+    monkeypatch.delitem(sys.modules, "binding", raising=False)
+    load_binding(path_of("delivery"))
+    assert load_binding(CONFORMANCE / "past_rules.py").__mro__[1].__name__ == "ReplogBinding"
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -34,8 +34,8 @@ def load_tracing(path: Path) -> type[Tracing]:
 def _load(path: Path, base: type[T]) -> type[T]:
     folder, known = str(path.resolve().parent), list(sys.path)
     # It stays there: a binding may import a neighbour inside of a function, long after it was loaded.
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    # First, as a program's own folder is: another binding's may have a file of the same name.
+    sys.path[:] = [folder, *(entry for entry in known if entry != folder)]
     # `run_path` and no import: bindings may have the same file name, and an import would give the first one
     # again.
     try:
