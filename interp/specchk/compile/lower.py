@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from specchk.compile.expressions import ExpressionLowering
+from specchk.compile.ground import evaluate_constant
 from specchk.compile.refine import RefinementLowering, as_is
 from specchk.compile.scope import Points, Scope
 from specchk.compile.statements import StatementLowering, Store
@@ -171,6 +172,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     # when all is lowered, so `points` and `horizons` follow all else among the arguments, which Python
     # evaluates in their order.
     variables, starts = lowering.variables()
+    _assumed(lowering)
     properties = [lowering.property(p) for p in selected.properties if p.kind != "liveness"]
     liveness = tuple(lowering.liveness(p) for p in selected.properties if p.kind == "liveness")
     actions = tuple(lowering.action(a) for a in selected.actions)
@@ -230,6 +232,20 @@ def ground(checked: CheckedSpec, model: FixedModel) -> None:
     lowering = Lowering(checked, model)
     lowering.variables()
     _constants(lowering)
+    _assumed(lowering)
+
+
+def _assumed(lowering: Lowering) -> None:
+    """Refuse constants of which an assumption is false: the spec's, or of one that it imports or refines."""
+    spec = lowering.spec
+    for home in (spec, *spec.imports.values(), *spec.refined.values()):
+        for one in home.assumes:
+            for node in one.conjuncts:
+                claim = lowering.expressions.conjunction(one.lets, (node,), Scope(home), node.span)
+                if not evaluate_constant(claim):
+                    message = f"model `{lowering.model.name}` breaks this assumption"
+                    hint = "give the constants other values, in the model or with --set"
+                    raise refusal("S512", node.span, message, hint)
 
 
 def _of_kind(properties: list[Property], kind: str) -> tuple[Property, ...]:

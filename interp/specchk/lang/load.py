@@ -208,6 +208,8 @@ def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
     match decl:
         case decls.Init():
             spec.inits.append(decl)
+        case decls.Assume():
+            spec.assumes.append(decl)
         case decls.DeadlockOk():
             spec.deadlock.append(decl)
         case decls.Fair():

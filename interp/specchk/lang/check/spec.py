@@ -32,6 +32,7 @@ class Spec:
     sources: list[Source] = field(default_factory=list)  # its own, and those of all that it extends
     sorts: dict[str, decls.Sort] = field(default_factory=dict)
     consts: dict[str, decls.Const] = field(default_factory=dict)
+    assumes: list[decls.Assume] = field(default_factory=list)
     types: dict[str, decls.TypeDecl] = field(default_factory=dict)
     variables: dict[str, decls.Var] = field(default_factory=dict)
     inits: list[decls.Init] = field(default_factory=list)

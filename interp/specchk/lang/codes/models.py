@@ -149,6 +149,21 @@ model default:
         needs_model=True,
     ),
     Page(
+        "S512", "a broken assumption",
+        """An `assume` of the spec, or of one that it imports or refines, is false of the constants that
+        the model or `--set` gives.""",
+        """Change the constants, or the assumption if it requires too much.""",
+        """
+spec assumed
+const N : int
+assume: N > 1
+var x : 0..N = 0
+model default:
+    N = 1
+""",
+        needs_model=True,
+    ),
+    Page(
         "S601", "a temporal formula that no engine checks",
         """A `liveness` property is a conjunction of `P leadsto Q`, `eventually Q`,
         `always eventually Q` and `eventually always P`, where P and Q are predicates of one state; a

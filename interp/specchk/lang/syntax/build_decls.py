@@ -91,6 +91,10 @@ class Builder(Statements):
         lets, conjuncts = c[0]
         return decls.Init(self.span(meta), conjuncts, lets)
 
+    def assume(self, meta: Meta, c: list[Child]) -> Child:
+        lets, conjuncts = c[0]
+        return decls.Assume(self.span(meta), conjuncts, lets)
+
     def def_(self, meta: Meta, c: list[Child]) -> Child:
         lets, value = c[3]
         return decls.Def(self.span(meta), str(c[0]), c[1] or (), c[2], lets, value)

@@ -149,6 +149,14 @@ class Init(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Assume(Node):
+    """`assume: p`: the constants of every model satisfy every `assume`."""
+
+    conjuncts: tuple[Expr, ...]
+    lets: tuple[Let, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Param(Node):
     """`f: Replica`."""
 
@@ -331,8 +339,8 @@ class View(Node):
 
 
 Decl = (
-    Header | Import | Extends | Sort | Const | TypeDecl | Var | Init | Def | Action | Helper | Property
-    | DeadlockOk | Fair | Refines | Model | Scenario | View
+    Header | Import | Extends | Sort | Const | Assume | TypeDecl | Var | Init | Def | Action | Helper
+    | Property | DeadlockOk | Fair | Refines | Model | Scenario | View
 )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ _TYPE = "a type is no expression: name it, `type Any = ...`, then `var x : Any i
 _DECLARATIONS = MappingProxyType(
     {
         "declare a variable a line: `var x : T = e`": "variable variables VARIABLE VARIABLES state vars",
+        "what the constants of every model satisfy is `assume: e`": "ASSUME ASSUMPTION",
         "declare a constant a line: `const N : int`": "constant constants CONSTANT CONSTANTS param",
         "`extends file` is for other specs; numbers and sets are part of the language": "EXTENDS open use",
         "a file is one spec, which starts with `spec name`": "module MODULE machine process package class",
@@ -121,6 +122,7 @@ _HABITS = tuple(
         ("", r"^const\s+(?P<name>\w+)\s*\Z", r"=|in\b|\n", "a constant has a type: `const {name} : int`"),
         ("", r"^sort\s+(?P<name>\w+)\s*\Z", r"[=:{]",
          "a model sizes a sort: `{name} = 3`, `{name} = {{a, b}}`; fixed names are `enum {{a, b}}`"),
+        ("", r"^assume\s+\w*\s*\Z", r"", "write `assume: e`, or a block of conditions below `assume:`"),
         ("", r"^init\s*\Z", r"\(|=", "write `init: e`, or a block of conditions below `init:`"),
         ("model", r"^\s+(?:const|invariants?|propert\w+|check)\s*\Z", r"",
          "a model has `N = 3`, `properties p, q`, `actions a, b` and `expect holds`"),

@@ -14,7 +14,7 @@ from specchk.lang.syntax.habits import declaration_hint
 from specchk.lang.text.diagnostics import nearest
 
 DECLARATIONS = (
-    "spec", "import", "extends", "sort", "const", "type", "var", "init", "def", "action", "helper",
+    "spec", "import", "extends", "sort", "const", "assume", "type", "var", "init", "def", "action", "helper",
     "invariant", "step", "reachable", "liveness", "constraint", "deadlock", "fair", "strong",
     "refines", "model", "scenario", "view",
 )  # fmt: skip

@@ -38,8 +38,7 @@ class Declarations:
         for other in (*spec.imports.values(), *spec.refined.values()):
             self.check(other)
         self._types(spec)
-        for const in spec.consts.values():
-            self._const(const, spec)
+        self._constants(spec)
         for definition in spec.defs.values():
             for node in (definition.returns, *[node for p in definition.params for node in _types_of(p)]):
                 if node is not None:
@@ -99,6 +98,13 @@ class Declarations:
             self.checker.levels.demand(bound, Level.CONSTANT, "a bound is a constant")
         for part in children(node):
             self._bounds(part, spec)
+
+    def _constants(self, spec: Spec) -> None:
+        for const in spec.consts.values():
+            self._const(const, spec)
+        for one in spec.assumes:
+            place = "an assumption is one about constants"
+            self._conjuncts(one.lets, one.conjuncts, spec, Level.CONSTANT, place)
 
     def _const(self, decl: decls.Const, spec: Spec) -> None:
         kind = self.checker.resolver.resolve(decl.type, spec)
