@@ -194,7 +194,7 @@ def unwritten(op: Op) -> list[str]:
 
 def wordless() -> list[str]:
     """The built-in functions that no operator stands for; the compiler writes them out."""
-    return sorted({*BUILTINS, *KEYWORDS} - {"enabled", "fold", "keys"} - {op.card.word for op in Op})
+    return sorted({*BUILTINS, *KEYWORDS} - {"enabled", "fold", "keys", "maps"} - {op.card.word for op in Op})
 
 
 def _is_form(op: Op) -> bool:

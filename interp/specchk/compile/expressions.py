@@ -377,8 +377,7 @@ class ExpressionLowering:
         binders, inner = self.binders(node.binders, scope)
         body = self.lower(node.body, inner)
         if node.kind in ("forall", "exists"):
-            # Inside out: the domain of a binder may read the names of those before it.
-            for local, domain in reversed(binders):
+            for local, domain in reversed(binders):  # a domain may read the names of those before it
                 body = Quantifier(BOOL, node.span, node.kind == "forall", local, domain, body)
             return body
         local, domain = binders[0]

@@ -28,7 +28,7 @@ class NameTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownExpression:
+class FurtherExpression:
     """An expression over one state, with its name and the number of its locals."""
 
     name: str
@@ -36,14 +36,14 @@ class ShownExpression:
     locals: int
 
 
-def shown_of(instance: Instance, texts: Iterable[str]) -> tuple[ShownExpression, ...]:
+def shown_of(instance: Instance, texts: Iterable[str]) -> tuple[FurtherExpression, ...]:
     """The expressions of texts, `e` or `name = e`; raises `SpecError` and `NameTaken`."""
     taken = {variable.name for variable in instance.program.variables}
-    found: list[ShownExpression] = []
+    found: list[FurtherExpression] = []
     for text in texts:
         named = _NAMED.fullmatch(text)
         name, written = (named[1], named[2]) if named else (" ".join(text.split()), text)
-        found.append(ShownExpression(name, *instance.expression(written)))
+        found.append(FurtherExpression(name, *instance.expression(written)))
         if name in taken:
             raise NameTaken(f"`{name}` is shown already; choose another name: `name = e`")
         taken.add(name)
@@ -51,7 +51,7 @@ def shown_of(instance: Instance, texts: Iterable[str]) -> tuple[ShownExpression,
 
 
 def with_shown(
-    instance: Instance, outcome: Outcome, shown: Sequence[ShownExpression]
+    instance: Instance, outcome: Outcome, shown: Sequence[FurtherExpression]
 ) -> tuple[Instance, Outcome]:  # fmt: skip
     """The outcome with the values of expressions in its traces, and the instance that describes these."""
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
@@ -67,7 +67,7 @@ def with_shown(
 
 
 def extend(
-    instance: Instance, traces: Sequence[Trace], shown: Sequence[ShownExpression]
+    instance: Instance, traces: Sequence[Trace], shown: Sequence[FurtherExpression]
 ) -> tuple[Instance, list[Trace]]:  # fmt: skip
     """Traces with the values of expressions in each state, and the instance with these as variables."""
     program = instance.program
@@ -88,7 +88,7 @@ def extend(
 
 
 def _column(
-    program: Program, variables: int, states: list[State], shown: ShownExpression
+    program: Program, variables: int, states: list[State], shown: FurtherExpression
 ) -> tuple[Program, State]:
     """The program with an expression as a variable, and its values."""
     run = Evaluator(variables).compile(shown.body)
