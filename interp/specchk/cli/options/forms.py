@@ -17,7 +17,7 @@ from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.explore.shown import NameTaken, FurtherExpression, shown_of, with_shown
+from specchk.explore.shown import FurtherExpression, NameTaken, shown_of, with_shown
 from specchk.report.json import run_json
 from specchk.report.text import render
 from specchk.search.verdict import Outcome, Trace, Violated, Violation
@@ -52,7 +52,9 @@ class Outputs:
         return expressions(instance, self.show, as_json=self.as_json)
 
 
-def expressions(instance: Instance, texts: tuple[str, ...], *, as_json: bool) -> tuple[FurtherExpression, ...]:
+def expressions(
+    instance: Instance, texts: tuple[str, ...], *, as_json: bool
+) -> tuple[FurtherExpression, ...]:
     """The expressions of `--show`; an exit where one is rejected."""
     with rejections(as_json=as_json), refusals(NameTaken, about="--show: "):
         return shown_of(instance, texts)
