@@ -119,6 +119,7 @@ class _Body:
             case ast.Assign(targets=[target], value=value):
                 self._store(target, self._number(value))
             case ast.AugAssign(target=target, op=op, value=value):
+                # The target once more, but as something that is read: the syntax tree has it as written to.
                 load = ast.parse(ast.unparse(target), mode="eval").body
                 self._store(target, self._number(ast.BinOp(load, op, value)))
             case ast.If(test=test, body=body, orelse=orelse):
@@ -135,6 +136,7 @@ class _Body:
                 self._b.branch(self._loops[-1][1])
             case ast.Continue():
                 self._b.branch(self._loops[-1][0])
+            # Docstrings: kernels are Python, and read as such.
             case ast.Expr(value=ast.Constant(value=str())) | ast.Pass():
                 pass
             case ast.Expr(value=ast.Call() as call):
@@ -177,6 +179,7 @@ class _Body:
         self._b.position_at_end(inside)
         if counted is not None:
             self._b.store(self._b.load(self._cell(counted[1])), self._cell(counted[0]))
+        # `continue` leads to where a counter is counted on, not to the test.
         self._loops.append((onward, after))
         self._statements(body)
         self._loops.pop()
@@ -235,6 +238,7 @@ class _Body:
         incoming = []
         for value in values[:-1]:
             truth, onward = self._truth(value), self._function.append_basic_block()
+            # The block after the operand, which may have made several: from there the branch is taken.
             incoming.append(self._b.block)
             self._b.cbranch(truth, *((onward, after) if is_and else (after, onward)))
             self._b.position_at_end(onward)

@@ -108,6 +108,7 @@ class _Shrinking:
         self.followed = 0
         self.last = len(meanings) - 1
         for number in range(self.last):
+            # Kept, since each trial begins in the middle.
             self.before.append(self._onward(meanings[number], self.before[-1]))
 
     def smallest(self) -> Contradiction | None:
@@ -123,6 +124,8 @@ class _Shrinking:
             if outcome is LinesOutcome.BOUND:
                 given, is_minimal = first, False
                 break
+            # With this line open all would be explained, so it is one of them; before it the search begins
+            # again.
             end = first - 1
             needed.append(end)
         needed.reverse()
@@ -137,6 +140,8 @@ class _Shrinking:
     def _opened(self, end: int) -> tuple[int, LinesOutcome]:
         """The first of the lines before `end` that can all be left open, and why not the one before it."""
         works, fails, why, size = end, -1, LinesOutcome.BLOCKED, 1
+        # Doubling and then halving: of thousands of lines before a contradiction usually all can be left
+        # open, and sometimes the one just before cannot.
         while fails < 0 < works:
             first = max(0, works - size)
             found = self._test(first, {number: _open(self.meanings[number]) for number in range(first, end)})
@@ -191,6 +196,8 @@ class _Shrinking:
                 states = self._onward(other.get(number, self.meanings[number]), states)
             except TooMany:
                 return LinesOutcome.BOUND
+            # Open lines allow what no recording would: without bounds the search would become one of the
+            # whole spec.
             if len(states) > MOST_OPEN or self.followed > MOST_FOLLOWED:
                 return LinesOutcome.BOUND
             if not states:

@@ -118,6 +118,8 @@ class Codes:
 
     def is_some(self, kind: Option, option: Val) -> Val:
         """Whether an option is some."""
+        # A scalar option has `none` as its least code, so that codes are ordered as values are; a larger
+        # one has a bit of its own above the item.
         if is_scalar(kind):
             return self.asm.cmp("!=", option, 0)
         return self.asm.cmp("!=", self.asm.bits(option, width(kind.item), 1), 0)
@@ -195,6 +197,7 @@ class Codes:
         raise Unsupported("a set of bags")
 
     def _radix(self, parts: list[tuple[Val, Type]]) -> Val:
+        # As the digits of a number, each with a base of its own: the first one decides first.
         total: Val = 0
         for value, kind in parts:
             total = self.asm.add(self.asm.mul(total, cardinality(kind)), self.rank(kind, value))
@@ -221,7 +224,10 @@ class Codes:
         if size > 64:
             raise Unsupported("an order of sets over more than 64 values")
         asm = self.asm
+        # The items below the greatest one of the set; `or 1`, because of 0 no leading zeros can be counted.
         below = asm.shr(mask(64), asm.intrinsic("ctlz", asm.b.or_(value, asm.val(1))))
+        # An item left out skips the subsets that have it: twice as many for each lesser item, hence the
+        # reversal.
         left_out = asm.band(asm.xor(value, mask(64)), below)
         skipped = asm.shr(asm.intrinsic("bitreverse", asm.val(left_out)), 64 - size) if size else 0
         return asm.select(asm.cmp("==", value, 0), 0, asm.add(asm.intrinsic("ctpop", value), skipped))
@@ -276,6 +282,7 @@ class Codes:
             return constant(kind, sorted(universe(kind))[rank])
         if is_scalar(kind):
             return self.held(kind, rank)
+        # A table, as ranks are undone only where a type is small enough to be listed.
         codes = [constant(kind, value) for value in sorted(universe(kind))]
         name = f"values.{len(self.asm.function.module.globals)}"
         table = self.asm.table(name, register(kind), codes)
