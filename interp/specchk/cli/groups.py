@@ -17,9 +17,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 FIRST = "Options"
 
 
-def option(*names: str, **given: Any) -> Any:
-    """A field of a group that is an option; `given` are as for `click.option`."""
-    return field(metadata={"names": names, "given": given})
+def option(*names: str, heading: str = "", **given: Any) -> Any:
+    """A field of a group that is an option; `heading` is its own, `given` are as for `click.option`."""
+    return field(metadata={"names": names, "heading": heading, "given": given})
 
 
 def argument(**given: Any) -> Any:
@@ -75,5 +75,5 @@ def _declared(group: type[Any], member: Field[Any]) -> Callable[[F], F]:
     about = member.metadata
     if not about["names"]:
         return click.argument(member.name, **about["given"])
-    heading = getattr(group, "heading", FIRST)
+    heading = about["heading"] or getattr(group, "heading", FIRST)
     return click.option(*about["names"], member.name, cls=GroupedOption, heading=heading, **about["given"])

@@ -37,6 +37,7 @@ class Outputs:
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
     show: tuple[str, ...] = option(
         "--show",
+        heading="Choice of counterexamples",
         multiple=True,
         metavar="EXPR",
         help="Show the value of EXPR, or of NAME = EXPR, in each state of a counterexample; repeatable.",
