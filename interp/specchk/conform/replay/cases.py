@@ -171,7 +171,7 @@ def as_json(suite: Suite) -> str:
 
 
 def from_json(text: str) -> Suite:
-    """The suite that `as_json` wrote; `ValueError`, `KeyError` or `TypeError` for anything else."""
+    """The suite that `as_json` wrote; for nothing else, which a sealed file (`kept`) never has."""
     data: dict[str, Any] = json.loads(text)
     steps = [CaseStep(action, tuple(args), choice) for action, args, choice in data.pop("steps")]
     data["cases"] = tuple(
