@@ -250,3 +250,18 @@ def test_enabled_after_a_step() -> None:
     assert isinstance(found.verdict, HoldsWithin)
     found = outcome_of("step invariant s: not enabled(give) or enabled(give)'", "deadlock ok", model=model)
     assert isinstance(found.verdict, Violated)
+
+
+def test_a_value_that_a_step_assigns_may_ask_whether_it_is_enabled() -> None:
+    """That does not decide whether it is: only a condition that asks is a circle."""
+    lines = "action note():\n    require next == 0\n    {} enabled(note) and enabled(after) {}"
+    after = "action after():\n    require enabled(note)\n    next' = 2"
+    value = lines.format("next' = if", "then 1 else 0")
+    found = outcome_of(
+        value, after, "invariant i: next != 0 iff not enabled(after)", model="actions note, after"
+    )
+    assert [one.kind for one in getattr(found.verdict, "violations", ())] == ["deadlock"]
+    assert found.statistics.distinct == 3
+    with pytest.raises(SpecError) as refused:
+        outcome_of(lines.format("require", ""), after)
+    assert {one.code for one in refused.value.diagnostics} == {"S206"}

@@ -44,6 +44,8 @@ def _declaration(ref: Ref, spec: Spec) -> tree.Node:
 
 def _used(node: tree.Node, spec: Spec, facts: Facts) -> Iterator[tuple[tree.Node, Ref]]:
     """The definitions, helper actions and, by `enabled`, actions of a spec that a declaration uses."""
+    if isinstance(node, decls.Assign):
+        return  # what a step would assign is not evaluated
     if isinstance(node, decls.CallHelper) and node.call.callee.text in spec.helpers:
         yield node, Ref("helper", node.call.callee.text, spec)
     ref = facts.refs.get(id(node))
