@@ -20,7 +20,7 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Binding, BindingError
 from specchk.conform.contract.known_bad import BadCode, planted
 from specchk.conform.contract.load import load_binding
-from specchk.conform.gate.lock import NAME, read
+from specchk.conform.gate.lock import NAME, of_spec, read
 from specchk.lang.frontend import check
 
 CONFORMANCE = ROOT / "conformance"
@@ -71,6 +71,8 @@ def test_the_lock_has_every_suite_and_every_control(folder):
     assert lock is not None
     assert len(lock.suites) == len(binding.gate)
     assert lock.controls == tuple(sorted(one.name for one in binding.controls))
+    # Only the gate says so else, which is no test: every change of the tree's classes is another fingerprint.
+    assert (lock.spec, lock.actions) == of_spec(check(path_of(folder).parent / binding.spec))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert folder in re.search(r"^SMALL +:= (.*)$", makefile, re.MULTILINE)[1].split()
 
