@@ -12,6 +12,7 @@ import pytest
 
 from agreement import test_planted_sparse_bugs as sparse_bugs
 from agreement.both import differences, program_of
+from specchk.compile.instantiate import instantiate
 from specchk.compile.nodes import operators
 from specchk.compile.nodes.partial_maps import PartialMaps
 from specchk.conform.contract import values as contract
@@ -20,6 +21,8 @@ from specchk.ir.nodes import Const, Expr
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.types import BOOL, Enum, Int, Option, Record, Room, Set, partial_map, show
+from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.source import Span
 from specchk.meaning.values import Values
 from specchk.native import engine
@@ -111,6 +114,8 @@ def test_more_maps_than_are_listed_are_refused(tmp_path: Path) -> None:
     """`maps` of types that allow more than 2^20 maps; the same text with a smaller set is a program."""
     assert program_of(claims("card(maps(0..1, 0..3)) == 16"), tmp_path) is not None
     assert program_of(claims("card(maps(0..4, 0..99)) == 16"), tmp_path) is None
+    with pytest.raises(SpecError, match="`maps` goes through at most 256 items"):
+        instantiate(check("wide.spec", claims("card(maps(0..999, {1})) == 1")))
 
 
 @pytest.mark.parametrize("claim", UNDEFINED)

@@ -142,7 +142,7 @@ class CallLowering:
         closure = self._closure(operator, scope)
 
         def over(domain: Expr) -> Expr:
-            found = self._items(items, domain)
+            found = self._items("fold", items, domain)
             if isinstance(domain.type, Set):
                 self.names.folded |= set(sorts_in(domain.type.item))
             begin = self.make.expression(start, scope)
@@ -179,7 +179,7 @@ class CallLowering:
                 return If(hull(more.type, made.type), node.span, item.is_there, more, made)
 
             empty = Const(Set(kind), node.span, ((),))
-            return self._steps(empty, self._items(keys, found), step)
+            return self._steps(empty, self._items("maps", keys, found), step)
 
         def under(found: Expr) -> Expr:
             return self.make.let("values", range_, values.span, lambda given: over(found, given))
@@ -195,11 +195,11 @@ class CallLowering:
         first = self._steps(value, items[:middle], step)
         return self.make.let("fold", first, first.span, lambda mid: self._steps(mid, items[middle:], step))
 
-    def _items(self, node: tree.Expr, domain: Expr) -> list[_Item]:
-        """The items that a fold may meet: those of a constant, else all that there is room for."""
+    def _items(self, what: str, node: tree.Expr, domain: Expr) -> list[_Item]:
+        """The items that a call may go through: those of a constant, else all that there is room for."""
         span = node.span
         if isinstance(domain.type, Seq):
-            self._bounded(domain.type.limit, span)
+            self._bounded(what, domain.type.limit, span)
             length = operators.of_word(span, "len", domain)
             places = [Const(Int(n, n), span, n) for n in range(domain.type.limit)]
             return [
@@ -209,10 +209,10 @@ class CallLowering:
         kind = of_shape(domain.type, Set)
         known = self._known(domain)
         if known is not None:
-            self._bounded(len(known), span)
+            self._bounded(what, len(known), span)
             return [_Item(None, _constant(kind, span, value)) for value in known]
         item = item_of(kind)
-        self._bounded(cardinality(item), span)
+        self._bounded(what, cardinality(item), span)
         if has_horizon(item):
             # Numbers above the horizon exist: an engine that knows them has to see that they are left out.
             self.names.listed.append(self.facts.type_of(node))
@@ -237,10 +237,10 @@ class CallLowering:
                 "S510", span, f"the numbers of this `fold` may have more than {MAX_BITS} bits", hint
             )
 
-    def _bounded(self, size: int, span: Span) -> None:
+    def _bounded(self, what: str, size: int, span: Span) -> None:
         if size > MAX_FOLDED:
-            hint = "fold over a set of a smaller type, or over a sequence"
-            message = f"`fold` goes through at most {MAX_FOLDED} items, and there may be {size} here"
+            hint = "choose smaller constants, or a set of a smaller type"
+            message = f"`{what}` goes through at most {MAX_FOLDED} items, and there may be {size} here"
             raise refusal("S510", span, message, hint)
 
 
