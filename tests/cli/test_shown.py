@@ -110,3 +110,12 @@ def test_what_holds_has_nothing_to_show(specchk):
     )
     assert shown.out.splitlines()[0] == bare.out.splitlines()[0]
     assert specchk("run", "shop.spec", "--prove", "--show", "stock").code == 2
+
+
+def test_a_constant_is_no_name_for_a_value(specchk, here):
+    """The report has the constants of the model, too."""
+    text = SPEC.replace("var level : 0..3 = 3", "const Full : 0..3 = 3\nvar level : 0..3 = Full")
+    (here / "full.spec").write_text(text, encoding="utf-8")
+    found = specchk("run", "full.spec", "--model", "safe", "--show", "Full = level")
+    assert found.code == 2
+    assert "--show: `Full` is shown already; choose another name: `name = e`" in found.err

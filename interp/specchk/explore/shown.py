@@ -38,7 +38,8 @@ class FurtherExpression:
 
 def shown_of(instance: Instance, texts: Iterable[str]) -> tuple[FurtherExpression, ...]:
     """The expressions of texts, `e` or `name = e`; raises `SpecError` and `NameTaken`."""
-    taken = {variable.name for variable in instance.program.variables}
+    program = instance.program
+    taken = {one.name for one in program.variables} | {one.name for one in program.constants}
     found: list[FurtherExpression] = []
     for text in texts:
         named = _NAMED.fullmatch(text)
