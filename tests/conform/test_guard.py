@@ -81,10 +81,49 @@ def test_the_report_in_the_documents_is_what_is_printed(tree: Path):
     assert gate(tree, suite)[1].rstrip().endswith("\n".join(shown.lines))
 
 
-def test_make_test_runs_the_gate_with_its_lock():
-    """A red gate is a red `make test`, whatever pytest says."""
+STUB = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$LOG"
+case "$*" in *"$FAILS"*) exit 13;; esac
+"""
+
+
+def made(tmp_path: Path, fails: str) -> tuple[int, str, list[str]]:
+    """The exit code of `make gate` where a command with these words fails, its report, and all commands."""
+    programs, log = tmp_path / "bin", tmp_path / "log"
+    programs.mkdir()
+    (tmp_path / ".tested").touch()
+    for name in ("specchk", "replog", "python"):
+        (programs / name).write_text(STUB)
+        (programs / name).chmod(0o755)
+    done = subprocess.run(
+        ["make", "--old-file=pyproject.toml", f"VENV={tmp_path}", "gate"], cwd=ROOT, capture_output=True,
+        text=True, check=False, env={**os.environ, "LOG": str(log), "FAILS": fails, "MAKEFLAGS": ""},
+    )  # fmt: skip
+    return done.returncode, done.stdout, log.read_text().splitlines()
+
+
+def test_the_gate_holds_every_lock(tmp_path: Path):
+    """Each binding that has one, and `make test` has the gate beside it: a red gate is a red `make test`."""
+    code, report, commands = made(tmp_path, "nothing fails")
+    assert code == 0, report
+    assert report.endswith("== gate: 8 parts, none failed\n")
+    for lock in (ROOT / "conformance").rglob("specchk.lock"):
+        binding = lock.with_name("binding.py").relative_to(ROOT)
+        assert any(one.startswith(f"specchk conform {binding} --tier gate --lock ") for one in commands)
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "GATE   := $(BIN)/specchk conform conformance/binding.py --tier gate --lock" in recipe
-    assert "tests gate-beside; failed=$$?; cat $(VENV)/gate.txt; exit $$failed" in recipe
-    assert "gate-beside:\n\t@$(GATE) >$(VENV)/gate.txt 2>&1\n" in recipe
-    assert (ROOT / "conformance" / "specchk.lock").exists()
+    assert "tests gate-report; failed=$$?; cat $(REPORTS)/report.txt; exit $$failed" in recipe
+
+
+@pytest.mark.parametrize(
+    ("fails", "part"),
+    [
+        ("conform conformance/binding.py", "replication"), ("conformance/store/", "store"),
+        ("conformance/on_files.py", "files"), ("sim --seeds", "recordings"), ("validate", "recordings"),
+    ],
+)  # fmt: skip
+def test_a_part_that_fails_makes_the_gate_fail(fails: str, part: str, tmp_path: Path):
+    """The others run to their ends all the same."""
+    code, report, commands = made(tmp_path, fails)
+    assert code == 2
+    assert report.endswith(f"== gate: 8 parts, {part} (13) failed\n")
+    assert len(commands) >= 8
