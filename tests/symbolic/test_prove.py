@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -305,3 +306,11 @@ def test_what_is_proved_of_random_specs_is_never_violated(block: int, tmp_path: 
             v.name for v in getattr(verdict, "violations", ()) if v.kind in ("invariant", "step invariant")
         }
         assert not broken & set(proof.proved), f"seed {seed}"
+
+
+def test_what_cannot_be_encoded_goes_from_process_to_process(tmp_path: Path) -> None:
+    """A worker's exception is made again by the parent; one that cannot be made ends the whole pool."""
+    found = program_of(COUNTER.format(step=1, pace=1, more=""), tmp_path)
+    assert found is not None
+    error = pickle.loads(pickle.dumps(Unencodable(found.actions[0].span, "too large")))
+    assert str(error) == f"{found.actions[0].span.where}: too large"

@@ -30,7 +30,11 @@ class Unencodable(Exception):
     def __init__(self, span: Span, reason: str) -> None:
         self.span = span
         self.reason = reason
-        super().__init__(f"{span.where}: {reason}")
+        # As they were given: a process hands it to another one, which makes it again from these.
+        super().__init__(span, reason)
+
+    def __str__(self) -> str:
+        return f"{self.span.where}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
