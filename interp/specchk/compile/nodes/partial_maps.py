@@ -50,9 +50,7 @@ class PartialMaps:
         kind = of_shape(of_shape(tables.type, Set).item, Set)
         table = self.local("map", kind, span)
         value = self.local("value", of_shape(values.type, Set).item, span)
-        pair = operators.record(span, {"key": key, "value": value})
-        more = Apply(Set(pair.type, keyed=True), span, Op.SET, (pair,))
-        body = operators.of_word(span, "union", table, more)
+        body = operators.applied(span, Op.UNION, table, self._of_pairs(span, [(key, value)]))
         return Collect(Set(body.type), span, Gather.SET, ((table, tables), (value, values)), None, body)
 
     def has(self, span: Span, key: Expr, table: Expr) -> Expr:
