@@ -59,13 +59,8 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
     context = _made(master, settings)
     try:
         # Executors that join later fetch the package, too; somebody's own session has some after the search.
-        if existing:
-            _prepare(context, Path(lasting_folder()))
-            yield context
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                _prepare(context, Path(folder))
-                yield context
+        _prepare(context, Path(lasting_folder()))
+        yield context
     finally:
         if not existing:
             with suppress(ConnectionError):  # Spark's process ended before
