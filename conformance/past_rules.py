@@ -26,7 +26,8 @@ from specchk.ir.program import Program
 
 SWITCHES = MappingProxyType({
     "fence_truncation": "fences_truncation", "check_response": "checks_response",
-    "update_on_diverge": "updates_on_diverge", "hw_under_min_isr": "hw_under_min_isr",
+    "update_on_diverge": "updates_on_diverge", "drops_entries": "truncates_cache_always",
+    "hw_under_min_isr": "hw_under_min_isr", "hw_after_alter": "hw_on_alter_ok",
     "waits_for_caught_up": "waits_for_caught_up", "expand_needs_hw": "expand_needs_hw",
     "expand_needs_leso": "expand_needs_leso",
     "check_fenced": "checks_fenced", "check_broker_epoch": "checks_broker_epoch", "elr": "elr",
@@ -56,6 +57,8 @@ GATE = (
     At("b14_committed_isr_only"),
     At("b14_optimistic_shrink"),
     At("b30_joins_below_hw"),
+    At("three_epochs", {"MaxOffset": "1", "drops_entries": "false"}),        # B23, both halves
+    At("slow_follower", {"MaxOffset": "1", "MaxEpoch": "0", "hw_after_alter": "false"}),
     *(
         At(model, suite="walks")
         for model in (
@@ -68,6 +71,10 @@ GATE = (
 CONTROLS = (
     BadSpec("leaders take the LEO of a follower whose log diverges", "two_brokers",
             {"MaxOffset": "1", "MaxCrashes": "0", "update_on_diverge": "true"}),
+    BadSpec("the entry of an epoch without a record stays", "three_epochs",
+            {"MaxOffset": "1", "drops_entries": "false"}),
+    BadSpec("HW stays where it was when the ISR has changed", "slow_follower",
+            {"MaxOffset": "1", "MaxEpoch": "0", "hw_after_alter": "false"}),
     BadCode("followers of 0.10 ask their leader where to cut", follower.start_truncation,
             "if rules is Truncation.HW:", "if False:", "b1_truncate_to_hw"),
     BadCode("HW waits for the ISR before a shrink", isr.maximal_isr, "if rule is MaximalIsr.NONE:",
