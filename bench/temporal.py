@@ -39,7 +39,7 @@ PROPERTIES = {
     "leadsto": f"next_leader_epoch <= MaxLeaderEpoch leadsto {ENDS}",
     "eventually always": f"eventually always ({ENDS})",
 }
-SIZES = {"tiny": (2, 2, 2, 2), "small": (3, 2, 2, 2), "large": (3, 2, 2, 3)}
+SIZES = {"tiny": (2, 2, 2, 2), "small": (3, 2, 2, 2), "large": (3, 2, 2, 3), "largest": (3, 2, 2, 4)}
 
 
 @dataclass(frozen=True)
