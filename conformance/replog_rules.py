@@ -11,12 +11,12 @@ from specchk.conform.contract.known_bad import BadCode, BadSpec
 # The rules that this binding runs replog by.  A model that turns another one back is not for it.
 TODAY = MappingProxyType({
     "truncation": "on_fetch", "epoch_entry": "on_election", "fence_fetch": True, "check_response": True,
-    "check_response_epoch": True, "update_on_diverge": False, "hw_on_diverge": False,
-    "drops_entries": True, "response_hw": "either_one", "reset_remote": True,
-    "hw_under_min_isr": False, "hw_after_alter": True, "maximal_rule": "eager_expand",
-    "waits_for_caught_up": True, "expand_needs_hw": True, "expand_needs_leso": True,
-    "check_partition_epoch": True, "check_fenced": True, "check_broker_epoch": True,
-    "leader_checks_fenced": True, "leader_checks_epoch": True, "hides_new_hw": True, "restart_after_fence": True, "unclean_election": False, "elr": True,
+    "check_response_epoch": True, "update_on_diverge": False, "hw_on_diverge": False, "drops_entries": True,
+    "response_hw": "either_one", "reset_remote": True, "hw_under_min_isr": False, "hw_after_alter": True,
+    "maximal_rule": "eager_expand", "waits_for_caught_up": True, "expand_needs_hw": True,
+    "expand_needs_leso": True, "check_partition_epoch": True, "check_fenced": True,
+    "check_broker_epoch": True, "leader_checks_fenced": True, "leader_checks_epoch": True,
+    "hides_new_hw": True, "restart_after_fence": True, "unclean_election": False, "elr": True,
     "unclean_leaves_elr": True, "elr_after_alter": "next", "change_clears_elr": True,
     "leaderless_keep_elr": True, "min_isr_compared": True,
 })  # fmt: skip
