@@ -41,6 +41,7 @@ GATE = (
     At("elr_and_isr"),
     At("another_minimum"),
     At("slow_follower", suite="walks"),
+    At("slow_follower", {"MaxOffset": "1", "MaxEpoch": "0"}, "lassos"),
 )
 EXHAUSTIVE = (
     At("page_cache_lost", {"MaxCrashes": "2", "MaxShrinks": "0"}),

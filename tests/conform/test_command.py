@@ -83,7 +83,7 @@ def test_a_binding_that_cannot_be_run_is_an_error_of_usage(tmp_path, line, words
     assert sys.path == known
 
 
-@pytest.mark.parametrize("suite", ["classes", "edges", "product", "walks"])
+@pytest.mark.parametrize("suite", ["classes", "edges", "lassos", "product", "walks"])
 @pytest.mark.parametrize(("init", "code", "why"), [
     ("0 == 1", 30, "no state satisfies the spec's `init`"),
     ("1 // 0 == 1", 1, "the spec is undefined in `init`: division by zero"),
@@ -96,7 +96,7 @@ def test_a_spec_without_an_initial_state_is_rejected(lossy, init, code, why, sui
     assert why in result.output
 
 
-@pytest.mark.parametrize("suite", ["classes", "edges"])
+@pytest.mark.parametrize("suite", ["classes", "edges", "lassos"])
 def test_a_constraint_without_a_value_is_an_error(lossy, suite):
     """No suite can be made: where the search may go has no meaning."""
     (lossy.parent / "bank.spec").write_text(f"{SPEC}constraint far: 1 // 0 == 1\n")

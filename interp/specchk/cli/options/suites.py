@@ -10,6 +10,7 @@ import click
 from specchk.cli.common import parse_overrides
 from specchk.cli.groups import option
 from specchk.conform.contract.binding import At, Binding
+from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, SuiteBudget
 from specchk.conform.replay.suites import SuiteWalks
 
@@ -44,6 +45,10 @@ class SuiteChoice:
     seed: int = option(
         "--seed", type=int, metavar="N", default=0, show_default=True, help="Seed of the walks."
     )
+    rounds: int = option(
+        "--rounds", type=COUNT, metavar="N", default=ROUNDS, show_default=True,
+        help="How many times each loop of lassos is taken.",
+    )  # fmt: skip
     case: str | None = option(
         "--case", metavar="ID", help="Run only the case whose id is ID or begins with it."
     )
@@ -70,6 +75,9 @@ class SuiteChoice:
         if self.of_tier is None:
             is_search = self.suite == "product"
             budget = SuiteBudget(
-                None if is_search else MAX_STATES, None, SuiteWalks(self.seed, self.walks, self.steps)
+                None if is_search else MAX_STATES,
+                None,
+                SuiteWalks(self.seed, self.walks, self.steps),
+                rounds=self.rounds,
             )
         return budget if self.max_states is None else replace(budget, max_states=self.max_states)

@@ -11,6 +11,7 @@ paths, so what an implementation remembers of its path, and the projection does 
 Behind the classes of a larger graph a few steps are added (`suffixes`).
 
 `edges`: every edge, by tours alone (`tours`).
+`lassos`: loops, several rounds of each (`lassos`).
 
 Invariants: a function of the program alone; every case is a path of the graph from an initial state.
 Not here: taking the steps (`runner`).
@@ -20,11 +21,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from specchk.conform.covers.lassos import ROUNDS, Lasso, classes_of, lassos
 from specchk.conform.covers.suffixes import suffixed
 from specchk.conform.covers.tours import MOST_SEQUENCES, Path, Unfolding, tours, unfold
-from specchk.conform.replay.cases import CaseStep, Probe, Suite, SuiteCase, case_id, label_of
+from specchk.conform.replay.cases import MADE_OF_CASES, CaseStep, Probe, Suite, SuiteCase, case_id, label_of
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, Refusal, explore
 from specchk.ir.program import Program
 from specchk.meaning.values import show
@@ -44,15 +46,18 @@ def build_suite(
     bounds: Sequence[tuple[str, str]] = (),
     max_states: int | None = None,
     sequences: int = MOST_SEQUENCES,
+    rounds: int = ROUNDS,
 ) -> Suite:
     """The suite of a program; `bounds` are its overrides, for its name only.
 
     With `max_states` only what is seen from the first so many states; then it is not complete.  Beside the
-    classes at most so many `sequences` are taken; with 0 classes alone.
+    classes at most so many `sequences` are taken; with 0 classes alone.  Lassos have so many `rounds`.
     """
-    if kind not in ("classes", "edges"):
+    if kind not in MADE_OF_CASES:
         raise NoSuchSuite(kind)
-    graph = explore(program, max_states, keep_edges=kind == "edges")
+    graph = explore(program, max_states, keep_edges=kind != "classes")
+    if kind == "lassos":
+        return _suite_of_lassos(graph, bounds, lassos(graph), rounds)
     suffixes: list[Path] = []
     if kind == "classes":
         covering, unfolding = _class_paths(graph), unfold(graph, sequences)
@@ -66,17 +71,45 @@ def build_suite(
     else:
         unfolding = Unfolding.of(graph, 1)
         paths = list(tours(unfolding))
-    label = label_of(program.model, bounds)
-    cases = tuple(_case(graph, label, path) for path in paths)
-    described = graph.classifier
-    return Suite(
-        kind, program.model, tuple(bounds), cases,
-        tuple(described.described(key) for key in graph.classes.keys),
-        tuple(described.described_refusal(key) for key in graph.refusals.keys),
-        tuple(_probes(graph, paths)), len(graph.states), graph.edges, graph.complete,
+    return replace(
+        _suite(graph, kind, bounds, paths),
         order=0 if unfolding is None else unfolding.order,
         sequences=0 if unfolding is None else unfolding.sequences,
         suffixes=len(suffixes),
+    )
+
+
+def _suite(graph: ClassGraph, kind: str, bounds: Sequence[tuple[str, str]], paths: Sequence[Path]) -> Suite:
+    """The suite of some paths, measured by all classes of the graph."""
+    program, described = graph.program, graph.classifier
+    label = label_of(program.model, bounds)
+    return Suite(
+        kind, program.model, tuple(bounds), tuple(_case(graph, label, path) for path in paths),
+        tuple(described.described(key) for key in graph.classes.keys),
+        tuple(described.described_refusal(key) for key in graph.refusals.keys),
+        tuple(_probes(graph, paths)), len(graph.states), graph.edges, graph.complete,
+    )  # fmt: skip
+
+
+def _suite_of_lassos(
+    graph: ClassGraph, bounds: Sequence[tuple[str, str]], chosen: Sequence[Lasso], rounds: int
+) -> Suite:
+    """The suite of some lassos, measured by the classes in their loops: those of the last round count."""
+    paths = {lasso.path(rounds): lasso for lasso in chosen}
+    whole = _suite(graph, "lassos", bounds, sorted(paths))
+    numbers = {number: at for at, number in enumerate(classes_of(graph, chosen))}
+    cases = []
+    for case, path in zip(whole.cases, sorted(paths), strict=True):
+        before = len(case.steps) - len(paths[path].loop)
+        last = [tuple(numbers[number] for number in classes) for classes in case.classes[before:]]
+        cases.append(replace(case, classes=(*[()] * before, *last)))
+    # A refusal that no lasso meets is for other suites.
+    probed = sorted({probe.of for probe in whole.probes})
+    return replace(
+        whole, cases=tuple(cases), classes=tuple(whole.classes[number] for number in numbers),
+        probe_classes=tuple(whole.probe_classes[number] for number in probed),
+        probes=tuple(replace(probe, of=probed.index(probe.of)) for probe in whole.probes),
+        loops=len(cases), rounds=rounds,
     )  # fmt: skip
 
 

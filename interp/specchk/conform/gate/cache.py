@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from specchk import kept
 from specchk.conform.covers.cover import build_suite
+from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.covers.tours import MOST_SEQUENCES
 from specchk.conform.replay.cases import Suite, as_json, from_json
 from specchk.ir.program import Program
@@ -24,19 +25,20 @@ def cached_suite(
     bounds: Sequence[tuple[str, str]] = (),
     max_states: int | None = None,
     sequences: int = MOST_SEQUENCES,
+    rounds: int = ROUNDS,
 ) -> Suite:
     """As `build_suite`, from the cache where it is there."""
-    path = kept.place("suites", suite_key(program, kind, bounds, (max_states, sequences)))
+    path = kept.place("suites", suite_key(program, kind, bounds, (max_states, sequences, rounds)))
     data = kept.read(path)
     if data is not None:
         return from_json(data.decode())
-    suite = build_suite(program, kind, bounds, max_states, sequences)
+    suite = build_suite(program, kind, bounds, max_states, sequences, rounds)
     kept.write(path, as_json(suite).encode())
     return suite
 
 
 def suite_key(
-    program: Program, kind: str, bounds: Sequence[tuple[str, str]], limits: tuple[int | None, int]
+    program: Program, kind: str, bounds: Sequence[tuple[str, str]], limits: tuple[int | None, ...]
 ) -> str:  # fmt: skip
     """A name for all dependencies of a suite."""
     # Classes are described in words of the source, so that a change of names alone makes another suite.

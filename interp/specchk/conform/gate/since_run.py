@@ -28,8 +28,8 @@ from specchk.conform.gate.since import (
     read_map,
     write_map,
 )
-from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget, run_part, run_parts
-from specchk.conform.replay.cases import Suite, SuiteCase
+from specchk.conform.gate.tiers import Part, SuiteBudget, run_part, run_parts
+from specchk.conform.replay.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Runner, run_suite
 from specchk.conform.replay.suites import SuiteResult

@@ -17,11 +17,12 @@ from typing import Any
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding
+from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.covers.tours import MOST_SEQUENCES
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.gate.choices import Choices, Listed, applied
 from specchk.conform.gate.lock import of_spec
-from specchk.conform.replay.cases import Suite, SuiteCase, label_of
+from specchk.conform.replay.cases import MADE_OF_CASES, Suite, SuiteCase, label_of
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
@@ -30,8 +31,7 @@ from specchk.conform.work.forks import cores, each
 from specchk.lang.frontend import CheckedSpec
 
 TIERS = ("smoke", "gate", "exhaustive")
-SUITES = ("classes", "edges", "product", "walks", "faults")
-MADE_OF_CASES = ("classes", "edges")
+SUITES = (*MADE_OF_CASES, "product", "walks", "faults")
 MAX_STATES = 200_000  # of a graph that a suite of cases is computed from
 # A smoke run is for the time between two edits: some seconds in all.
 SMOKE_STATES = 2_000
@@ -42,12 +42,16 @@ WALKS = SuiteWalks(0, 100, 50)
 
 @dataclass(frozen=True, slots=True)
 class SuiteBudget:
-    """How much a part may do: states of the graph, steps of a sample, how to walk, sequences of edges."""
+    """How much a part may do.
+
+    States of the graph, steps of a sample, how to walk, sequences of edges, rounds of loops.
+    """
 
     max_states: int | None = MAX_STATES
     sample_steps: int | None = None
     walks: SuiteWalks = WALKS
     sequences: int = MOST_SEQUENCES
+    rounds: int = ROUNDS
 
 
 BUDGETS: Mapping[str, SuiteBudget] = MappingProxyType({
@@ -87,8 +91,9 @@ class Part:
     def suite(self, budget: SuiteBudget) -> Suite:
         """The cases of a part whose suite consists of cases."""
         suite = cached_suite(
-            self.instance.program, self.at.suite, self.bounds, budget.max_states, budget.sequences
-        )
+            self.instance.program, self.at.suite, self.bounds,
+            budget.max_states, budget.sequences, budget.rounds,
+        )  # fmt: skip
         # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be
         # taken.
         counts = self.listed is not None and suite.kind == "classes" and suite.complete

@@ -31,7 +31,7 @@ from specchk.conform.contract.load import only_class
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
-from specchk.conform.replay.cases import Suite, label_of
+from specchk.conform.replay.cases import MADE_OF_CASES, Suite, label_of
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
@@ -160,7 +160,7 @@ class SuiteMember:
     def prepare(self, bench: Bench) -> None:
         """Compute what does not depend on the implementation."""
         bench.instance(self.at)
-        if self.at.suite in ("classes", "edges"):
+        if self.at.suite in MADE_OF_CASES:
             bench.suite(self.at, self.limit)
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
@@ -174,7 +174,7 @@ class SuiteMember:
         if modules and not any(module in sys.modules for module in modules):
             return False
         program = bench.instance(self.at).program
-        if self.at.suite in ("classes", "edges"):
+        if self.at.suite in MADE_OF_CASES:
             self._cases(bench, Replayer(cls(program)), reporter)
         elif self.at.suite == "walks":
             self._walks(Replayer(cls(program)), reporter)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
+MADE_OF_CASES = ("classes", "edges", "lassos")  # kinds of suites; others choose their steps while they run
 # 40 bits: that two of five thousand cases share an id has a chance of one in a hundred thousand.
 ID_DIGITS = 10
 
@@ -112,10 +113,16 @@ class Suite:
     """The number of these sequences."""
     suffixes: int = 0
     """The number of cases that go on behind their classes."""
+    loops: int = 0
+    """The number of cases that end in a loop,"""
+    rounds: int = 0
+    """and how many times each of these takes it."""
 
     @property
     def cover(self) -> str:
-        """In words: `all 28 edges`, `all 84 sequences of 3 edges`, `52 suffixes` or `classes alone`."""
+        """In words: `all 28 edges`, `52 suffixes`, `9 loops, 3 rounds each` or `classes alone`."""
+        if self.rounds:
+            return f"{self.loops} loop{'' if self.loops == 1 else 's'}, {self.rounds} rounds each"
         if self.order == 0:
             return f"{self.suffixes} suffixes" if self.suffixes else "classes alone"
         return f"all {self.sequences} " + ("edges" if self.order == 1 else f"sequences of {self.order} edges")

@@ -259,6 +259,8 @@ def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float
     )  # fmt: skip
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)
+    if suite.kind == "lassos" and not suite.cases:
+        vacuous = "no step of the spec is on a loop"
     # Where the whole graph has no forbidden step there is none to try.
     if not divergence and not vacuous and not done.disabled and (suite.probe_classes or not suite.complete):
         vacuous = "no forbidden step was tried"

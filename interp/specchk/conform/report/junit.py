@@ -13,7 +13,8 @@ from types import MappingProxyType
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from specchk.conform.gate.gate import Held
-from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget
+from specchk.conform.gate.tiers import Part, SuiteBudget
+from specchk.conform.replay.cases import MADE_OF_CASES
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import render, verdict
 

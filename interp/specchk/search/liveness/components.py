@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from specchk.search.liveness.graph import EVERY, OwedRegion, Pause
 
@@ -24,6 +25,18 @@ class Conditions:
     strong: int
 
 
+class Arrows(Protocol):
+    """The arrows of any graph as arrays: those of node n end at `target[start[n] : start[n + 1]]`."""
+
+    @property
+    def start(self) -> Sequence[int]:
+        """Of each node the position of its first arrow, and the number of all arrows."""
+
+    @property
+    def target(self) -> Sequence[int]:
+        """Of each arrow the node at its end."""
+
+
 def fair_components(
     region: OwedRegion, conditions: Conditions, pause: Pause, enabled: Sequence[int]
 ) -> Iterator[list[int]]:
@@ -33,7 +46,7 @@ def fair_components(
     """
     waiting: list[Sequence[int]] = [region.order]
     while waiting:
-        for component in components(region, waiting.pop(), pause):
+        for component in components(region.graph, waiting.pop(), pause):
             if len(component) == 1:  # no step of a state to itself changes it
                 continue
             if not any(map(region.is_bad, component)):
@@ -63,9 +76,8 @@ def _judged(region: OwedRegion, component: list[int], enabled: Sequence[int]) ->
     return always, ever, taken
 
 
-def components(region: OwedRegion, members: Sequence[int], pause: Pause) -> Iterator[list[int]]:
-    """The strongly connected components of the states `members`."""
-    graph = region.graph
+def components(graph: Arrows, members: Sequence[int], pause: Pause) -> Iterator[list[int]]:
+    """The strongly connected components of the part of a graph that has the nodes `members`."""
     index = dict.fromkeys(members, -1)  # -1: not visited; then the order of the visit
     low: dict[int, int] = {}
     done: set[int] = set()

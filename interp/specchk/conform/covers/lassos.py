@@ -1,0 +1,103 @@
+"""Lassos: a way into a loop of the state graph, and several rounds of the loop.
+
+The spec is in the same states in every round, and so should be the implementation, for as long as the loop
+lasts.  What grows with each round (a queue that is not emptied, a number that is used up, a session that is
+not closed) is in no state of the spec, and no path without a repetition shows it.
+
+For each class of steps that lies on some loop there is a lasso whose loop has it: of the edges nearest to the
+start the first, with the shortest way back.  A loop that has several such classes serves for all of them.
+
+Invariants: a function of the graph alone; a lasso is a path of the graph.  Not here: taking it (`runner`),
+and loops that violate a temporal property (`search.liveness`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from specchk.conform.covers.tours import Path
+from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
+from specchk.search.liveness.components import components
+
+ROUNDS = 3  # the second repeats the first; a third follows a round that was already a repetition
+
+
+@dataclass(frozen=True, slots=True)
+class Lasso:
+    """A loop, the shortest way to its first state, and the initial state from which that leads."""
+
+    start: int
+    stem: tuple[ClassifiedEdge, ...]
+    loop: tuple[ClassifiedEdge, ...]
+
+    def path(self, rounds: int) -> Path:
+        """The whole of it as a path."""
+        return self.start, (*self.stem, *self.loop * rounds)
+
+
+@dataclass(slots=True)
+class _Arrows:
+    """The edges of a graph by the numbers of their states."""
+
+    start: array[int] = field(default_factory=lambda: array("Q", [0]))
+    target: array[int] = field(default_factory=lambda: array("I"))
+
+
+def lassos(graph: ClassGraph) -> list[Lasso]:
+    """The lassos of a graph whose edges were kept, so that each class on a loop is on one of these."""
+    component = _components(graph)
+    found: dict[Lasso, None] = {}
+    covered: set[int] = set()
+    # States come by distance, so the first edge of a class is one of the nearest.
+    for state in range(len(graph.states)):
+        for edge, classes in graph.edges_of(state).items():
+            if component[state] == component[edge.target] and not covered.issuperset(classes):
+                lasso = _lasso(graph, edge, component)
+                found[lasso] = None
+                covered.update(_classes(graph, lasso))
+    return list(found)
+
+
+def classes_of(graph: ClassGraph, chosen: Sequence[Lasso]) -> list[int]:
+    """The classes of the steps in the loops, by their numbers, ascending."""
+    return sorted({number for lasso in chosen for number in _classes(graph, lasso)})
+
+
+def _classes(graph: ClassGraph, lasso: Lasso) -> Iterator[int]:
+    for edge in lasso.loop:
+        yield from graph.edges_of(edge.source)[edge]
+
+
+def _components(graph: ClassGraph) -> list[int]:
+    """Of each state the number of its strongly connected component."""
+    arrows = _Arrows()
+    for state in range(len(graph.states)):
+        arrows.target.extend(edge.target for edge in graph.edges_of(state))
+        arrows.start.append(len(arrows.target))
+    of = [0] * len(graph.states)
+    for number, members in enumerate(components(arrows, range(len(of)), lambda: None)):
+        for state in members:
+            of[state] = number
+    return of
+
+
+def _lasso(graph: ClassGraph, edge: ClassifiedEdge, component: list[int]) -> Lasso:
+    """The lasso whose loop begins with an edge; both ends are in one component, so there is a way back."""
+    before: dict[int, ClassifiedEdge] = {}
+    queue = deque([edge.target])
+    while edge.source != edge.target and edge.source not in before:
+        state = queue.popleft()
+        for step in graph.edges_of(state):
+            if step.target not in before and component[step.target] == component[state]:
+                before[step.target] = step
+                queue.append(step.target)
+    back: list[ClassifiedEdge] = []
+    at = edge.source
+    while at != edge.target:
+        back.append(before[at])
+        at = before[at].source
+    stem = tuple(graph.way_to(edge.source))
+    return Lasso(stem[0].source if stem else edge.source, stem, (edge, *reversed(back)))
