@@ -18,6 +18,7 @@ from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import universe
+from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
 
 Condition = tuple[int, tuple[tuple[int, Any], ...], bool]  # action, kept arguments, whether strong
 NONE: frozenset[Condition] = frozenset()
@@ -157,3 +158,28 @@ class NaiveChecker:
                         following.append(reached)
             frontier = following
         return lengths
+
+
+def matched(program: Program, outcome: Outcome, text: str) -> str:
+    """Verdict and length against the naive checker; the verdict's kind."""
+    (liveness,) = program.liveness
+    checker = NaiveChecker(program)
+    if not checker.owing(liveness.clauses[0]):
+        return "no state"
+    expected = next((n for c in liveness.clauses if (n := checker.check(c)).is_violated), Naive(None, None))
+    if not expected.is_violated:
+        assert isinstance(outcome.verdict, Holds | HoldsWithin), text
+        return "holds"
+    assert isinstance(outcome.verdict, Violated), text
+    (violation,) = outcome.verdict.violations
+    trace = violation.trace
+    assert violation.kind == "liveness"
+    assert trace is not None
+    assert trace.loop is not None
+    is_rest = trace.loop == len(trace.steps)
+    # A rest is reported where there is one, and the nearest.
+    assert is_rest == (expected.rest is not None), text
+    assert len(trace.steps) == (expected.rest if is_rest else expected.lasso), text
+    assert trace.states[trace.loop] == trace.last
+    assert len(violation.fairness) == len(checker.conditions)
+    return "rest" if is_rest else "loop"

@@ -13,9 +13,9 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.search import reference
 from specchk.search.engine import Options
-from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated, name_of
+from specchk.search.verdict import Violated, name_of
 from temporal.checked import alone
-from temporal.naive import Naive, NaiveChecker
+from temporal.naive import matched
 from temporal.random_temporal import random_temporal, with_undefined_steps
 
 
@@ -25,37 +25,12 @@ def program_of(text: str, folder: Path) -> Program:
     return instantiate(check(str(file))).program
 
 
-def compare(program: Program, outcome: Outcome, text: str) -> str:
-    """Verdict and length against the naive checker; the verdict's kind."""
-    (liveness,) = program.liveness
-    checker = NaiveChecker(program)
-    if not checker.owing(liveness.clauses[0]):
-        return "no state"
-    expected = next((n for c in liveness.clauses if (n := checker.check(c)).is_violated), Naive(None, None))
-    if not expected.is_violated:
-        assert isinstance(outcome.verdict, Holds | HoldsWithin), text
-        return "holds"
-    assert isinstance(outcome.verdict, Violated), text
-    (violation,) = outcome.verdict.violations
-    trace = violation.trace
-    assert violation.kind == "liveness"
-    assert trace is not None
-    assert trace.loop is not None
-    is_rest = trace.loop == len(trace.steps)
-    # A rest is reported where there is one, and the nearest.
-    assert is_rest == (expected.rest is not None), text
-    assert len(trace.steps) == (expected.rest if is_rest else expected.lasso), text
-    assert trace.states[trace.loop] == trace.last
-    assert len(violation.fairness) == len(checker.conditions)
-    return "rest" if is_rest else "loop"
-
-
 def check_seeds(seeds: range, folder: Path) -> dict[str, int]:
     kinds: dict[str, int] = {}
     for seed in seeds:
         text = random_temporal(Random(seed))
         program = program_of(text, folder)
-        kind = compare(program, reference.search(program), f"# seed {seed}\n{text}")
+        kind = matched(program, reference.search(program), f"# seed {seed}\n{text}")
         kinds[kind] = kinds.get(kind, 0) + 1
     return kinds
 
@@ -74,7 +49,7 @@ def agree(seeds: range, folder: Path) -> dict[str, int]:
         text = random_temporal(Random(seed))
         program = program_of(text, folder)
         outcome, expected = alone(program), reference.search(program)
-        kind = compare(program, outcome, f"# seed {seed}\n{text}")
+        kind = matched(program, outcome, f"# seed {seed}\n{text}")
         kinds[kind] = kinds.get(kind, 0) + 1
         assert outcome.warnings == expected.warnings, seed
         assert outcome.statistics.owed_at_horizon == expected.statistics.owed_at_horizon, seed

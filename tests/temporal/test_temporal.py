@@ -234,9 +234,7 @@ def test_a_trace_without_a_loop_has_none_in_itf(tmp_path: Path) -> None:
     assert "loop" not in trace_itf(program, violation.trace, violation)
 
 
-@pytest.mark.parametrize(
-    "words", [["--engine", "symbolic"], ["--engine", "spark"], ["--prove"], ["--depth", "3"]]
-)
+@pytest.mark.parametrize("words", [["--engine", "symbolic"], ["--prove"], ["--depth", "3"]])
 def test_other_engines_reject_time(words: list[str], tmp_path: Path) -> None:
     file = tmp_path / "timed.spec"
     file.write_text(LAMP)

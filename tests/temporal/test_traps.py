@@ -35,6 +35,7 @@ MODEL = "model m:\n    expect holds\n"
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
 def run(request: pytest.FixtureRequest) -> Runs:
+    """An engine; those of `tests/spark/test_traps.py` are others."""
     engine: Runs = request.param
     return engine
 

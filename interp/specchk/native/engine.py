@@ -28,18 +28,16 @@ from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
-from specchk.native.kernel.labels import has_judged_predicates
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
-from specchk.native.regions import StepsOfSearch
+from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, NotedState, Run, Store
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
-from specchk.search.liveness.explored import Explored
-from specchk.search.liveness.regions import ListedSteps, Look, StepSource
+from specchk.search.liveness.regions import Look, StepSource
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome
 
@@ -107,9 +105,7 @@ def _searched(search: Search, options: NativeOptions, began: float) -> Outcome:
     try:
         return explore(engine)
     finally:
-        if engine.steps is not None:
-            engine.steps.release()
-        engine.store.release()
+        engine.release()
 
 
 @dataclass(slots=True)
@@ -347,8 +343,8 @@ class NativeEngine(Engine[list[Run]]):
         """The step graph over the states of the search, unless only the reference stepper can list it."""
         if self.checkpoints is not None:
             self._save([])  # a search that is resumed begins here
-        if fair.lists_horizon or not has_judged_predicates(fair.program):
-            return ListedSteps(fair, Explored(fair), look)
+        if not are_numbered(fair):
+            return Engine.step_source(self, fair, look)
         self.steps = StepsOfSearch(
             fair, self.roomy, self.store, self.explain, self.levels, self._watched(look),
             compact=self.options.compact, is_long=self._is_long,
@@ -376,6 +372,10 @@ class NativeEngine(Engine[list[Run]]):
             raise ReplayFailed("a step leads to a state that the search did not keep")
         why = "two states share a hash, and one of them was not searched; omit --compact"
         self.findings.stopped = Inconclusive(why, budget=True)
+
+    def release(self) -> None:
+        """Give the memory back."""
+        (self.steps or self.store).release()
 
     @property
     def coverage(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from specchk.native.compiler import RegionSource, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.kernel.component_kernel import ALONE
 from specchk.native.kernel.fair_components import AGAIN, FAIR
-from specchk.native.kernel.labels import judged_predicates
+from specchk.native.kernel.labels import has_judged_predicates, judged_predicates
 from specchk.native.kernel.numbered_steps import NO_PREDICATE
 from specchk.native.lanes import Lanes, Segment
 from specchk.native.listed import StepsInStore
@@ -38,8 +38,13 @@ MOST_STATES, MOST_EDGES = 1 << 31, (1 << 32) - 1
 FIRST_EDGE = 8  # below are places of other meanings
 
 
+def are_numbered(fair: FairSteps) -> bool:
+    """Whether compiled code finds regions; otherwise the reference stepper lists all steps."""
+    return not fair.lists_horizon and has_judged_predicates(fair.program)
+
+
 class StepsOfSearch:
-    """The step graph of a search that has ended; until `release`."""
+    """The step graph of a search that has ended; until `release`, of the store, too."""
 
     def __init__(
         self, fair: FairSteps, roomy: Program, store: Store, explain: Explainer, levels: list[list[Run]],
@@ -132,6 +137,7 @@ class StepsOfSearch:
         """Give everything back."""
         self._forget()
         self.lanes.release()
+        self.store.release()
 
 
 class RegionOfStates:

@@ -208,8 +208,12 @@ class Store:
     @property
     def slots_needed(self) -> int:
         """Slots of a table that has room for all that the workers may add before they stop."""
+        return self.slots_for(self.used)
+
+    def slots_for(self, states: int) -> int:
+        """The same with so many states."""
         slots = self.slots
-        while self.used + self.slack > slots * LOAD:
+        while states + self.slack > slots * LOAD:
             slots *= 4 if slots < FAST_UNTIL else 2
         return slots
 

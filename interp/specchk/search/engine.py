@@ -164,6 +164,11 @@ class Search:
 
     def run(self, engine: Engine[F]) -> None:
         """Search until all is known, or something ends it."""
+        self.find_states(engine)
+        self.check_temporal(engine)
+
+    def find_states(self, engine: Engine[F]) -> None:
+        """The part of a search that finds and checks states."""
         is_done = False
         while not is_done:
             with self._stoppable():
@@ -177,12 +182,14 @@ class Search:
                 # is found again.
                 self.findings.clear()
                 self.levels.clear()
+
+    def check_temporal(self, engine: Engine[F]) -> None:
+        """Check the temporal properties, if there are some, once all states are known and safe."""
         if self.program.temporal:
             with self._stoppable():
                 self._check_temporal(engine)
 
     def _check_temporal(self, engine: Engine[F]) -> None:
-        """Check the temporal properties, once all states are known and safe."""
         if not self.findings.is_complete(keep_going=self.options.keep_going) or not sum(self.levels):
             names = ", ".join(map(claim, self.program.temporal))
             self.findings.notes.append(f"not checked, because the search ended before: {names}")

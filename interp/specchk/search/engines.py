@@ -42,7 +42,7 @@ ENGINES = (
     Entry("symbolic", "specchk.symbolic.joins.engine", "JoinOptions",
           "sets of states at once, for offsets without a bound", is_temporal=False),
     Entry("spark", "specchk.spark.engine", "SparkOptions",
-          "the native engine's search on a cluster", kept="ledger", extra="spark", is_temporal=False),
+          "the native engine's search on a cluster", kept="ledger", extra="spark"),
 )  # fmt: skip
 NAMES = tuple(entry.name for entry in ENGINES)
 

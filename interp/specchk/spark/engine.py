@@ -13,7 +13,6 @@ Not here: tasks (`tasks`), and how a session is obtained (`session`).
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -26,6 +25,7 @@ from typing import Any, ClassVar
 from pyspark import SparkContext
 
 from specchk.ir.program import Program
+from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.claims import purpose_of
 from specchk.native.compiler import exchange_code
 from specchk.native.engine import NativeEngine, NativeOptions
@@ -33,9 +33,11 @@ from specchk.native.explain import Explainer
 from specchk.native.identity import Identity, identity_of
 from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import layout_of
+from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.store import NotedState
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
+from specchk.search.liveness.regions import Look, StepSource
 from specchk.search.symmetry import Renaming
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.exporting import SliceSource
@@ -53,13 +55,14 @@ from specchk.spark.ledger import (
 )
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
-from specchk.spark.reasons import SPARK_FAILED, given_up, native_alone, not_written, unread
+from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone
 from specchk.spark.session import is_local, session, slots
-from specchk.spark.stages import LevelMaker, Made, Watch
+from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
+from specchk.spark.states.loaded import Crowded, LedgerStates
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
 from specchk.spark.states.storage import Storage, Unwritable, as_all_name_it, storage_at
 from specchk.spark.states.tables import TableCount
-from specchk.spark.tasks import confirmed, forget, precede, preceding
+from specchk.spark.tasks import confirmed, precede, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
@@ -125,7 +128,7 @@ def _searched(
     try:
         return explore(engine)
     finally:
-        engine.remove_tables()
+        engine.release()
 
 
 @dataclass(slots=True)
@@ -152,6 +155,7 @@ class SparkEngine(Engine[int]):
     outside: int = field(init=False, default=0)
     is_exhausted: bool = field(init=False, default=False)  # the last level was expanded, too
     noted: dict[tuple[str, str], tuple[NotedState, int]] = field(init=False, default_factory=dict)
+    steps: StepsOfSearch | None = field(init=False, default=None)  # for temporal properties
 
     def __post_init__(self) -> None:
         self.program, self.findings = self.search.program, self.search.findings
@@ -173,8 +177,9 @@ class SparkEngine(Engine[int]):
             options.budget, options.symmetry, options.keep_going, options.strict, handover=options.handover,
         ))  # fmt: skip
         try:
-            self.search.run(small)
+            self.search.find_states(small)
             if not small.is_handed_over:
+                self.search.check_temporal(small)
                 return native_alone(small, options.handover)
             partitions = options.partitions or max(2, self.context.defaultParallelism)
             handed = handed_of(small, self.identity, uuid.uuid4().hex[:12], partitions)
@@ -186,10 +191,10 @@ class SparkEngine(Engine[int]):
                 write_handed(self.storage, handed)
             except Unwritable as error:
                 self.storage.remove(folder_of(handed.run))
-                self.findings.stopped = not_written(str(error))
+                self.findings.stopped = ended_by(error)
                 return replace(self.search.outcome(small), engine=self.name)
         finally:
-            small.store.release()
+            small.release()
         return None
 
     def take_up(self) -> None:
@@ -221,10 +226,9 @@ class SparkEngine(Engine[int]):
     def _ship(self, handed: Handed) -> None:
         layout, renamings = layout_of(self.program), self._renamings
         code = exchange_code(self.program, layout, renamings)
-        options = self.options
         parcel = Parcel(
-            handed.run, self.program, renamings, code, handed.partitions, self.place, options.scratch,
-            len(handed.sizes), durable=options.ledger is not None,
+            handed.run, self.program, renamings, code, handed.partitions, self.place, self.options.scratch,
+            len(handed.sizes), durable=self.options.ledger is not None,
         )  # fmt: skip
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)
@@ -253,10 +257,10 @@ class SparkEngine(Engine[int]):
     @property
     def _is_one_stage(self) -> bool:
         """Whether all partitions have a core at once, and a file system in common."""
-        context = self.context
         # A barrier stage begins only where all of its tasks can run at once; with fewer cores than partitions
         # Spark would refuse it.
-        return is_local(context) and self.handed.partitions <= slots(context) and not self.options.shuffle
+        has_cores = self.handed.partitions <= slots(self.context)
+        return is_local(self.context) and has_cores and not self.options.shuffle
 
     def size(self, frontier: int) -> int:
         """The number of states in a frontier."""
@@ -271,8 +275,7 @@ class SparkEngine(Engine[int]):
                     size = self._count(made.slices)
                     self._report(made.slices, size, made.seconds)
                     self.is_exhausted = not size
-                    # Not for the empty level that ends the search: what is complete has not run out of
-                    # anything.
+                    # Not for the empty level at the end: what is complete has not run out of anything.
                     if size:
                         self.search.look(states + size, self.tally.generated, size)
                     return size
@@ -285,10 +288,8 @@ class SparkEngine(Engine[int]):
         """Have what ends Spark's work end the search, with the reason."""
         try:
             yield
-        except SpoiledSlice as error:
-            self.findings.stopped = unread(str(error))
-        except Unwritable as error:
-            self.findings.stopped = not_written(str(error))
+        except (SpoiledSlice, Unwritable, Crowded) as error:
+            self.findings.stopped = ended_by(error)
         except SPARK_FAILED as error:
             reason = self.search.meter.exceeded(0)
             over = Inconclusive(reason, budget=True) if reason is not None else None
@@ -301,19 +302,18 @@ class SparkEngine(Engine[int]):
     def _within_time(self, job: Callable[[], list[Slice]]) -> list[Slice]:
         """The job's result; it is cancelled when time is up."""
         limit = self.options.budget.max_seconds
-        left = None if limit is None else limit - self.search.meter.seconds
-        if left is None:
+        if limit is None:
             return job()
-        with Watch(partial(self.context.cancelJobGroup, self.handed.run), wait=max(0.0, left)):
+        left = max(0.0, limit - self.search.meter.seconds)
+        with Watch(partial(self.context.cancelJobGroup, self.handed.run), wait=left):
             return job()
 
     def _count(self, slices: Sequence[Slice]) -> int:
         """Count a level that is done, and note what was found in it; the number of its states."""
         tally = sum((about.tally for about in slices), SliceTally())
         depth = len(self.search.levels)
-        for noted in confirmed(
-            host_of(self.packed), depth - 1, tally.found, self.explain.ends, self.findings
-        ):
+        host = host_of(self.packed)
+        for noted in confirmed(host, depth - 1, tally.found, self.explain.ends, self.findings):
             self._note(noted, depth)
         # Counts alone: what was found is noted above, with its level.
         self.tally += SliceTally(tally.generated, tally.cuts, tally.counts)
@@ -348,7 +348,7 @@ class SparkEngine(Engine[int]):
                 found, depth = self.noted[kind, name]
                 self.explain.note(self.findings, found, range(depth))
         except SpoiledSlice as error:
-            self.findings.stopped = unread(str(error))
+            self.findings.stopped = ended_by(error)
         return True
 
     def predecessor(self, target: Sequence[int], level: int, /) -> tuple[int, ...] | None:
@@ -364,6 +364,18 @@ class SparkEngine(Engine[int]):
         smallest = [preceding(host, level, partition, wanted) for partition in range(many)]
         return min((state for state in smallest if state is not None), default=None)
 
+    def step_source(self, fair: FairSteps, look: Look) -> StepSource:
+        """The step graph over all states, in the driver; as on the native engine."""
+        if not are_numbered(fair):
+            return Engine.step_source(self, fair, look)
+        host, limit = host_of(self.packed), self.options.budget.max_memory_bytes
+        states = LedgerStates(host.slices, host.parcel.partitions, self.search.levels, self.totals())
+        with self._given_up():
+            self.steps = states.steps(fair, host.kernel, look, limit)
+            return self.steps
+        look(0, 0, 0)  # raises, as the search is stopped
+        raise AssertionError("a search that was stopped has no step graph")
+
     def export_source(self) -> SliceSource:
         """The slices of all levels, for an export."""
         levels = len([size for size in self.search.levels if size])
@@ -371,16 +383,13 @@ class SparkEngine(Engine[int]):
         self._describe("export the states")
         return SliceSource(self.context, self.parcel, self.packed, levels, expanded)
 
-    def remove_tables(self) -> None:
-        """Remove the executors' tables; those of machines that no task reaches are left."""
-        many = self.handed.partitions
-        shutil.rmtree(host_of(self.packed).scratch, ignore_errors=True)
-        try:
+    def release(self) -> None:
+        """Release the driver's memory and the executors' tables; those of unreachable machines are left."""
+        if self.steps is not None:
+            self.steps.release()
+        with suppress(*SPARK_FAILED):
             self._describe("remove tables")
-            numbers = self.context.parallelize(range(many), tasks_of(self.context, many))
-            numbers.mapPartitions(partial(forget, self.parcel)).collect()
-        except SPARK_FAILED:
-            return
+            remove_tables(self.context, self.parcel, host_of(self.packed))
 
     def totals(self) -> Totals:
         """The counts at the end, those of the native engine's levels included."""

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import assert_never
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
@@ -25,6 +26,7 @@ from pyspark.errors import PySparkException
 from specchk.native.engine import NativeEngine
 from specchk.search.engine import Unavailable, concluded
 from specchk.search.verdict import Inconclusive, Outcome
+from specchk.spark.states.loaded import Crowded
 from specchk.spark.states.slices import SpoiledSlice
 from specchk.spark.states.storage import Unwritable
 
@@ -116,7 +118,7 @@ def given_up(error: Exception, level: int) -> Inconclusive:
     cause = _cause(error)
     if cause.startswith(_OF_THE_LEDGER):
         kind, _, told = cause.partition(": ")
-        return not_written(told) if kind.endswith(Unwritable.__qualname__) else unread(told)
+        return ended_by((Unwritable if kind.endswith(Unwritable.__qualname__) else SpoiledSlice)(told))
     return Inconclusive(f"Spark failed at level {level} ({cause})", budget=False)
 
 
@@ -127,14 +129,17 @@ def _cause(error: Exception) -> str:
     return "its process ended"
 
 
-def not_written(told: str) -> Inconclusive:
-    """The end of a search whose ledger has no room."""
-    return Inconclusive(f"the ledger cannot be written ({told})", budget=True)
-
-
-def unread(told: str) -> Inconclusive:
-    """The end of a search whose ledger is damaged."""
-    return Inconclusive(f"the ledger is damaged: {told}", budget=False)
+def ended_by(error: SpoiledSlice | Unwritable | Crowded) -> Inconclusive:
+    """The end of a search whose ledger is damaged or full, or whose driver has no room for it."""
+    match error:
+        case SpoiledSlice():
+            return Inconclusive(f"the ledger is damaged: {error}", budget=False)
+        case Unwritable():
+            return Inconclusive(f"the ledger cannot be written ({error})", budget=True)
+        case Crowded():
+            return Inconclusive(str(error), budget=True)
+        case _:
+            assert_never(error)
 
 
 def root_cause(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -16,13 +17,14 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
-from specchk.spark.homes import Homes, Load, Placement
+from specchk.spark.homes import Homes, Load, Placement, tasks_of
 from specchk.spark.ledger import Handed
 from specchk.spark.moving import moved, numbered
 from specchk.spark.one_machine import make_levels, refusal_in, wanted_file
+from specchk.spark.parcel import Host
 from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.states.slices import Slice, Slices
-from specchk.spark.tasks import absorb, expand, move_on
+from specchk.spark.tasks import absorb, expand, forget, move_on
 
 FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are thought to have
 ATTEMPTS = 4  # jobs in a row that may fail without a new level, as Spark has it for stages
@@ -235,6 +237,14 @@ class StageJob:
     def wait(self, seconds: float) -> None:
         """Wait for its end, but no longer than so many seconds."""
         self._thread.join(seconds)
+
+
+def remove_tables(context: SparkContext, parcel: Any, host: Host) -> None:
+    """Remove the tables of a search, here first; those of machines that no task reaches are left."""
+    shutil.rmtree(host.scratch, ignore_errors=True)
+    many = host.parcel.partitions
+    numbers = context.parallelize(range(many), tasks_of(context, many))
+    numbers.mapPartitions(partial(forget, parcel)).collect()
 
 
 def not_there() -> PySparkException:

@@ -26,8 +26,8 @@ invariant readable: exists n in Offset: n == hw
     Page(
         "S702",
         "a temporal property or a refinement on an engine that checks none",
-        """The native and the reference engine check `liveness` properties, and refinements of specs
-        with `fair` lines.  The symbolic engine, a proof (`--prove`, `--depth`) and Spark do not, and
+        """The native, the reference and the Spark engine check `liveness` properties, and refinements
+        of specs with `fair` lines.  The symbolic engine and a proof (`--prove`, `--depth`) do not, and
         reject a model that selects one, so that silence is not mistaken for a proof.  Refinements of
         specs without fairness are checked by all but the symbolic engine.""",
         """Run these properties with `--engine native`, and others with `--property p`.""",

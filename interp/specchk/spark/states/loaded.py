@@ -1,0 +1,85 @@
+"""The states of a ledger in the driver's memory, where temporal properties are checked.
+
+All slices become one store of the native engine, and `native.regions` continues there: with its verdicts and
+its lassos, which depend neither on the numbers of states nor on who found them.  Steps are computed again and
+not read from tasks: finding the state at the end of a step that was read would take the driver as long.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specchk.forecast.intervals import free_bytes
+from specchk.meaning.behaviours.fairness import FairSteps
+from specchk.native.compiler import Loaded
+from specchk.native.engine import LONG
+from specchk.native.explain import Explainer
+from specchk.native.machine.layout import layout_of
+from specchk.native.regions import StepsOfSearch
+from specchk.native.store import Run, Store
+from specchk.search.budget import resident_bytes
+from specchk.search.engine import Totals
+from specchk.search.liveness.regions import Look
+from specchk.spark.states.slices import Slices
+
+REGION_BYTES = 12  # of a state, beside itself and the table: its place, its component, where it waits
+
+
+class Crowded(Exception):
+    """The driver has no room for the states; the text has the bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerStates:
+    """The levels of a search that has ended, of so many states each."""
+
+    slices: Slices
+    partitions: int
+    sizes: Sequence[int]
+    totals: Totals
+
+    def steps(self, fair: FairSteps, kernel: Loaded, look: Look, limit: int | None) -> StepsOfSearch:
+        """The step graph; `kernel` is that of the exchanging engine.
+
+        `Crowded` above a limit of memory in bytes, or above what is free; `SpoiledSlice`.
+        """
+        program, totals = fair.program, self.totals
+        store = Store(program, layout_of(program), kernel, os.cpu_count() or 1)
+        try:
+            self._see_that_they_fit(store, limit)
+            levels = [self._loaded(store, level, look) for level in range(len(self.sizes))]
+            counted = (totals.generated, totals.cuts, totals.distinct, int(totals.outside))
+            used = sum(self.sizes)
+            store.restore(used, [(0, used)], counted, totals.coverage)
+            explain = Explainer(program, store.layout, store, None)
+            is_long = totals.generated >= LONG
+            return StepsOfSearch(fair, program, store, explain, levels, look, compact=False, is_long=is_long)
+        except BaseException:
+            store.release()
+            raise
+
+    def _see_that_they_fit(self, store: Store, limit: int | None) -> None:
+        """`Crowded` where they do not: before hours of work are lost to a process that the system ends."""
+        states = sum(self.sizes)
+        needed = states * (store.state_bytes + REGION_BYTES) + 8 * store.slots_for(states)
+        graph = f"the step graph of {states} states needs {needed} bytes in the driver"
+        if limit is not None and resident_bytes() + needed > limit:
+            raise Crowded(f"{graph}, more than the limit of {limit} bytes of memory (--max-memory) leaves")
+        free = free_bytes()
+        if 0 < free < needed:  # 0: the system does not report it
+            raise Crowded(f"{graph}, and {free} are free")
+
+    def _loaded(self, store: Store, level: int, look: Look) -> list[Run]:
+        """Read the states of a level behind those of the levels before it."""
+        begin = first = sum(self.sizes[:level])
+        for partition in range(self.partitions):
+            look(first, 0, 0)
+            with self.slices.open(level, partition) as opened:
+                about, size = opened.about, store.state_bytes
+                # The states outside of the constraints are behind the others, and overwritten by the next
+                # slice: no step graph has them.
+                opened.fill(store.states.view(first * size, (about.inside + about.outside) * size))
+                first += about.inside
+        return [(begin, first - begin)]
