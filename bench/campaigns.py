@@ -1,13 +1,14 @@
-"""Random specs and changed texts over all engines: python bench/campaigns.py specs | pairs | sparse | linear.
+"""Random specs and changed texts over all engines: python bench/campaigns.py CAMPAIGN.
 
     specs   every engine on each random spec, and what their answers owe each other
     pairs   a random spec and a change of its text that must change nothing, or what the change says
     sparse  the native engine and the reference on sets, bags and maps that list their items
     linear  every engine but Spark on sums of offsets, batches and windows, at growing horizons
+    time    the engines that check temporal properties, and a naive checker, under weak and strong fairness
 
 Each seed is one spec, or one change of one spec (`pairs`).  A disagreement prints the command that repeats
-it; the exit code is 1 if there was any.  Spark (`--spark`, for `specs` and `pairs`) needs Java; each process
-starts one of its own.
+it; the exit code is 1 if there was any.  Spark (`--spark`, for `specs`, `pairs` and `time`) needs Java; each
+process starts one of its own.
 """
 
 from __future__ import annotations
@@ -41,9 +42,15 @@ from agreement.open_specs import open_spec  # noqa: E402
 from agreement.pairs import ENGINES, disagreement  # noqa: E402
 from agreement.random_specs import random_spec, spec_with_maps  # noqa: E402
 from agreement.sparse_specs import random_sparse_spec  # noqa: E402
+from specchk.compile.instantiate import instantiate  # noqa: E402
 from specchk.ir.types import Room  # noqa: E402
+from specchk.lang.frontend import check  # noqa: E402
+from specchk.native import engine as native  # noqa: E402
+from specchk.search import reference  # noqa: E402
 from specchk.search.budget import Budget  # noqa: E402
 from specchk.search.engine import Unsupported  # noqa: E402
+from temporal.naive import matched  # noqa: E402
+from temporal.random_temporal import random_temporal  # noqa: E402
 
 GENERATORS: tuple[Callable[[Random], str], ...] = (
     open_spec, random_spec, small_spec, offset_spec, linear_spec,
@@ -203,6 +210,33 @@ def of_sparse(seed: int, _: bool) -> Result:
     return counts, [f"{room}: {text}" for text in found.wrong]
 
 
+def of_time(seed: int, spark: bool) -> Result:
+    """A random graph with a temporal property: verdicts, lengths and warnings, on Spark every state."""
+    text, counts, wrong = random_temporal(Random(seed)), Counter[str](), []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "time.spec")
+        file.write_text(text, encoding="utf-8")
+        program = instantiate(check(str(file))).program
+        expected = reference.search(program)
+        natively = native.search(program, native.NativeOptions(workers=1 + seed % 2))
+        outcomes = {"reference": expected, "native": natively}
+        if spark and expected.statistics.distinct:  # without any state the native engine answers alone
+            outcomes["spark"] = _spark()(program, True, False)
+            if outcomes["spark"].verdict != natively.verdict:
+                wrong.append("spark: another verdict or counterexample than native")
+    for name, outcome in outcomes.items():
+        try:
+            counts[f"{name}: {matched(program, outcome, text)}"] += 1
+        except AssertionError:
+            wrong.append(f"{name}: not the naive checker's verdict and length")
+        counts[f"{name}: compared"] += 1
+        if (outcome.warnings, outcome.statistics.owed_at_horizon) != (
+            expected.warnings, expected.statistics.owed_at_horizon,
+        ):  # fmt: skip
+            wrong.append(f"{name}: other warnings than the reference engine")
+    return counts, wrong
+
+
 @cache
 def _spark() -> OnSpark:
     """A function that has this process's own Spark answer."""
@@ -228,6 +262,7 @@ CAMPAIGNS: dict[str, Callable[[int, bool], Result]] = {
     "pairs": of_pair,
     "sparse": of_sparse,
     "linear": of_linear,
+    "time": of_time,
 }
 
 
