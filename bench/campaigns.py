@@ -29,10 +29,12 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "core", "symbolic")]
+sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "core", "symbolic", "temporal")]
 
 from linear_specs import linear_spec, windowed_spec  # noqa: E402
+from naive_time import matched  # noqa: E402
 from offset_specs import offset_spec  # noqa: E402
+from random_temporal import random_temporal  # noqa: E402
 from spec_texts import small_spec  # noqa: E402
 
 from agreement.both import first_levels, program_of  # noqa: E402
@@ -49,8 +51,6 @@ from specchk.native import engine as native  # noqa: E402
 from specchk.search import reference  # noqa: E402
 from specchk.search.budget import Budget  # noqa: E402
 from specchk.search.engine import Unsupported  # noqa: E402
-from temporal.naive import matched  # noqa: E402
-from temporal.random_temporal import random_temporal  # noqa: E402
 
 GENERATORS: tuple[Callable[[Random], str], ...] = (
     open_spec, random_spec, small_spec, offset_spec, linear_spec,

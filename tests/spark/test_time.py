@@ -22,7 +22,7 @@ from specchk.search import reference
 from specchk.search.budget import Budget
 from specchk.search.verdict import Inconclusive, Outcome, name_of
 from specchk.spark.engine import SparkEngine, SparkOptions, search
-from temporal.naive import matched
+from temporal.naive_time import matched
 from temporal.random_temporal import random_temporal
 from temporal.test_regions import COUNTERS, STUCK, SUICIDE
 

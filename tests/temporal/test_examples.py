@@ -13,7 +13,7 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.search import reference
 from specchk.search.verdict import Violated
-from temporal.naive import NaiveChecker
+from temporal.naive_time import NaiveChecker
 
 EXAMPLES = Path(__file__).parents[2] / "spec" / "examples"
 # Models of few states and conditions: the naive checker enumerates walks.

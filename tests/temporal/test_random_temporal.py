@@ -15,7 +15,7 @@ from specchk.search import reference
 from specchk.search.engine import Options
 from specchk.search.verdict import Violated, name_of
 from temporal.checked import alone
-from temporal.naive import matched
+from temporal.naive_time import matched
 from temporal.random_temporal import random_temporal, with_undefined_steps
 
 

@@ -12,7 +12,7 @@ import pytest
 from specchk.ir.program import Program
 from specchk.search.verdict import Outcome, Violated
 from temporal.checked import Runs, on_reference, program_of, together
-from temporal.naive import NaiveChecker
+from temporal.naive_time import NaiveChecker
 
 MOST = 8  # steps of the walks that are enumerated
 
