@@ -33,6 +33,14 @@ def test_a_search_that_the_sample_ends_has_an_exact_forecast() -> None:
     assert told["forecast"]["states"] == {"low": 14, "likely": 14, "high": 14}
 
 
+def test_a_forecast_judges_no_temporal_property(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States are counted; what is owed in them does not matter."""
+    monkeypatch.setattr("specchk.native.engine.StepsOfSearch", None)
+    file = LARGER.parents[1] / "examples" / "alternating_bit_queues.spec"
+    found = CliRunner().invoke(command, [str(file), "--forecast", "--json"])
+    assert json.loads(found.stdout)["forecast"]["states"] == {"low": 240, "likely": 240, "high": 240}
+
+
 def test_a_forecast_is_for_engines_that_list_states() -> None:
     """Zones are not counted ahead."""
     found = CliRunner().invoke(command, [SMALL, "--forecast", "--engine", "symbolic"])

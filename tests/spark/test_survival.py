@@ -19,6 +19,7 @@ import pytest
 from spark.cluster import Cluster, Driver, standalone, wait_for
 from spark.small import SPEC
 from specchk.spark.reasons import NO_JAVA, has_java
+from temporal.test_regions import COUNTERS, STUCK
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +73,21 @@ def test_a_killed_driver_is_resumed_to_the_same_answer(cluster: Cluster, tmp_pat
     driver.kill()
     resumed = Driver(cluster, tmp_path / "ledger", *MODEL, "--resume").answer()
     assert said(resumed) == said(natively(*MODEL))
+
+
+def test_time_is_judged_after_executors_and_drivers_were_killed(cluster: Cluster, tmp_path: Path) -> None:
+    """The native engine's lasso, state by state."""
+    spec = tmp_path / "counters.spec"
+    spec.write_text(COUNTERS.replace("LIVENESS", STUCK), encoding="utf-8")
+    timed = (str(spec), "--partitions", "3")
+    driver = Driver(cluster, tmp_path / "ledger", *timed)
+    driver.at_level(4)
+    os.kill(wait_for(cluster.executors)[0], signal.SIGKILL)
+    driver.at_level(9)
+    driver.kill()
+    resumed = Driver(cluster, tmp_path / "ledger", *timed, "--resume").answer()
+    assert {violation["kind"] for violation in resumed["violations"]} == {"liveness"}
+    assert said(resumed) == said(natively(*timed))
 
 
 def test_lost_shuffle_files_are_made_again(cluster: Cluster, tmp_path: Path) -> None:

@@ -146,11 +146,11 @@ def _sampled_with(program: Program, options: engine.NativeOptions) -> _Sample:
     native = engine.NativeEngine(search, options)
     began = search.meter.started = time.monotonic()  # compiling is not searching
     try:
-        search.run(native)
+        search.find_states(native)  # how many there are does not depend on time
         seconds = time.monotonic() - began
         seen = native.store.total(Thread.NEW)
     finally:
-        native.store.release()
+        native.release()
     whole = not search.is_stopped
     # A level that the budget cut short would make the growth look smaller than it is.
     levels = tuple(search.levels if whole else search.levels[: len(native.levels)])
