@@ -47,7 +47,10 @@ class ScenarioResult:
 class _Failed(Exception):
     def __init__(self, failure: ScenarioFailure) -> None:
         self.failure = failure
-        super().__init__(failure.message)
+        super().__init__(failure)
+
+    def __str__(self) -> str:
+        return self.failure.message
 
 
 def run_scenario(instance: Instance, scenario: decls.Scenario) -> ScenarioResult:

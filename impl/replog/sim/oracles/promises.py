@@ -43,6 +43,9 @@ class ViolationError(Exception):
 
     def __init__(self, oracle: str, detail: str) -> None:
         assert oracle in ORACLES, oracle
-        super().__init__(f"{oracle}: {detail}")
+        super().__init__(oracle, detail)
         self.oracle = oracle
         self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.oracle}: {self.detail}"

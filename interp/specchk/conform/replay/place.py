@@ -110,7 +110,10 @@ class Diverged(Exception):
 
     def __init__(self, divergence: Divergence) -> None:
         self.divergence = divergence
-        super().__init__(divergence.kind)
+        super().__init__(divergence)
+
+    def __str__(self) -> str:
+        return self.divergence.kind
 
 
 def at_place(

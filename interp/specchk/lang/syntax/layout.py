@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from lark import Token
@@ -42,15 +41,16 @@ _GOES_ON_BEFORE = re.compile(
 _BLANK = re.compile(r"[ \t\f]*(?:#[^\n]*)?(?:\r?\n|\Z)")
 
 
-@dataclass(frozen=True)
 class LayoutError(Exception):
     """The lines do not form blocks: `code` is a diagnostic code, offsets are into the chunk."""
 
-    code: str
-    start: int
-    end: int
-    message: str
-    hint: str | None = None
+    def __init__(self, code: str, start: int, end: int, message: str, hint: str | None = None) -> None:
+        self.code = code
+        self.start = start
+        self.end = end
+        self.message = message
+        self.hint = hint
+        super().__init__(code, start, end, message, hint)
 
 
 class LayoutFilter:

@@ -57,7 +57,10 @@ class SpecError(Exception):
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
-        super().__init__("; ".join(d.message for d in self.diagnostics))
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "; ".join(diagnostic.message for diagnostic in self.diagnostics)
 
 
 def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:

@@ -44,7 +44,7 @@ class NoTruth(Exception):
     """A predicate that matters is undefined in the last state of `path`."""
 
     def __init__(self, path: Sequence[State], blame: Blame) -> None:
-        super().__init__(blame)
+        super().__init__(path, blame)
         self.path = path
         self.blame = blame
 
