@@ -26,7 +26,7 @@ from specchk.meaning.step import Stepper
 from specchk.native import compiler
 from specchk.native.walking import memory, simulation
 from specchk.native.walking.simulation import StepChoice, simulate, weights, without_loops
-from specchk.search.budget import Budget
+from specchk.search.budget import Budget, Meter, Progress
 from specchk.search.engine import Options
 from specchk.search.reference import search
 from specchk.search.replay import ReplayFailed
@@ -286,6 +286,46 @@ def test_the_confirmation_of_a_long_walk_reports_progress(monkeypatch: pytest.Mo
     assert first(outcome).name == "low"
     confirming = [note for note in notes if "confirming" in note]
     assert confirming == [f"confirming walk 1: {taken} of 250 steps" for taken in (100, 200)]
+
+
+def climbing(more: str) -> Program:
+    text = "spec s\nvar x : 0..500 = 0\naction go():\n    x' = x + 1\n"
+    return instance_of(f"{text}{more}\nmodel m:\n    expect holds\n").program
+
+
+@pytest.mark.parametrize("more", ["invariant low: x < 250", "reachable high: x == 250"])
+def test_a_budget_ends_the_confirmation_of_a_long_walk(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not confirmed in time is no violation and no witness, and the verdict names the limit."""
+    monkeypatch.setattr(simulation, "CONFIRMED_EVERY", 100)
+    limit = Budget(max_seconds=3600)
+
+    def end_the_budget(progress: Progress) -> None:
+        if "confirming walk 1: 200" in progress.note:
+            monkeypatch.setattr(Meter, "seconds", 3600)
+
+    outcome = simulate(climbing(more), Walks(1, 1, 400, limit), 1, end_the_budget)
+    assert isinstance(outcome.verdict, Inconclusive)
+    reason = "the limit of 3600 s (--max-seconds) was reached while a finding of walk 1 was confirmed"
+    assert outcome.verdict.reason == f"{reason}: 200 of 250 steps"
+    assert outcome.verdict.budget
+    assert outcome.witnesses == ()
+
+
+def test_a_violation_stands_if_the_budget_ends_at_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was confirmed before; that a witness was not is reported beside it."""
+    monkeypatch.setattr(simulation, "CONFIRMED_EVERY", 100)
+    program = climbing("invariant low: x < 350\nreachable high: x == 250")
+    ended: list[str] = []
+
+    def end_the_budget(progress: Progress) -> None:
+        ended.append(progress.note)
+        if ended.count("confirming walk 1: 200 of 250 steps"):
+            monkeypatch.setattr(Meter, "seconds", 3600)
+
+    outcome = simulate(program, Walks(1, 1, 400, Budget(max_seconds=3600)), 1, end_the_budget)
+    assert first(outcome).name == "low"
+    assert outcome.stopped is not None
+    assert "while a finding of walk 1 was confirmed" in outcome.stopped.reason
 
 
 def test_a_set_without_room_restarts_the_walks() -> None:

@@ -72,6 +72,10 @@ HEAVIEST = 1 << 20  # the weight of an action, 2^20 of which are still a number 
 OnProgress = Callable[[Progress], None]
 
 
+class _Unfinished(Exception):
+    """The budget ended while the reference stepper took a walk with a finding."""
+
+
 class StepChoice(Enum):
     """How a walk chooses a step."""
 
@@ -215,13 +219,16 @@ class _Run:
                 return
             ends = list(memory.ends())
             self.ended += len(ends)
-            self.violation = self._violation(memory, ends)
             try:
+                self.violation = self._violation(memory, ends)
                 self._note_witnesses(memory)
             except ReplayFailed as failed:
                 if self.violation is None:
                     raise
                 self._note_unconfirmed("a witness", [failed])
+            except _Unfinished as unfinished:
+                # A violation that was confirmed stands, and a witness may be missing beside it.
+                self.stopped = Inconclusive(str(unfinished), budget=True)
             if self.violation is not None:
                 return
             first, size = first + size, min(2 * size, most)
@@ -289,6 +296,9 @@ class _Run:
                     if len(failures) == MOST_UNCONFIRMED:
                         break
                     continue
+                except _Unfinished:
+                    self._note_unconfirmed("a violation", failures)
+                    raise
                 self._note_unconfirmed("a violation", failures)
                 self.failed = walk + 1
                 return violation
@@ -337,9 +347,12 @@ class _Run:
 
         def report(number: int) -> None:
             # The reference stepper takes some thousand steps a second, and a walk may have millions.
-            if number and number % CONFIRMED_EVERY == 0 and self.on_progress is not None:
-                note = f"confirming walk {walk + 1}: {number} of {last} steps"
-                self._progress(memory, self.on_progress, note)
+            if number and number % CONFIRMED_EVERY == 0:
+                taken = f"{number} of {last} steps"
+                if self.on_progress is not None:
+                    self._progress(memory, self.on_progress, f"confirming walk {walk + 1}: {taken}")
+                if (limit := self.meter.exceeded(0)) is not None:
+                    raise _Unfinished(f"{limit} while a finding of walk {walk + 1} was confirmed: {taken}")
 
         return follow(self.program, path, last + beyond, report)
 
