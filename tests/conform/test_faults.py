@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +16,10 @@ from replog.core.effects import Effect, StoreHighWatermark, Truncate
 from replog.core.log.epochs import EpochCache
 from replog.sim.cluster.storage import Recovered
 from replog.sim.disks.stored import FileStorage
+from replog.store.files.errors import DamagedLogError
 from specchk.compile.instantiate import instantiate
-from specchk.conform.contract.binding import BindingError
+from specchk.conform.contract.binding import BindingError, OutsideSpec
+from specchk.conform.contract.load import load_binding
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.place import Diverged
 from specchk.conform.replay.replay import Replayer
@@ -64,6 +67,35 @@ def test_a_step_that_a_crash_finds_half_done_diverges(monkeypatch):
     assert result.divergence is not None
     assert result.divergence.kind == "fault"
     assert "apply_response" in result.divergence.reason
+
+
+def fails(*_: Any) -> Any:
+    raise DamagedLogError("planted")
+
+
+def differs(*_: Any) -> Any:
+    raise OutsideSpec("planted")
+
+
+@pytest.mark.parametrize(("failure", "kind"), [(fails, "raised"), (differs, "outside")])
+def test_whatever_a_store_does_after_a_fault_is_a_finding(failure, kind, monkeypatch):
+    """A truncation that is repeated after a power failure, and raises, is a divergence and no traceback."""
+    cls = load_binding(ROOT / "conformance" / "store" / "binding.py")
+    program = instantiate(check(str(ROOT / "spec" / "store.spec")), "power_in_cuts", {}).program
+    machine = sys.modules["store_machine"].Machine
+    settle = machine.settle_cut
+
+    def settle_and_fail(self: Any) -> None:
+        if self.cutting is not None:
+            failure()
+        settle(self)
+
+    monkeypatch.setattr(machine, "settle_cut", settle_and_fail)
+    found = run_faults(Replayer(cls(program))).divergence
+    assert found is not None
+    assert found.kind == kind
+    assert found.reason.startswith("inside truncate(")
+    assert found.reason.endswith("planted")
 
 
 def test_without_faults_that_strike_the_suite_is_vacuous(monkeypatch):

@@ -13,7 +13,9 @@ from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     At,
+    BindingError,
     Impossible,
+    Mistake,
     action,
     project,
 )
@@ -60,6 +62,38 @@ def test_a_broken_implementation_is_found_by_walks(binding, kind, depth):
     result = run_walks(Replayer(binding(bank().program)), SuiteWalks(1, 20, 20))
     assert result.divergence is not None
     assert result.divergence.kind == kind
+
+
+class OverdrawnError(Exception):
+    """An implementation's own, which is no error of Python's."""
+
+
+@pytest.mark.parametrize("method", ["start", "transfer", "state", "_keep", "_back"])
+def test_an_exception_of_the_implementations_own_is_a_finding(method, monkeypatch):
+    """Its classes derive from `Exception`, as every library's do; none of them ends specchk."""
+
+    def fails(*_: Any) -> Any:
+        raise OverdrawnError("planted")
+
+    marked = getattr(BankBinding, method)
+    fails.__dict__.update(vars(marked))
+    monkeypatch.setattr(BankBinding, method, fails)
+    found = product(BankBinding).divergence
+    assert found is not None
+    assert found.reason.endswith("OverdrawnError: planted")
+
+
+def test_a_mistake_of_the_binding_is_not_the_implementations(monkeypatch):
+    """Exceptions of specchk's own contract pass: they are reported as what they are."""
+    mistaken = BindingError((Mistake("planted", "mend it"),))
+
+    def fails(*_: Any) -> Any:
+        raise mistaken
+
+    fails.__dict__.update(vars(BankBinding.transfer))
+    monkeypatch.setattr(BankBinding, "transfer", fails)
+    with pytest.raises(BindingError, match="planted"):
+        product(BankBinding)
 
 
 def test_a_restore_that_shares_is_noticed():

@@ -5,7 +5,7 @@ Not here: turning them into divergences (`replay`), driving processes (`adapter`
 
 from __future__ import annotations
 
-# What broken code raises; whatever else leaves a binding's method is not the implementation's.
+# What broken code raises, whatever it is a part of.
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
             TypeError, ValueError)  # fmt: skip
 DIED, HUNG, GARBLED, UNREPEATABLE = "died", "hung", "garbled", "unrepeatable"
@@ -23,6 +23,14 @@ class ImplementationFailure(Exception):
     # Exceptions are pickled by their `args`, which is one text here.
     def __reduce__(self) -> tuple[type[ImplementationFailure], tuple[object, ...]]:
         return type(self), (self.kind, self.reason)
+
+
+def is_implementations(error: Exception) -> bool:
+    """Whether an exception that leaves a method of a binding is a failure of the implementation."""
+    # An implementation has classes of its own, which derive from `Exception` alone.  Ours are what a binding
+    # reports, or faults of specchk; and memory belongs to the whole process.
+    ours = type(error).__module__.startswith("specchk.") or isinstance(error, MemoryError)
+    return isinstance(error, ImplementationFailure) or not ours
 
 
 def described(error: BaseException) -> tuple[str, str]:

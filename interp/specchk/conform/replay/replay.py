@@ -34,7 +34,12 @@ from specchk.conform.contract.binding import (  # fmt: skip
     Refused,
     mistakes,
 )
-from specchk.conform.contract.failures import FAILURES, ImplementationFailure, described
+from specchk.conform.contract.failures import (
+    FAILURES,
+    ImplementationFailure,
+    described,
+    is_implementations,
+)
 from specchk.conform.contract.values import NotAValue, reader
 from specchk.conform.replay.place import Blame, Diverged, Divergence, Found, Place, ReplayTally, at_place
 from specchk.conform.replay.spec_side import ActionCall, SpecSide
@@ -114,8 +119,10 @@ class Replayer(Generic[S]):
         try:
             # On a restored system, so that reopening cannot disturb the one that is used further.
             found = self._state(self._again(self._rewound(place)), blank)
-        except FAILURES as error:  # the code under test is foreign; its failing is a finding
-            raise Diverged(blank(reason=f"{type(error).__name__}: {error}")) from error
+        except Exception as error:  # the code under test is foreign; its failing is a finding
+            if is_implementations(error):
+                raise Diverged(blank(reason=f"{type(error).__name__}: {error}")) from error
+            raise
         self.tally.reopened += 1
         if not self.same(place.state, found):
             reason = "a restart would find another state on disk"
@@ -159,8 +166,15 @@ class Replayer(Generic[S]):
         """The state after a step in which a fault struck at its `moment`-th occasion; None if it did not."""
         system = self._rewound(place)
         cut = getattr(self.binding, fault.method)
-        blank = partial(self._blame, place, by, way, "outside", f"inside {instance.label}")
-        if not cut(system, *by.plain, moment, lambda: self._ask(system, place, instance, way)):
+        where = f"inside {instance.label}"
+        blank = partial(self._blame, place, by, way, "outside", where)
+        # Of the step, the implementation's own exceptions are for the binding: one of them may be the fault.
+        step = partial(self._ask, system, place, instance, way, FAILING)
+        try:
+            has_struck = self._call(blank, where, lambda: cut(system, *by.plain, moment, step))
+        except OutsideSpec as error:
+            raise Diverged(replace(blank(), reason=f"{where}: {error}")) from None
+        if not has_struck:
             return None
         self.tally.struck += 1
         return self._state(system, blank)
@@ -203,8 +217,10 @@ class Replayer(Generic[S]):
         """Call a method of the binding."""
         try:
             return call()
-        except FAILING as error:
-            raise _failed(error, when, blame()) from error
+        except Exception as error:
+            if is_implementations(error):
+                raise _failed(error, when, blame()) from error
+            raise
 
     # The two below are called for each probe, and most of a run are probes: `_call` spelled out.
 
@@ -212,19 +228,26 @@ class Replayer(Generic[S]):
         """The system that was kept at a place."""
         try:
             return self._back(place.kept)
-        except FAILING as error:
-            blame = at_place(place, "restored", expected=(place.state,))
-            raise _failed(error, "when it was restored", blame) from error
+        except Exception as error:
+            if is_implementations(error):
+                blame = at_place(place, "restored", expected=(place.state,))
+                raise _failed(error, "when it was restored", blame) from error
+            raise
 
-    def _ask(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Answer:
+    def _ask(
+        self, system: S, place: Place[S], instance: ActionCall, way: str,
+        failing: tuple[type[Exception], ...] = (Exception,),
+    ) -> Answer:  # fmt: skip
         handler = self._handlers[instance.label.action]
         try:
             answer: Answer = (
                 handler(system, *instance.plain, way) if way else handler(system, *instance.plain)
             )
-        except FAILING as error:
-            allowed = self.spec.allowed(place.state, instance)
-            raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
+        except failing as error:
+            if is_implementations(error):
+                allowed = self.spec.allowed(place.state, instance)
+                raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
+            raise
         if not isinstance(answer, ANSWERS):
             hint = "return Accepted(), Refused(reason) or Impossible(reason)"
             raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
