@@ -22,6 +22,7 @@ from specchk.conform.gate.lock import (
     read,
     write,
 )
+from specchk.conform.work import seal
 from specchk.lang.frontend import check
 
 NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
@@ -129,6 +130,56 @@ def test_a_guard_changes_its_action_and_the_whole():
     other, changed = of_spec(check("bank.spec", SPEC.replace("balance[a] > 0", "balance[a] > 1")))
     assert whole != other
     assert [name for name in actions if actions[name] != changed[name]] == ["transfer"]
+
+
+CHANGES = {
+    "a constant": ("const Most : int = 2", "const Most : int = 3"),
+    "a type": ("enum { unseen, heads, tails }", "enum { unseen, tails, heads }"),
+    "a variable's range": ("0..4 =", "0..5 ="),
+    "an initial value": ("a: 2 for", "a: 1 for"),
+    "a horizon": ("nat upto Most", "nat upto 2"),
+    "a guard": ("require a != b and", "require"),
+    "an operator": ("balance[a] - 1", "balance[a] - 1 - 0"),
+    "an order of arguments": ("transfer(a: Account, b: Account)", "transfer(b: Account, a: Account)"),
+    "an effect": ("    days' = days + 1\n", "    days' = days + 1\n    coin' = unseen\n"),
+    "a choice": ("coin' = tails", "coin' = heads"),
+    "an action": ("invariant rich", "action wait():\n    skip\ninvariant rich"),
+    "a name": ("sleep()", "rest()"),
+    "a constraint": ("invariant rich", "constraint little: days < 2\ninvariant rich"),
+    "a definition": ("invariant rich", "def one() = 1\ninvariant rich"),
+    "a helper": ("invariant rich", "helper action stay():\n    coin' = coin\ninvariant rich"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), CHANGES.values(), ids=CHANGES)
+def test_each_change_of_meaning_changes_the_fingerprint(old: str, new: str):
+    """Of every kind of declaration that steps depend on."""
+    assert SPEC.count(old) == 1
+    assert of_spec(check("bank.spec", SPEC))[0] != of_spec(check("bank.spec", SPEC.replace(old, new)))[0]
+
+
+def test_a_library_is_in_the_fingerprint(tmp_path: Path):
+    """Its definitions decide steps; its invariants do not."""
+    near, top = tmp_path / "near.spec", tmp_path / "top.spec"
+    top.write_text("spec top\nimport near\nvar x : 0..9 = 0\naction go():\n    x' = near.one()\n")
+    found = []
+    for text in ("def one() = 1", "# again\ndef one()  = 1", "def one() = 2"):
+        near.write_text(f"spec near\n{text}\n")
+        found.append(of_spec(check(str(top)))[0])
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_lock_of_the_version_before_is_told_in_one_sentence(tmp_path: Path):
+    """Its figures count, its mutants stay, and its fingerprints cannot be compared."""
+    path = tmp_path / "specchk.lock"
+    write(path, LOCK)
+    lines = path.read_text(encoding="utf-8").split("\n")
+    seal.write(path, [line.replace("version = 3", "version = 2") for line in lines if "seal =" not in line])
+    older = read(path)
+    assert older == replace(LOCK, spec=seal.OLDER, actions={})
+    (told,) = map(str, lowered(older, LOCK))
+    has = "the lock has a fingerprint by an older specchk"
+    assert told == f"spec: {has}, this run spec1; write the lock with --update-lock"
 
 
 def test_what_no_step_depends_on_is_not_in_the_fingerprint():

@@ -33,7 +33,7 @@ from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State, show
 
 NAME = "choices.lock"
-VERSION = 2
+VERSION = 3
 MEND = "restore the reviewed file, or delete it and write a new one with --update-choices"
 DIGITS = 12
 _REASON = "reason = "  # begins the lines that people fill in
@@ -172,7 +172,8 @@ def read(path: Path) -> Choices | None:
 
 def _choices(table: Mapping[str, Any]) -> Choices:
     suites = {label: _listed(one) for label, one in table.get("suites", {}).items()}
-    return Choices(table["spec"], table["implementation"], suites)
+    spec = table["spec"] if table["version"] == VERSION else seal.OLDER
+    return Choices(spec, table["implementation"], suites)
 
 
 def _listed(table: Mapping[str, Any]) -> Listed:

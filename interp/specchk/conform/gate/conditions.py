@@ -17,14 +17,13 @@ Not here: what a condition is (`explore.conditions`), searching for states in wh
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from specchk.conform.gate.choices import of_model
-from specchk.conform.gate.lock import ConditionCounts, of_spec
+from specchk.conform.gate.lock import ConditionCounts, of_spec, short_name
 from specchk.conform.gate.tiers import Part
 from specchk.conform.work import seal
 from specchk.explore.conditions import Condition, Decided
@@ -32,9 +31,8 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
 NAME = "conditions.lock"
-VERSION = 1
+VERSION = 2
 MEND = "restore the reviewed file, or delete it and write a new one with --update-conditions"
-DIGITS = 12
 _REASON = "reason = "  # begins the lines that people fill in
 HEAD = """\
 # The conditions of the spec that never decide in a model of the gate: code that lacks one of them takes the
@@ -127,8 +125,7 @@ def _models(parts: Sequence[Part]) -> dict[str, str]:
 
 
 def _of_conditions(checked: CheckedSpec) -> str:
-    properties = sorted((name, repr(one)) for name, one in checked.spec.properties.items())
-    return hashlib.sha256(repr((of_spec(checked)[0], properties)).encode()).hexdigest()[:DIGITS]
+    return short_name((of_spec(checked)[0], dict(sorted(checked.spec.properties.items()))))
 
 
 def write(path: Path, conditions: GateConditions) -> None:
@@ -157,4 +154,5 @@ def read(path: Path) -> GateConditions | None:
 
 def _conditions(table: Mapping[str, Any]) -> GateConditions:
     undecided = tuple(UndecidedCondition(**condition) for condition in table.get("undecided", ()))
-    return GateConditions(table["spec"], dict(table["models"]), table["all"], undecided)
+    spec = table["spec"] if table["version"] == VERSION else seal.OLDER
+    return GateConditions(spec, dict(table["models"]), table["all"], undecided)

@@ -1,6 +1,6 @@
 """The lock of a gate: the figures of its last reviewed run, as a TOML file beside the binding.
 
-    [spec]                  its fingerprint, and one for each action
+    [spec]                  its fingerprint, and one for each action, of their meaning (`canonical`)
     [suites."MODEL BOUNDS"] of each suite: states and edges of the spec's graph, classes of steps and of
                             refusals, and how many of them were covered; of walks and products states
     unobserved, controls    the variables that nobody looks at, the controls that were caught
@@ -26,10 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from specchk.conform.work import seal
+from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
+from specchk.lang.syntax.canonical import canonical
 
 NAME = "specchk.lock"
-VERSION = 2
+VERSION = 3
 MEND = "restore the reviewed file, or write a new one with --update-lock"
 DIGITS = 12
 HEAD = """\
@@ -134,6 +136,9 @@ def raised(lock: Lock, current: Lock) -> tuple[Lowered, ...]:
 def _other_spec(lock: Lock, current: Lock) -> Iterator[Lowered]:
     if lock.spec == current.spec:
         return
+    if lock.spec == seal.OLDER:
+        yield Lowered("spec", seal.OLDER, f"{current.spec}; write the lock with --update-lock")
+        return
     names = sorted({*lock.actions, *current.actions})
     changed = [name for name in names if lock.actions.get(name) != current.actions.get(name)]
     what = f"action {', '.join(changed)}" if changed else "a declaration other than an action"
@@ -190,28 +195,36 @@ def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
     """A short name of everything that steps depend on, and one of each action; layout and comments aside."""
     spec = checked.spec
     # Only what steps depend on: another invariant or model changes none of the lock's numbers.
-    tables = (spec.sorts, spec.consts, spec.types, spec.variables, spec.defs, spec.actions)
-    properties = {name: decl for name, decl in spec.properties.items() if decl.kind == "constraint"}
-    imported = {alias: (decl.consts, decl.types, decl.defs) for alias, decl in spec.imports.items()}
-    # By name, so that moving a declaration changes nothing.
-    declared = [sorted(table.items()) for table in (*tables, properties, imported)]
-    # Only where there are any, so that a spec without them has the name that it had.
-    helpers = [sorted(spec.helpers.items())] if spec.helpers else []
-    actions = {
-        name: _short([decl, *helpers] if helpers else decl) for name, decl in sorted(spec.actions.items())
-    }
-    return _short([declared, spec.inits, *helpers]), actions
+    constraints = {name: decl for name, decl in spec.properties.items() if decl.kind == "constraint"}
+    imported = {alias: _by_name(**_library(library)) for alias, library in spec.imports.items()}
+    declared = _by_name(
+        **_library(spec), variables=spec.variables, actions=spec.actions, helpers=spec.helpers,
+        constraints=constraints, imported=imported,
+    )  # fmt: skip
+    used = declared.get("helpers", {})
+    actions = {name: short_name((decl, used)) for name, decl in sorted(spec.actions.items())}
+    return short_name((declared, spec.inits)), actions
 
 
-def _short(what: object) -> str:
-    # Spans are in no `repr` of a tree, so the digest does not change with layout, comments or the file's
-    # place.
-    return hashlib.sha256(repr(what).encode()).hexdigest()[:DIGITS]
+def _library(spec: Spec) -> dict[str, dict[str, Any]]:
+    """The declarations that a spec brings where it is imported."""
+    return {"sorts": spec.sorts, "consts": spec.consts, "types": spec.types, "defs": spec.defs}
+
+
+def _by_name(**tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    # In order of names, so that moving a declaration changes nothing; only where there are any, so that a
+    # kind of declarations that is added to the language changes nothing, either.
+    return {kind: dict(sorted(table.items())) for kind, table in tables.items() if table}
+
+
+def short_name(what: object) -> str:
+    """A short name of trees: layout, comments and the file's place are in none."""
+    return hashlib.sha256(canonical(what).encode()).hexdigest()[:DIGITS]
 
 
 def digest_of(names: Iterable[str]) -> str:
     """A short name of the names of mutants, in any order."""
-    return _short(sorted(names))
+    return hashlib.sha256(repr(sorted(names)).encode()).hexdigest()[:DIGITS]
 
 
 def write(path: Path, lock: Lock) -> None:
@@ -249,8 +262,11 @@ def read(path: Path) -> Lock | None:
 
 def _lock(table: Mapping[str, Any]) -> Lock:
     counts = table.get("conditions")
+    spec, actions = table["spec"]["fingerprint"], dict(table["spec"]["actions"])
+    if table["version"] < VERSION:
+        spec, actions = seal.OLDER, {}
     return Lock(
-        table["binding"], table["spec"]["fingerprint"], dict(table["spec"]["actions"]),
+        table["binding"], spec, actions,
         {name: Numbers(**one) for name, one in table.get("suites", {}).items()},
         tuple(table["unobserved"]), tuple(table["controls"]),
         table["implementation"]["fingerprint"], table["implementation"]["files"],

@@ -19,6 +19,7 @@ from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.cases import EffectClass
 from specchk.conform.replay.suites import SuiteResult
+from specchk.conform.work.seal import OLDER
 from specchk.conform.work.sources import files_of, fingerprint
 
 REFRESH = "run --update-choices"
@@ -59,7 +60,8 @@ class Standing:
     def lines(self) -> Iterator[str]:
         """The lines below a gate's report."""
         if not self.is_of_spec:
-            yield f"choices: {self.path} belongs to another spec and is ignored; {REFRESH}"
+            why = f"has {OLDER}" if self.choices.spec == OLDER else "belongs to another spec"
+            yield f"choices: {self.path} {why} and is ignored; {REFRESH}"
             return
         written = f"{self.path} written; " if self.written else ""
         yield f"choices: {written}{self.never} allowed classes are never taken by the implementation"

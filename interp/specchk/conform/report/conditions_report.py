@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from specchk.conform.gate.conditions import GateConditions
+from specchk.conform.work.seal import OLDER
 
 REFRESH = "run --update-conditions"
 
@@ -26,7 +27,9 @@ class ConditionStatus:
     def lines(self) -> Iterator[str]:
         """The lines below a gate's report."""
         if not self.is_current:
-            yield f"conditions: {self.path} belongs to another spec or other models and is ignored; {REFRESH}"
+            is_older = self.conditions.spec == OLDER
+            why = f"has {OLDER}" if is_older else "belongs to another spec or other models"
+            yield f"conditions: {self.path} {why} and is ignored; {REFRESH}"
             return
         undecided = self.conditions.undecided
         written = f"{self.path} written; " if self.is_written else ""

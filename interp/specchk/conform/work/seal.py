@@ -21,6 +21,7 @@ T = TypeVar("T")
 # Against accidents and careless edits; whoever means to forge a file can compute its seal as well.
 DIGITS = 16
 _SEAL = "seal = "
+OLDER = "a fingerprint by an older specchk"  # of a spec; it cannot be compared
 
 
 class BrokenSeal(Exception):
@@ -61,12 +62,13 @@ def load(
 ) -> T | None:  # fmt: skip
     """The contents of a sealed TOML file, as `build` makes them of its table; None where there is no file.
 
-    Raises `error` for any other file, `mend` being what a person can do about one that was changed.
+    Also of the version before, which differs in the fingerprints of specs alone: `build` gives `OLDER` for
+    them.  Raises `error` for any other file, `mend` being what a person can do about one that was changed.
     """
     try:
         table = tomllib.loads(read(path, people))
         # Before anything else is read: another version may have the same keys with another meaning.
-        if table["version"] != version:
+        if table["version"] not in (version - 1, version):
             raise error(f"{path} has version {table['version']}; this specchk reads {version}")
         return build(table)
     except FileNotFoundError:
