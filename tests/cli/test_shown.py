@@ -103,6 +103,17 @@ def test_a_mistake_in_one_is_reported_before_the_search(specchk, text, code, rea
         assert "violated" not in found.out
 
 
+@pytest.mark.parametrize("more", [("--show", "level"), ("--witness", "w"), ("--scenario", "s")])
+def test_a_graph_has_no_trace_to_show_a_value_in(specchk, more):
+    """Refused, not ignored."""
+    for kind in ("states", "actions"):
+        refused = specchk("draw", "drain.spec", "--model", "safe", "--kind", kind, *more)
+        assert refused.code == 2
+        assert f"--kind {kind} draws a model and not a trace" in refused.err
+    specchk("run", "drain.spec", "--itf", "found.itf.json")
+    assert specchk("draw", "found.itf.json", "--kind", "states").code == 2
+
+
 def test_what_holds_has_nothing_to_show(specchk):
     """Without a counterexample the report is the same; of a proof none is expected."""
     bare, shown = (

@@ -28,7 +28,8 @@ from specchk.search.engine import Options
 from specchk.search.graph import StateGraph, TooManyStates, enabling, state_graph
 from specchk.search.verdict import Outcome, Trace, Violation
 
-KINDS = ("lanes", "trace", "states", "actions")
+TRACES, GRAPHS = ("lanes", "trace"), ("states", "actions")
+_OF_TRACES = "--show, --witness or --scenario"
 MAX_DRAWN = 300  # states: beyond, Graphviz takes minutes, for a picture that nobody can read
 MAX_EXPLORED = 200_000  # states, of which only the actions are drawn
 MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about two seconds
@@ -41,8 +42,8 @@ MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about 
 )
 @click.option(
     "--kind",
-    type=click.Choice(KINDS),
-    default=KINDS[0],
+    type=click.Choice((*TRACES, *GRAPHS)),
+    default=TRACES[0],
     show_default=True,
     help="A trace in lanes or as a chain, the graph of all states, or which action enables which.",
 )
@@ -63,27 +64,34 @@ def command(
     """
     title = ""
     file, model, table = choice.file, choice.model, choice.table
+    if kind in GRAPHS and (show or witness or scenario or is_trace_file(file)):
+        raise click.UsageError(f"--kind {kind} draws a model and not a trace, without {_OF_TRACES}")
     if is_trace_file(file) and (diverged := divergence_from_file(file, model, table)) is not None:
+        if show:
+            raise click.UsageError("--show is for traces of a spec: this one is of an implementation, too")
         _draw_lanes(drawn(*diverged), output)
         return
     if is_trace_file(file):
         instance, trace, violation = from_file(file, model, table)
+        shown = expressions(instance, show, as_json=False)
     elif scenario is not None:
         instance, trace, violation = from_scenario(file, scenario)
+        shown = expressions(instance, show, as_json=False)
         title = f"scenario {scenario}"
     else:
         instance = choice.instance(as_json=False)
-        if kind in ("states", "actions"):
+        if kind in GRAPHS:
             _draw_graph(instance, kind, output)
             return
+        shown = expressions(instance, show, as_json=False)  # before the search: a mistake is reported at once
         options = Options(limits.budget)
         outcome = explore(instance.program, options, engine=engine.chosen(), quiet=False)
         if witness is None:
             outcome = clearer(instance, outcome, Clarity(max_states=MAX_COMPARED))
         trace, violation = _chosen(instance, outcome, witness)
         title = f"witness {witness}" if witness is not None else ""
-    if show:
-        instance, (trace,) = extend(instance, [trace], expressions(instance, show, as_json=False))
+    if shown:
+        instance, (trace,) = extend(instance, [trace], shown)
     if kind == "trace":
         write_dot(trace_dot(instance.program, trace), output)
     else:

@@ -71,10 +71,10 @@ def command(
     chosen = certifying.applied(chosen, parts)
     chosen, exported = exporting.applied(chosen)
     instance = choice.instance(as_json=outputs.as_json)
-    outputs.shown(instance)  # before the search: a mistake in one is reported at once
+    shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
     if proving.asked:
         certified = partial(certifying.of_proof, choice, instance)
-        run_symbolic(instance, proving, limits.budget, outputs, engine.workers, certified)
+        run_symbolic(instance, proving, limits.budget, outputs, shown, engine.workers, certified)
     # A certificate lists states as they are, and its checker knows nothing of renamings.
     symmetry = not way.no_symmetry and certifying.certificate is None
     options = Options(limits.budget, symmetry, way.keep_going, way.strict)
@@ -83,7 +83,7 @@ def command(
     outcome = clearer.applied(instance, replace(outcome, forecast=expected))
     outcome = certifying.of_search(choice, instance, outcome, parts)
     with exported.reported():
-        finish(instance, outcome, outputs, _next(choice, engine.engine, outcome, outputs))
+        finish(instance, outcome, outputs, _next(choice, engine.engine, outcome, outputs), shown)
 
 
 def _next(choice: ModelChoice, engine: str, outcome: Outcome, outputs: Outputs) -> str:

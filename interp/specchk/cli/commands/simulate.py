@@ -112,11 +112,12 @@ def command(
     outputs.check()
     walkers.check()
     instance = choice.instance(as_json=outputs.as_json)
-    outputs.shown(instance)  # before the walks: a mistake in one is reported at once
+    shown = outputs.shown(instance)  # before the walks: a mistake in one is reported at once
     # Drawn here and not by the walks, so that the report has it and the run can be repeated.
     drawn = seed if seed is not None else secrets.randbelow(1 << 31)
     wanted = Walks(drawn, walks, steps, limits.budget)
-    finish(instance, walkers.walk(instance.program, wanted, quiet=outputs.as_json), outputs, again="")
+    outcome = walkers.walk(instance.program, wanted, quiet=outputs.as_json)
+    finish(instance, outcome, outputs, "", shown)
 
 
 def simulate_on_spark(

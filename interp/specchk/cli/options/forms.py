@@ -67,27 +67,29 @@ def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
     return next(((each.trace, each) for each in violations if each.trace is not None), None)
 
 
-def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:
-    """Report an outcome in the requested forms, and exit with its code."""
+def finish(
+    instance: Instance, outcome: Outcome, outputs: Outputs, again: str, shown: tuple[FurtherExpression, ...]
+) -> None:
+    """Report an outcome in the requested forms, with the values of expressions, and exit with its code."""
     code = of_verdict(outcome.verdict)
-    if outputs.show:
-        instance, outcome = with_shown(instance, outcome, outputs.shown(instance))
+    if shown:
+        instance, outcome = with_shown(instance, outcome, shown)
     if outputs.as_json:  # before the files: one that cannot be written does not cost the verdict
         print_json(run_json(outcome, int(code)))
     elif outputs.itf != "-":
         echo(render(outcome, width(), again))
-    shown = counterexample(outcome)
-    if outputs.draw is not None and shown is not None:
+    drawn = counterexample(outcome)
+    if outputs.draw is not None and drawn is not None:
         pictures = loaded("specchk.cli.pictures")
-        pictures.write_picture(pictures.drawing(instance, *shown), Path(outputs.draw))
+        pictures.write_picture(pictures.drawing(instance, *drawn), Path(outputs.draw))
     elif outputs.draw is not None:
         echo("no counterexample, so nothing was drawn", err=True)
     if outputs.html is not None:
         pictures = loaded("specchk.cli.pictures")
-        svg = None if shown is None else pictures.svg_of(pictures.drawing(instance, *shown))
+        svg = None if drawn is None else pictures.svg_of(pictures.drawing(instance, *drawn))
         write_text(Path(outputs.html), loaded("specchk.report.page.html").page(outcome, svg))
-    if outputs.itf is not None and shown is not None:
-        write_json(outputs.itf, loaded("specchk.report.itf").trace_itf(outcome.program, *shown))
+    if outputs.itf is not None and drawn is not None:
+        write_json(outputs.itf, loaded("specchk.report.itf").trace_itf(outcome.program, *drawn))
     elif outputs.itf is not None:
         echo("no counterexample, so no ITF trace was written", err=True)
     sys.exit(code)

@@ -15,6 +15,7 @@ from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
 from specchk.compile.instantiate import Instance
+from specchk.explore.shown import FurtherExpression
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
 from specchk.search.proof import Proof, ProofCosts, Suggestion
@@ -68,14 +69,15 @@ class Proving:
 
 
 def run_symbolic(
-    instance: Instance, proving: Proving, limits: Budget, outputs: Outputs, workers: int | None,
-    certified: Callable[[Proof], Proof],
+    instance: Instance, proving: Proving, limits: Budget, outputs: Outputs,
+    shown: tuple[FurtherExpression, ...], workers: int | None, certified: Callable[[Proof], Proof],
 ) -> None:  # fmt: skip
     """Prove or unroll, report, and exit with the verdict's code."""
     where = "--depth" if proving.depth is not None else "--prove"
     refuse_temporal(instance.program, where, as_json=outputs.as_json)
     if proving.depth is not None:
-        finish(instance, _bounded(instance, proving, limits, as_json=outputs.as_json), outputs, "")
+        outcome = _bounded(instance, proving, limits, as_json=outputs.as_json)
+        finish(instance, outcome, outputs, "", shown)
         return
     many = workers or os.cpu_count() or 1
     proof = certified(_proof(instance, proving, limits, many, as_json=outputs.as_json))
