@@ -59,7 +59,7 @@ class Viewer:
         mine = [view for view in views if self.sort is not None and view.sort.full == self.sort.name]
         self._marks = _named((view.lane, item) for view in mine for item in view.marks)
         self._labels = _named((view.lane, item) for view in mine for item in view.labels)
-        self._logs = [Marked("log", view.lane, view.log) for view in mine if view.log is not None]
+        self._logs = [Marked("log", view.lane, log.value) for view in mine for log in view.logs]
         self._arrows = {arrow.action: arrow for view in mine for arrow in view.arrows}
         self._guessed_log = None if mine else self._first_log()
         self.hidden = self._hidden(views)

@@ -22,6 +22,7 @@ def _property(kind: str) -> Child:
 
 def _expectation(kind: str) -> Child:
     def rule(self: Statements, meta: Meta, c: list[Child]) -> Child:
+        # Name and number are optional, each by itself, so their places among the children say nothing.
         name = next((child for child in c if isinstance(child, tree.Name)), None)
         number = next((int(child) for child in c if isinstance(child, Token)), None)
         return decls.Expect(self.span(meta), kind, name, number)
@@ -52,6 +53,7 @@ class Builder(Statements):
     sort = leaf(decls.Sort)
     const = leaf(decls.Const)
     typedecl = leaf(decls.TypeDecl)
+    # One declaration: a variable with an initial value, with none, or (`var_choice`) with a set of them.
     var_initial = leaf(partial(decls.Var, choices=None))
     var_open = leaf(partial(decls.Var, initial=None, choices=None))
     params = group
@@ -129,8 +131,8 @@ class Builder(Statements):
         call = tree.CallExpr(self.span(meta), c[0], c[1] or ())
         return decls.TakeStep(self.span(meta), call, None, refused=True)
 
-    def view_log(self, _: Meta, c: list[Child]) -> Child:
-        return ("log", c[0])
+    def view_log(self, meta: Meta, c: list[Child]) -> Child:
+        return ("log", decls.Shown(self.span(meta), "log", c[0]))
 
     def view_mark(self, meta: Meta, c: list[Child]) -> Child:
         return ("mark", decls.Shown(self.span(meta), str(c[0]), c[1]))
@@ -150,8 +152,7 @@ class Builder(Statements):
         for kind, item in c[2:]:
             items[kind].append(item)
         hidden = tuple(name for names in items["hide"] for name in names)
-        log = items["log"][-1] if items["log"] else None
         return decls.View(
-            self.span(meta), str(c[0]), c[1], log,
+            self.span(meta), str(c[0]), c[1], tuple(items["log"]),
             tuple(items["mark"]), tuple(items["label"]), hidden, tuple(items["arrow"]),
         )  # fmt: skip

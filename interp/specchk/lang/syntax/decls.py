@@ -309,7 +309,7 @@ class Scenario(Node):
 
 @dataclass(frozen=True, slots=True)
 class Shown(Node):
-    """`mark hw: e` or `label role: e` in a view."""
+    """`log: e`, `mark hw: e` or `label role: e` in a view."""
 
     name: str
     value: Expr
@@ -331,7 +331,7 @@ class View(Node):
 
     lane: str
     sort: Name
-    log: Expr | None
+    logs: tuple[Shown, ...]
     marks: tuple[Shown, ...]
     labels: tuple[Shown, ...]
     hidden: tuple[Name, ...]

@@ -22,6 +22,7 @@ from specchk.lang.check.types import (
 )  # fmt: skip
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import nearest
+from specchk.lang.text.source import Span
 
 
 class Declarations:
@@ -181,15 +182,27 @@ class Declarations:
             self.checker.unknown(view.sort, spec.sorts, "sort", spec)
             return
         context = Context(spec).bind(view.lane, lane)
-        parts = [item.value for item in (*view.marks, *view.labels)]
-        for node in parts + ([view.log] if view.log is not None else []):
-            self.checker.settle(node, context)
-            self.checker.levels.demand(node, Level.STATE, "a view shows one state")
+        # In each of these a later line would replace an earlier one, as a later view does.
+        for lines in (view.logs, view.marks, view.labels):
+            given: dict[str, Span] = {}
+            for item in lines:
+                self.checker.settle(item.value, context)
+                self.checker.levels.demand(item.value, Level.STATE, "a view shows one state")
+                self._once(item.name, item.span, given)
+        given = {}
         for name in view.hidden:
             if name.full not in spec.variables:
                 self.checker.unknown(name, spec.variables, "variable", spec)
         for arrow in view.arrows:
             self._arrow(arrow, lane, spec)
+            self._once(arrow.action, arrow.span, given)
+
+    def _once(self, name: str, span: Span, given: dict[str, Span]) -> None:
+        """Report a line of a view that is there already, and note it."""
+        if name in given:
+            self.report.add("S202", span, f"this view has `{name}` twice", "remove one of them",
+                            [(given[name], "first given here")])  # fmt: skip
+        given.setdefault(name, span)
 
     def _lane(self, view: decls.View, spec: Spec) -> Sort | Enum | None:
         """The type whose values are the lanes: a sort, or a declared enum."""
