@@ -6,6 +6,7 @@ pipe ends quietly, and what nobody expected is an internal error (70) with what 
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from importlib import import_module
@@ -45,6 +46,9 @@ COMMANDS = MappingProxyType(
 # Definitions are put into each other, so trees are deeper than one declaration may be (`build.MAX_DEPTH`),
 # and the passes take several frames for each level.
 RECURSION_LIMIT = 20_000
+# Objects between two searches of the garbage collector for cycles.  Trees, programs and states are many and
+# have few: with Python's 700 they are traversed some two hundred times in a run of a second.
+CYCLES_AFTER = 20_000
 
 
 class Commands(click.Group):
@@ -89,6 +93,7 @@ def cli() -> None:
 def main() -> None:
     """The program's entry point."""
     sys.setrecursionlimit(RECURSION_LIMIT)
+    gc.set_threshold(CYCLES_AFTER)
     with output.survived():
         sys.exit(_run())
 
