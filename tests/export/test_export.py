@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +32,22 @@ MODELS = (
 )  # fmt: skip
 LIMIT = Budget(max_states=600)
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
+
+
+Whole = Callable[[str, bool], Path]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """Complete exports of one model, by engine and use of symmetry; each is made once."""
+
+    @cache
+    def made(engine: str, symmetry: bool) -> Path:
+        place = tmp_path_factory.mktemp("whole") / "N"
+        exported(program("kafka/kip320.spec", "small"), engine, place, Options(symmetry=symmetry))
+        return place
+
+    return made
 
 
 def check_counts(outcome: Outcome, place: Path) -> None:
@@ -97,11 +115,10 @@ def test_random_specs_export_the_same_graph(seed: int, tmp_path_factory: pytest.
 
 
 @pytest.mark.parametrize("engine", ["native", "reference"])
-def test_a_budget_that_ran_out_is_in_the_data(engine: str, tmp_path: Path) -> None:
+def test_a_budget_that_ran_out_is_in_the_data(engine: str, whole: Whole, tmp_path: Path) -> None:
     """The reason, that it is not complete, and which states were expanded: each with all of its steps."""
-    whole, part = tmp_path / "whole", tmp_path / "part"
+    all_of_it, part = whole(engine, False), tmp_path / "part"
     checked = program("kafka/kip320.spec", "small")
-    exported(checked, engine, whole, Options(symmetry=False))
     outcome = exported(checked, engine, part, Options(LIMIT, symmetry=False))
     check_counts(outcome, part)
     (run,) = rows(part, "run")
@@ -114,11 +131,11 @@ def test_a_budget_that_ran_out_is_in_the_data(engine: str, tmp_path: Path) -> No
     expanded = {row["id"] for row in rows(part, "states") if row["expanded"]}
     assert 0 < len(expanded) == run["expanded"] < run["states"]
     assert {row["source"] for row in rows(part, "edges")} <= expanded  # some have no steps
-    (run,) = rows(whole, "run")
+    (run,) = rows(all_of_it, "run")
     assert run["complete"]
-    assert opened(whole).warning is None
+    assert opened(all_of_it).warning is None
     if engine == "native":  # whose ids are the same in all exports of a model
-        steps = [row for row in rows(whole, "edges") if row["source"] in expanded]
+        steps = [row for row in rows(all_of_it, "edges") if row["source"] in expanded]
         key = str
         assert sorted(steps, key=key) == sorted(rows(part, "edges"), key=key)
 
@@ -171,17 +188,16 @@ def test_a_trace_that_leaves_a_constraint_ends_without_an_id(engine: str, tmp_pa
     assert known.issuperset(ids[:-1])
 
 
-def test_the_same_search_has_the_same_ids_on_any_number_of_workers(tmp_path: Path) -> None:
+def test_the_same_search_has_the_same_ids_on_any_number_of_workers(whole: Whole, tmp_path: Path) -> None:
     """A native id is a hash of the state, so that exports can be joined."""
     checked, random = program("kafka/kip320.spec", "small"), Random(7)
-    exported(checked, "native", tmp_path / "A")
     exported(checked, "native", tmp_path / "B", Options(Budget(max_states=random.randrange(1000, 2000))))
-    first = {row["id"]: row for row in rows(tmp_path / "A", "states")}
+    first = {row["id"]: row for row in rows(whole("native", True), "states")}
     for row in rows(tmp_path / "B", "states"):
         assert first[row["id"]] | {"expanded": row["expanded"]} == row
 
 
-def test_a_resumed_search_is_exported_whole(tmp_path: Path) -> None:
+def test_a_resumed_search_is_exported_whole(whole: Whole, tmp_path: Path) -> None:
     """The states of the checkpoint, too, with the steps of all that either run expanded."""
     checked = program("kafka/kip320.spec", "small")
     place = tmp_path / "checkpoint"
@@ -192,17 +208,16 @@ def test_a_resumed_search_is_exported_whole(tmp_path: Path) -> None:
         on_end=lambda found, outcome: export(found, outcome, tmp_path / "R"),
     )  # fmt: skip
     check_counts(native.search(checked, again), tmp_path / "R")
-    exported(checked, "native", tmp_path / "N")
-    assert graph(tmp_path / "R") == graph(tmp_path / "N")
+    assert graph(tmp_path / "R") == graph(whole("native", True))
 
 
 @pytest.mark.parametrize("engine", ["native", "reference"])
 def test_an_interrupted_search_is_exported_as_far_as_it_went(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Control-C in the middle of a level: every state that was found is there, with what is known of it."""
     checked = program("kafka/kip320.spec", "small")
-    exported(checked, engine, tmp_path / "whole", Options(symmetry=False))
+    all_of_it = whole(engine, False)  # before `look` is another one
     real = Search.look
 
     def look(self: Search, states: int, generated: int, frontier: int) -> bool:
@@ -217,8 +232,8 @@ def test_an_interrupted_search_is_exported_as_far_as_it_went(
     (run,) = rows(tmp_path / "part", "run")
     assert (run["complete"], run["reason"]) == (False, "it was interrupted")
     assert run["states"] == len(rows(tmp_path / "part", "states")) == outcome.statistics.distinct
-    whole, part = ({_bare(row) for row in rows(tmp_path / place, "states")} for place in ("whole", "part"))
-    assert part < whole
+    known, part = ({_bare(row) for row in rows(place, "states")} for place in (all_of_it, tmp_path / "part"))
+    assert part < known
     assert 0 < run["expanded"] < run["states"]
     assert run["edges"] + 1 == run["generated"]
 

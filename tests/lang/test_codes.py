@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import chdir
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,7 +17,9 @@ from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.symbolic import legality
 
-Diagnose = Callable[[str], tuple[Diagnostic, ...]]
+Diagnostics = tuple[Diagnostic, ...]
+Diagnose = Callable[[str], Diagnostics]
+Said = Callable[[Page], Diagnostics]
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "interp" / "specchk"
 DOCUMENT = ROOT / "docs" / "diagnostics.md"
@@ -39,7 +43,20 @@ FAMILIES = {
 }
 
 
-def _example(page: Page, directory: Path, diagnose: Diagnose) -> tuple[Diagnostic, ...]:
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory, diagnose: Diagnose) -> Said:
+    """The diagnostics of a page's example, each found once: that of S509 takes seconds."""
+
+    @cache
+    def said(page: Page) -> Diagnostics:
+        directory = tmp_path_factory.mktemp(page.code)
+        with chdir(directory):
+            return _example(page, directory, diagnose)
+
+    return said
+
+
+def _example(page: Page, directory: Path, diagnose: Diagnose) -> Diagnostics:
     """Write the example of a page into `directory`, the current one, and return what is said of it."""
     if page.example is None:
         return diagnose("missing.spec")
@@ -52,20 +69,13 @@ def _example(page: Page, directory: Path, diagnose: Diagnose) -> tuple[Diagnosti
     return _unbounded(f"{found[1]}.spec") if page.needs_engine else diagnose(f"{found[1]}.spec")
 
 
-def _unbounded(path: str) -> tuple[Diagnostic, ...]:
+def _unbounded(path: str) -> Diagnostics:
     """What the symbolic engine says of a spec."""
     try:
         legality.check(instantiate(check(path), None).program)
     except SpecError as error:
         return error.diagnostics
     return ()
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory, which is the current one."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_every_code_in_the_source_has_a_page_and_every_page_a_use() -> None:
@@ -78,17 +88,15 @@ def test_every_code_in_the_source_has_a_page_and_every_page_a_use() -> None:
 
 
 @pytest.mark.parametrize("page", ALL)
-def test_the_example_of_a_page_yields_exactly_its_code(page: Page, empty: Path, diagnose: Diagnose) -> None:
+def test_the_example_of_a_page_yields_exactly_its_code(page: Page, said: Said) -> None:
     """One diagnostic with this code, and no other."""
-    assert [d.code for d in _example(page, empty, diagnose)] == [page.code]
+    assert [d.code for d in said(page)] == [page.code]
 
 
 @pytest.mark.parametrize("page", ALL)
-def test_the_diagnostic_of_an_example_is_located_and_marked(
-    page: Page, empty: Path, diagnose: Diagnose
-) -> None:
+def test_the_diagnostic_of_an_example_is_located_and_marked(page: Page, said: Said) -> None:
     """It starts with file:line:column and the code, and carets mark text of the line that is shown."""
-    (found,) = _example(page, empty, diagnose)
+    (found,) = said(page)
     head, *rest = render(found).splitlines()
     place = re.match(r"(\w+\.spec):(\d+):(\d+): error (S\d{3}): \S", head)
     assert place, head
@@ -146,18 +154,9 @@ def prose(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in dedent(text).strip().split("\n\n"))
 
 
-def test_the_document_is_what_the_catalogue_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, diagnose: Diagnose, *, rewrite: bool
-) -> None:
+def test_the_document_is_what_the_catalogue_says(said: Said, *, rewrite: bool) -> None:
     """docs/diagnostics.md is generated; `--rewrite` generates it again."""
-
-    def printed(page: Page) -> str:
-        directory = tmp_path / page.code
-        directory.mkdir()
-        monkeypatch.chdir(directory)
-        return "\n".join(render(d) for d in _example(page, directory, diagnose))
-
-    text = document(printed)
+    text = document(lambda page: "\n".join(map(render, said(page))))
     if rewrite:
         DOCUMENT.parent.mkdir(exist_ok=True)
         DOCUMENT.write_text(text, encoding="utf-8")

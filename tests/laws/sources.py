@@ -83,8 +83,16 @@ def _read(package: str, path: Path) -> Module:
     tree = ast.parse(text, str(path))
     top = {id(node) for node in _at_top(tree.body)}
     found = [Import(target, node.lineno, id(node) not in top)
-             for node in ast.walk(tree) for target in _targets(node, name, path)]  # fmt: skip
+             for node in _statements(tree) for target in _targets(node, name, path)]  # fmt: skip
     return Module(name, path, text, tree, tuple(found))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements inside: expressions, of which there are many more, contain none."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from _statements(child)
 
 
 def _at_top(body: list[ast.stmt]) -> Iterator[ast.stmt]:

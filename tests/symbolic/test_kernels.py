@@ -278,15 +278,14 @@ def test_a_part_of_a_zone_in_which_nothing_is_possible_is_a_deadlock(text, tmp_p
 )
 def test_a_planted_bug_in_the_walk_is_noticed(old, new, monkeypatch, tmp_path):
     """Some random spec has another outcome."""
-    texts = [*PARTS, *[offset_spec(Random(seed)) for seed in range(30)]]
-    programs = [program_of(text, tmp_path) for text in texts]
     kernels = planted(old, new, monkeypatch)
-    expected = [outcome(program, None) for program in programs]
     monkeypatch.setattr("specchk.symbolic.zones.expand.compiled", lambda: kernels)
-    assert any(_differs(program, one) for program, one in zip(programs, expected, strict=True))
+    texts = chain(PARTS, (offset_spec(Random(seed)) for seed in range(30)))
+    assert any(_differs(program_of(text, tmp_path)) for text in texts)
 
 
-def _differs(program, expected):
+def _differs(program):
+    expected = outcome(program, None)  # by lists, whose code no bug is planted in
     try:
         return outcome(program, 0) != expected
     except Exception:
