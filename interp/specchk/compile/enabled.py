@@ -47,6 +47,7 @@ class EnabledLowering:
         if isinstance(arg, tree.CallExpr):
             nodes = [one.value for one in arg.args]
             given = [None if is_any(one) else self.make.expression(one, scope) for one in nodes]
+        # No coverage points: the condition is about a step, and takes none of its branches.
         inner = replace(scope, home=home, names={}, operators={}, points="", owner="")
         pairs = tuple(zip(action.params, given, strict=True))
         return self._instances(action, pairs, inner, node.span)
@@ -117,12 +118,14 @@ class EnabledLowering:
             case decls.Require():
                 return self.make.expression(stmt.condition, scope)
             case decls.AssignIn():
+                # Place and value do not matter; but where there is nothing to choose from, there is no step.
                 domain = self.make.domain(stmt.domain, scope)
                 local = self.make.local("_", item_of(domain.type), stmt.span)
                 return Quantifier(BOOL, stmt.span, False, local, domain, Const(BOOL, stmt.span, True))
             case decls.Any():
                 binders, inner = self.make.binders(stmt.binders, scope)
                 found = self._block(stmt.body, inner, stmt.span)
+                # The first binder is the outermost: the domain of a later one may read it.
                 for local, domain in reversed(binders):
                     found = Quantifier(BOOL, stmt.span, False, local, domain, found)
                 return found

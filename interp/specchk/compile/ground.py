@@ -40,7 +40,7 @@ from specchk.meaning.initial import value_of
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 
 LowerConstant = Callable[[tree.Expr, Spec], tuple[Type, Value]]
-EMPTY_INT = Int(0, -1)
+EMPTY_INT = Int(0, -1)  # adds nothing to an interval that it is joined with
 MAX_LIMIT = 64
 
 
@@ -52,7 +52,10 @@ class Ground:
         self.model = model
         self._constant = constant
         self._values: dict[str, tuple[Type, Value]] = {}
+        # Being found, outermost first: one that is met again depends on itself.
         self._open: list[str] = []
+        # By node and namespace: a file is parsed once, so that two namespaces may have the same nodes, and
+        # other constants in them.
         self._bounds: dict[tuple[int, int], int] = {}
         self._open_bounds: set[tuple[int, int]] = set()
         self._types: dict[lang.Type, Type] = {}
@@ -81,6 +84,8 @@ class Ground:
         node = binding.value if binding is not None else decl.default
         assert node is not None, "an open constant is reported before lowering"
         kind = self.checked.facts.declared[id(decl.type)]
+        # A binding is written in a model, in the names of the spec that is run; a default value in those of
+        # the spec that declares the constant.
         found, value = self._constant(node, self.checked.spec if binding else home)
         ground = self._of_value(kind, value, home)
         if ground is None:
@@ -88,6 +93,8 @@ class Ground:
             message = f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
             hint = f"give it a value of its type, or change the type of `{full}`"
             raise refusal("S503", node.span, message, hint)
+        # A map's value is the list of its values, which does not show the keys: that they are others shows in
+        # the types alone.
         try:
             hull(found, ground)
         except DifferentKeys as difference:

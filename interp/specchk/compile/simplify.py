@@ -66,10 +66,14 @@ def _statement(stmt: nodes.Stmt, known: Known, out: list[nodes.Stmt]) -> Known:
     match stmt:
         case nodes.Guard():
             condition = _expr(stmt.condition, known)
+            # One that always holds goes; one that never does stays, since it is how an action is seen to be
+            # switched off by the constants.
             if _truth(condition) is not True:
                 out.append(nodes.Guard(condition))
         case nodes.Bind():
             value = _expr(stmt.value, known)
+            # A constant is put in wherever the local is read: what it decides is decided here, once, and
+            # not in each state.
             if isinstance(value, nodes.Const):
                 return {**known, stmt.local.slot: value}
             out.append(replace(stmt, value=value))

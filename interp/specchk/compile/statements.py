@@ -84,6 +84,8 @@ class StatementLowering:
         inner = replace(scope, names={})
         for param, arg in zip(helper.params, call.args, strict=True):
             value: Expr = self.lower(arg.value, scope)
+            # Evaluated once, at the call, also where the helper action never reads it: an argument without a
+            # value is undefined here.  What is certain to have one is put in where it is read.
             if not isinstance(value, Const | Local | Var):
                 local = self.expressions.local(param.name, value.type, arg.span)
                 out.append(Bind(local, value))
@@ -96,6 +98,7 @@ class StatementLowering:
 
     def _when(self, stmt: decls.When, scope: Scope) -> When:
         condition = self.lower(stmt.condition, scope)
+        # Without an `else` there is a point for it all the same: a condition that always holds is reported.
         then = self._branch("when", stmt.then)
         orelse = (
             self._branch("else", stmt.orelse)
@@ -112,6 +115,7 @@ class StatementLowering:
         return scope.bind(stmt.bound, local)
 
     def _any(self, binders: tuple[tree.Binder, ...], body: tuple[decls.Stmt, ...], scope: Scope) -> Choice:
+        # A choice for each binder, and not one of tuples: the domain of a later one may read an earlier one.
         (local, domain), *_ = self.expressions.binders(binders[:1], scope)[0]
         inner = scope.bind(binders[0].bound, local)
         rest = self.block(body, inner) if len(binders) == 1 else (self._any(binders[1:], body, inner),)
@@ -139,6 +143,7 @@ class StatementLowering:
         inside = next((at for at, step in enumerate(path) if is_partial_map(step.container)), None)
         if inside is None:
             return Assign(slot, path, value, stmt.span)
+        # Keys are added and removed, so the value of a key has no place of its own that could be written.
         partial = self.expressions.partial
         base = self.expressions.names.variable(scope.home.prefix + stmt.target.text, stmt.target.span, scope)
         for step, accessor in zip(path[:inside], stmt.path, strict=False):

@@ -104,6 +104,8 @@ class Session:
             yield "\n".join(render(diagnostic) for diagnostic in error.diagnostics)
             return
         state = self.trace.last
+        # The slots of a next state have the present one's values: an expression of one state reads none of
+        # them.
         try:
             value = Evaluator(len(state)).compile(body)([*state, *state, *([0] * (locals_ + 1))])
         except Undefined as undefined:

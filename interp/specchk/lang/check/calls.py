@@ -6,7 +6,7 @@ from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.lambdas import check_operator, check_operator_call
 from specchk.lang.check.names import foreign_hint, no_import
-from specchk.lang.check.spec import Ref, Role, Spec
+from specchk.lang.check.spec import Ref, Spec
 from specchk.lang.check.types import UNKNOWN, Record, Type, Union, show
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import counted, nearest
@@ -20,7 +20,7 @@ def check_call(checker: Checker, node: tree.CallExpr, context: Context, expected
         return check_operator_call(checker, node, context)
     if home is not None and name in home.variants:
         return _construct(checker, node, home, context)
-    if home is not None and name in home.defs and _may_call(home, context):
+    if home is not None and name in home.defs and home.has_definitions_for(context.spec):
         return _apply(checker, node, home, context)
     # Behind the spec's own definitions, which may have such a name: a built-in function that is added to the
     # language later changes no spec.
@@ -30,11 +30,6 @@ def check_call(checker: Checker, node: tree.CallExpr, context: Context, expected
         checker.check(arg.value, context)
     _not_callable(checker, node, home, context)
     return UNKNOWN
-
-
-def _may_call(home: Spec, context: Context) -> bool:
-    # A refined spec's definitions read its state, which only its own text names.
-    return home.role is not Role.REFINED or home is context.spec
 
 
 def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, context: Context) -> None:

@@ -8,7 +8,7 @@ one.  `enabled(act)`, `enabled(act(e, _))` takes the name of an action in the sa
 from __future__ import annotations
 
 from specchk.lang.check.checker import Checker, Context, Signature
-from specchk.lang.check.spec import Ref, Role
+from specchk.lang.check.spec import Ref
 from specchk.lang.check.types import BOOL, INT, UNKNOWN, Bag, Int, Seq, Set, Type, join, show
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import counted, nearest
@@ -44,6 +44,7 @@ def _lambda(checker: Checker, node: tree.Lambda, context: Context, wanted: Signa
             "S302", node.span,
             f"this operator takes {counted(len(node.params))}, and {wanted.shown} takes {len(wanted.params)}",
         )  # fmt: skip
+    # Those beyond the wanted ones, too: their names in the body would be reported as unknown.
     for index, bound in enumerate(node.params):
         kind = wanted.params[index] if index < len(wanted.params) else UNKNOWN
         context = checker.bound(bound, kind, node, context)
@@ -59,11 +60,7 @@ def _named(checker: Checker, node: tree.Expr, context: Context) -> tuple[Ref, Si
         if name.qualifier is None and name.text in context.operators:
             return Ref("operator", name.text), context.operators[name.text]
         home = context.spec.lookup(name.qualifier)
-        if (
-            home is not None
-            and name.text in home.defs
-            and (home.role is not Role.REFINED or home is context.spec)
-        ):
+        if home is not None and name.text in home.defs and home.has_definitions_for(context.spec):
             decl = home.defs[name.text]
             plain = [param for param in decl.params if isinstance(param, decls.Param)]
             if len(plain) == len(decl.params):
@@ -102,11 +99,13 @@ def check_item_fold(
     item = found.item if isinstance(found, Set | Seq) else UNKNOWN
     kind = checker.check(start, context, expected)
     # Again while the operator shows more of the type than `start` does: `fold(s, {}, (seen, x) => ...)`.
+    # Not after an error, which each round would report once more.
     errors = len(checker.report.found)
     for _ in range(MAX_ROUNDS):
         value = check_operator(checker, operator, context, Signature((kind, item), kind))
         joined = join(value, kind)
         if joined is None or joined == kind or len(checker.report.found) > errors:
+            # The range of `start` is that of the first value only: a sum leaves it.
             return INT if isinstance(kind, Int) else kind
         kind = checker.check(start, context, joined)
     checker.report.add(
@@ -126,6 +125,7 @@ def check_enabled(
     action = None
     if isinstance(name, tree.Name) and name.qualifier is None:
         action = context.spec.actions.get(name.text)
+    # Arguments are checked where the action is unknown, too: all errors are reported in one run.
     kinds = [checker.resolver.resolve(p.type, context.spec) for p in action.params] if action else []
     for index, value in enumerate(values):
         if not is_any(value):

@@ -59,6 +59,7 @@ class Models:
         constants = f"constant{'s' * (len(open_) > 1)} {', '.join(f'`{full}`' for full in open_)}"
         bindings = ", ".join(f"{full} = ..." for full in open_)
         sets = " ".join(f"--set {full}=..." for full in open_)
+        # Then there is no text to add a binding to, and the constant itself is marked.
         if model.decl is None:
             hint = f"declare a model, `model small:` with `{bindings}` below it, or pass {sets}"
             self.report.add(
@@ -197,6 +198,7 @@ class Refinements:
     def _nothing_open(self, decl: decls.Refines, other: Spec, given: dict[str, Span]) -> None:
         wanted = [
             *other.sorts,
+            # One with a default has that value; a variable's initial value says nothing of later states.
             *[name for name, const in other.consts.items() if const.default is None],
             *other.variables,
         ]

@@ -64,6 +64,11 @@ class Spec:
         # which is read under the mapping, names it.
         return self.role is Role.RUN or (self.role is Role.REFINED and self is user)
 
+    def has_definitions_for(self, user: Spec) -> bool:
+        """Whether `user` may call the definitions of this spec."""
+        # A refined spec's definitions read its state, which only its own text names.
+        return self.role is not Role.REFINED or self is user
+
 
 @dataclass(frozen=True, slots=True)
 class Ref:

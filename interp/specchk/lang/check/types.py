@@ -189,6 +189,7 @@ def join(a: Type, b: Type) -> Type | None:
             return b
         case _, Unknown():
             return a
+        # Which range is larger depends on the model, so only one and the same declaration keeps its bounds.
         case Int(), Int():
             return a if a.low is b.low and a.high is b.high else INT
         case Option(), Option():

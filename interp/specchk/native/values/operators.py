@@ -21,6 +21,7 @@ from specchk.native.values.set_rules import SET_RULES
 
 def _equal(e: Emitter, expr: Apply) -> Val:
     a, b = expr.args
+    # A value has other bits in a type with other bounds: both sides are brought to one type first.
     common = hull(a.type, b.type)
     return e.asm.cmp("==", e.of_type(a, common), e.of_type(b, common))
 
@@ -45,6 +46,7 @@ def _arithmetic(name: str) -> Rule:
 def _floor(e: Emitter, expr: Apply, *, modulo: bool) -> Val:
     a, b = args_of(e, expr)
     e.asm.leave_if(e.asm.cmp("==", b, 0), e.undefined)
+    # The code has left where b is 0; what follows is never run then, but it has to be code.
     if isinstance(a, int) and isinstance(b, int):
         return 0 if b == 0 else a % b if modulo else a // b
     left, right = e.asm.val(a), e.asm.val(b)
@@ -72,6 +74,7 @@ def _with_field(e: Emitter, expr: Apply) -> Val:
     kind, (base, value) = of_shape(expr.type, Record), expr.args
     old, item = e.of_type(base, kind), kind.fields[expr.data][1]
     code = e.codes.code(item, e.of_type(value, item))
+    # The first field is the highest, so that codes of records have the order of their values.
     offset = sum(width(part) for _, part in kind.fields[expr.data + 1 :])
     return e.asm.with_bits(old, offset, width(item), code, register(kind))
 
@@ -99,6 +102,7 @@ def _get(e: Emitter, expr: Apply) -> Val:
 
 def _get_or(e: Emitter, expr: Apply) -> Val:
     kind, (option, default) = of_shape(expr.args[0].type, Option), args_of(e, expr)
+    # Without a branch: `none` has bits where an item would be, any of which can be converted and dropped.
     item = e.codes.convert(e.codes.unwrapped(kind, option), kind.item, expr.type)
     other = e.codes.convert(default, expr.args[1].type, expr.type)
     return e.asm.select(e.codes.is_some(kind, option), item, other, register(expr.type))
@@ -112,10 +116,12 @@ def _map(e: Emitter, expr: Apply) -> Val:
 def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
     """The position of a key among a map's; leaves for `undefined` where it is no key."""
     value, given = e.value(key), key.type
+    # These have no bounds that a key could be outside of, and their codes are their positions.
     if isinstance(wanted, Bool | Enum | Sort):
         return e.asm.resize(value, I64)
     inside = e.codes.within(value, given, wanted)
     e.asm.leave_if(e.asm.negate(inside), e.undefined)
+    # No key of this type is one of the map's: there is nothing to convert, and the code has left already.
     if inside is False:
         return 0
     return e.codes.rank(wanted, e.codes.convert(value, given, wanted))
