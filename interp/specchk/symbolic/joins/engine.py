@@ -4,7 +4,8 @@ The exact search (`zones`) finds violations, with shortest traces, and decides s
 `join_after` zones a search for hulls has its share of the steps, level by level.
 Where it proves all properties, that no state is stuck and that no step is undefined, only the witnesses
 and the coverage are open: hulls have states that are not real.  The exact search then continues until it
-has reached all that hulls reach, at first with few zones of each control part.
+has reached all that hulls reach, at first with few zones of each control part.  Where hulls show a
+violation, it is narrowed to zones from which one may be reached in as many steps.
 
 So a violation, a witness and a covered branch are the exact search's, and `holds` is that of either.
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
 from specchk.search.engine import OnProgress, Search, Totals, explore
+from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Outcome
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.joins.member import HullMember
@@ -67,6 +69,7 @@ class JoiningEngine(ZoneEngine):
     hulls: HullSearch | None = field(init=False, default=None)
     hull_steps: int = field(init=False, default=0)  # of searches with another precision
     most: int = field(init=False, default=FIRST_MOST)  # zones of a control part, once there is a proof
+    is_narrow: bool = field(init=False, default=False)  # to what may fail as soon as hulls did
 
     @property
     def is_proved(self) -> bool:
@@ -77,7 +80,7 @@ class JoiningEngine(ZoneEngine):
         """The zones of the initial states; a search for hulls with another precision begins, too."""
         atoms = self.hulls.atoms if self.hulls is not None else []
         self.hull_steps += self.hulls.generated if self.hulls is not None else 0
-        self.hulls, self.most = None, FIRST_MOST
+        self.hulls, self.most, self.is_narrow = None, FIRST_MOST, False
         frontier = ZoneEngine.begin(self)
         # Without a reach there is no end of larger hulls; a state outside of a constraint has no zone.
         if self.options.join_after is not None and self.reach is not None and not self.outside:
@@ -102,6 +105,8 @@ class JoiningEngine(ZoneEngine):
             self.spurious.clear()  # of a level before the proof
         elif self.options.on_fixpoint is not None and not (self._is_answered() or self.spurious):
             self._join(is_limited=False)
+        if self.is_narrow and not (self._is_answered() or self.spurious):
+            raise ReplayFailed("zones lack the violation that hulls and real states have")
         return ZoneEngine.finish(self)
 
     def totals(self) -> Totals:
@@ -140,6 +145,9 @@ class JoiningEngine(ZoneEngine):
             if self.search.look(*counts, hulls.waiting):
                 return
             hulls.advance()
+            if hulls.is_done and hulls.bound is not None and not self.options.keep_going:
+                self.workers.each(HullMember.narrow, hulls.latest(self._unreached()))
+                self.is_narrow = True
             if self.is_proved:
                 self.workers.each(HullMember.limit, self.most)
 

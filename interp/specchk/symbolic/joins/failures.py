@@ -111,20 +111,28 @@ class Failures:
         self, shape: Shape, control: Control, hulls: Sequence[Zone], failing: Mapping[Shape, Sequence[Atom]]
     ) -> Iterator[Atom]:
         """What atoms of `failing` shapes are before steps to these, where hulls of a shape leave it open."""
-        left = [tree.top.after[0] for tree in control.instances]
-        while left:
-            node = left.pop()
-            if isinstance(node, TreeNode):
-                left += [after for after in node.after if after is not None]
-            elif isinstance(node, Effect) and (target := node.taken.shape) is not None and target in failing:
-                places = ((0, 0), *node.images[0])
-                for i, j, bound in SplitAtoms(self.names, failing[target]).of(target):
-                    if max(i, j) >= len(places):
-                        continue  # a further place of the target
-                    (x, d), (y, e) = places[i], places[j]
-                    question = x, y, bound - d + e
-                    if x != y and max(x, y) <= control.size and any(is_open(one, question) for one in hulls):
-                        yield self.names.atom(shape, question)
+        for target, effect in effects_of(control):
+            if target not in failing:
+                continue
+            places = ((0, 0), *effect.images[0])
+            for i, j, bound in SplitAtoms(self.names, failing[target]).of(target):
+                if max(i, j) >= len(places):
+                    continue  # a further place of the target
+                (x, d), (y, e) = places[i], places[j]
+                question = x, y, bound - d + e
+                if x != y and max(x, y) <= control.size and any(is_open(one, question) for one in hulls):
+                    yield self.names.atom(shape, question)
+
+
+def effects_of(control: Control) -> Iterator[tuple[Shape, Effect]]:
+    """The recorded steps out of a control part, and the shapes after them."""
+    left = [tree.top.after[0] for tree in control.instances]
+    while left:
+        node = left.pop()
+        if isinstance(node, TreeNode):
+            left += [after for after in node.after if after is not None]
+        elif isinstance(node, Effect) and node.taken.shape is not None:
+            yield node.taken.shape, node
 
 
 def is_open(zone: Zone, question: Comparison) -> bool:

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from specchk.meaning.paths import NotSymbolic
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
-from specchk.symbolic.joins.failures import Failures
+from specchk.symbolic.joins.failures import Failures, effects_of
 from specchk.symbolic.joins.hulls import HullKey, HullTable, Origin
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
@@ -55,6 +55,8 @@ class HullMember(ZoneMember):
         self._expanding: Sequence[HullKey] = ()
         self._depth = 0  # of the level that is expanded next
         self._failing: dict[HullKey, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
+        self._reaching: dict[str, set[Shape]] = {}  # where a hull may have a witness
+        self._before: dict[Shape, set[Shape]] = {}  # from which of its shapes steps lead to one
         self._tally = HullTally(Counts(0))
 
     def start_hulls(self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken]) -> HullTally:
@@ -62,6 +64,7 @@ class HullMember(ZoneMember):
         self._atoms = SplitAtoms(self._names, atoms)
         self._table = HullTable()
         self._failing.clear()
+        self._reaching.clear()
         self._tally = HullTally(Counts(len(self.expander.program.points)))
         self._depth = 0
         own = {zone: Origin(0, None, taken) for zone, taken in initial.items()
@@ -84,7 +87,9 @@ class HullMember(ZoneMember):
         for key in keys:
             self._failing.pop(key, None)  # of a smaller hull
         for number, candidate in (*part.states, *part.steps):
-            if candidate.kind != "reached":
+            if candidate.kind == "reached":
+                self._reaching.setdefault(candidate.name, set()).add(keys[number][0])
+            else:
                 self._failing.setdefault(keys[number], []).append(candidate)
         self._tally.outside = self._tally.outside or part.outside
         return self._told(part.counts)
@@ -133,6 +138,26 @@ class HullMember(ZoneMember):
     def origin(self, key: HullKey, level: int) -> list[Origin]:
         """The step after which a hull grew in a level, if it owns that."""
         return [one for one in self._table.origins.get(key, ()) if one.level == level]
+
+    def goals(self, witnesses: Sequence[str]) -> set[Shape]:
+        """The shapes of its hulls in which, or in steps out of which, something fails or is reached."""
+        shapes = {shape for shape, _ in self._failing}
+        return shapes.union(*[self._reaching.get(name, ()) for name in witnesses])
+
+    def sources(self, targets: Sequence[Shape]) -> set[Shape]:
+        """The shapes out of which recorded steps lead to targets."""
+        if not self._before:
+            for shape, control in self.expander.controls.known.items():
+                for target, _ in effects_of(control):
+                    self._before.setdefault(target, set()).add(shape)
+        return {shape for target in targets for shape in self._before.get(target, ())}
+
+    def narrow(self, latest: Mapping[Shape, int]) -> None:
+        """From here on take zones of a shape up to a depth only, and of other shapes none."""
+        self.latest = latest
+        pairs = zip(self._indexes, self._level, strict=True)
+        kept = [one for one in pairs if self._is_in_time(one[1].shape, self.depth - 1)]
+        self._indexes, self._level = [index for index, _ in kept], [zone for _, zone in kept]
 
     def failing_atoms(self) -> FailingAtoms:
         """The atoms on the ways to failures in hulls, by shape."""

@@ -6,6 +6,12 @@ search without new atoms has failed.  So has one whose hulls fail as real states
 hull grew: it ends at once.  It never reports a violation: that is the exact search's, with the shortest
 trace.
 
+Such a path is a bound of the shortest one.  Every behaviour of n steps lies in hulls of the first n levels,
+so from each control part the recorded steps to one whose hull fails are a lower bound of the real ones, and
+the exact search needs only zones from which a failure is within the bound (an abstraction as heuristic:
+Qian and Nymeyer, "Guided Invariant Model Checking Based on Abstraction and Symbolic Pattern Databases",
+2004).
+
 Steps can be taken level by level, between levels of the exact search.
 """
 
@@ -49,6 +55,8 @@ class HullSearch:
     state: JoinState = JoinState.NEW_ROUND
     rounds: int = 0
     generated: int = 0
+    level: int = -1  # of the present round, the last that is checked
+    bound: int | None = None  # the steps of a violation that real states show
     hulls: int = 0  # of the present round,
     parts: int = 0  # and the control parts that they are of
     waiting: int = 0
@@ -67,6 +75,7 @@ class HullSearch:
         self.is_between_levels = False
         if self.state is JoinState.NEW_ROUND:
             self.rounds += 1
+            self.level = -1
             self.coverage = [0] * self.points
             self._note(self.workers.each(HullMember.start_hulls, self.atoms, self.initial))
             self.state = JoinState.EXPANDING
@@ -77,7 +86,11 @@ class HullSearch:
             parcels = self.workers.each(HullMember.sent_hulls)
             self._note(self.workers.call(HullMember.join, list(zip(*parcels, strict=True))))
             self.is_between_levels = True
-            if failures and self._is_violated():
+            self.level += 1
+            if failures and self.bound is None:
+                self.bound = self._violation()
+            # Where a step fails, other violations of as many steps may be in states of the next level.
+            if self.bound is not None and (self.level >= self.bound or not self.waiting):
                 self.state = JoinState.FAILED
             elif not self.waiting:
                 self._end_round(failures)
@@ -112,11 +125,26 @@ class HullSearch:
         self.atoms += new
         self.state = JoinState.NEW_ROUND
 
-    def _is_violated(self) -> bool:
-        """Whether real states show some failure of the last level, on a path to its hull."""
+    def latest(self, witnesses: Sequence[str]) -> dict[Shape, int]:
+        """By shape, the last depth from which a failure or a witness may be within the bound."""
+        assert self.bound is not None
+        latest: dict[Shape, int] = {}
+        shapes: set[Shape] = set().union(*self.workers.each(HullMember.goals, witnesses))
+        for depth in range(self.bound, -1, -1):
+            latest |= dict.fromkeys(shapes, depth)
+            found: set[Shape] = set().union(*self.workers.each(HullMember.sources, list(shapes)))
+            shapes = found - latest.keys()
+        return latest
+
+    def _violation(self) -> int | None:
+        """The steps of a violation that real states show, where hulls of the last level fail."""
         # No proof is possible then.  The violation is left to the exact search, whose path is the shortest.
         failing = nearest([one for found in self.workers.each(HullMember.failing) for one in found])
-        return any(self.is_real(self._path(origin), candidate) for origin, candidate in failing)
+        for is_later in (False, True):
+            for origin, candidate in failing:
+                if is_later == candidate.is_in_step and self.is_real(self._path(origin), candidate):
+                    return self.level + is_later
+        return None
 
     def _path(self, origin: Origin) -> list[Taken]:
         path = [origin.taken]

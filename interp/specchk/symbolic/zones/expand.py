@@ -44,6 +44,11 @@ class Candidate:
     name: str
     step: Taken | None = None
 
+    @property
+    def is_in_step(self) -> bool:
+        """Whether a step out of the zone does it, or that there is none."""
+        return self.step is not None or self.name == "deadlock"
+
 
 @dataclass(slots=True)
 class Counts:

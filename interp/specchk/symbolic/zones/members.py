@@ -11,7 +11,7 @@ come from.  So what is found does not depend on how many members there are.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -51,6 +51,8 @@ class ZoneMember:
         self._count = 0
         self.most: int | None = None  # zones of a shape, beyond which others are left
         self.left: list[Arrival] = []
+        self.depth = 0  # of what arrives next
+        self.latest: Mapping[Shape, int] | None = None  # the depths up to which zones are taken
 
     def start(self, arrivals: list[Arrival]) -> Taking:
         """Take the initial zones that it owns."""
@@ -89,6 +91,8 @@ class ZoneMember:
         self._level = []
         for arrival in arrived:
             order, zone, taken = arrival
+            if not self._is_in_time(zone.shape, self.depth):
+                continue
             if self.most is not None and self.covered.count(zone.shape) >= self.most:
                 self.left.append(arrival)
             elif self.covered.add(zone):
@@ -96,6 +100,7 @@ class ZoneMember:
                 self._level.append(zone)
             else:
                 dropped += 1
+        self.depth += 1
         return Taking(new, dropped)
 
     def zones(self) -> list[Zone]:
@@ -121,6 +126,9 @@ class ZoneMember:
         self._count += 1
         self._arrived[owner].append(((index, self._count), zone, taken))
         return True
+
+    def _is_in_time(self, shape: Shape, depth: int) -> bool:
+        return self.latest is None or depth <= self.latest.get(shape, -1)
 
     def _owner(self, shape: Shape) -> int:
         # The same in all of them: hashes of ints and tuples are not salted, and the members are forks of

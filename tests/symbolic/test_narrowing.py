@@ -1,0 +1,162 @@
+"""The exact search beside a violation that hulls show: the same answer, of fewer zones."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from linear_specs import linear_spec
+from offset_specs import offset_spec
+from zoned import program_of
+
+from specchk.lang.text.diagnostics import SpecError
+from specchk.search.budget import Budget
+from specchk.search.replay import ReplayFailed
+from specchk.search.verdict import Inconclusive
+from specchk.symbolic.joins import engine, member
+from specchk.symbolic.joins.engine import JoinOptions, search
+from specchk.symbolic.joins.search import HullSearch
+from specchk.symbolic.legality import check as check_legality
+from specchk.symbolic.zones.engine import ZoneOptions
+from specchk.symbolic.zones.engine import search as exact
+
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+BUDGET = Budget(max_states=120)
+
+# Of 28 control parts in levels up to the sixth, five are on the way to the failure.
+DETOURS = """\
+spec detours
+type Offset = nat upto 3
+var at : 0..9 = 0
+var aside : 0..9 = 0
+var sent : Offset = 0
+action advance():
+    require at < 9
+    at' = at + 1
+    sent' = sent + 1
+action stray():
+    require aside < 9
+    aside' = aside + 1
+invariant near: at < 4
+deadlock ok
+model one:
+    expect violates near in 4 steps
+"""
+WITNESS = "reachable astray: aside == 3\ndeadlock ok"
+STEP = "step invariant near: at' < 5"
+
+
+def said(outcome):
+    violations = getattr(outcome.verdict, "violations", ())
+    found = [(v.kind, v.name, v.trace and len(v.trace.steps)) for v in violations]
+    return type(outcome.verdict), found, sorted(name for name, _ in outcome.witnesses), outcome.warnings
+
+
+def spec_of(seed: int) -> str:
+    random = Random(seed)
+    return linear_spec(random, horizon=2) if seed % 2 else offset_spec(random, horizon=2)
+
+
+def difference(text: str, folder, *, symmetry: bool = True) -> str:
+    """What the answers of the exact search alone and of a narrowed one differ in."""
+    try:
+        program = program_of(text, folder)
+        check_legality(program)
+    except SpecError:
+        return ""
+    alone = exact(program, ZoneOptions(BUDGET, symmetry, workers=1))
+    try:
+        beside = search(program, JoinOptions(BUDGET, symmetry, workers=1, join_after=0))
+    except ReplayFailed as error:
+        return str(error)
+    if Inconclusive in (type(alone.verdict), type(beside.verdict)) or said(alone) == said(beside):
+        return ""
+    return f"{said(alone)} alone, {said(beside)} beside hulls"
+
+
+@pytest.fixture
+def hulls_first(monkeypatch):
+    """Hulls end before the exact search begins, so that it is narrow wherever it can be."""
+    monkeypatch.setattr(engine, "FIRST_SHARE", 1_000)
+
+
+@pytest.mark.usefixtures("hulls_first")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_only_zones_on_a_way_to_a_failure_are_taken(workers, tmp_path):
+    """Five of fifteen: whatever strays is too late for the bound that hulls show."""
+    program = program_of(DETOURS, tmp_path)
+    alone = exact(program, ZoneOptions(workers=1))
+    beside = search(program, JoinOptions(workers=workers, join_after=0))
+    assert said(alone) == said(beside)
+    assert (alone.statistics.distinct, beside.statistics.distinct) == (15, 5)
+
+
+@pytest.mark.usefixtures("hulls_first")
+def test_a_narrowed_search_takes_the_ways_to_witnesses_too(tmp_path):
+    """So that the answer names all that are reached up to the level of the violation."""
+    program = program_of(DETOURS.replace("deadlock ok", WITNESS), tmp_path)
+    outcome = search(program, JoinOptions(workers=1, join_after=0))
+    assert [name for name, _ in outcome.witnesses] == ["astray"]
+    assert said(outcome) == said(exact(program, ZoneOptions(workers=1)))
+    assert 5 < outcome.statistics.distinct < 15
+
+
+@pytest.mark.usefixtures("hulls_first")
+def test_where_a_step_fails_states_of_the_next_level_are_taken(tmp_path):
+    """A step and a state that fail after as many steps are both reported."""
+    text = DETOURS.replace("invariant near: at < 4", STEP + "\ninvariant straight: aside < 5")
+    program = program_of(text, tmp_path)
+    outcome = search(program, JoinOptions(workers=1, join_after=0))
+    assert said(outcome) == said(exact(program, ZoneOptions(workers=1)))
+    assert sorted(said(outcome)[1]) == [("invariant", "straight", 5), ("step invariant", "near", 5)]
+
+
+@pytest.mark.usefixtures("hulls_first")
+def test_a_search_for_all_violations_is_not_narrowed(tmp_path):
+    """With `--keep-going` every zone is wanted."""
+    program = program_of(DETOURS, tmp_path)
+    outcome = search(program, JoinOptions(keep_going=True, workers=1, join_after=0))
+    assert outcome.statistics.distinct == 100
+
+
+@pytest.mark.system
+@pytest.mark.usefixtures("hulls_first")
+@settings(max_examples=25, suppress_health_check=SHARED)
+@given(st.integers(0, 10**6), st.booleans())
+def test_narrowing_changes_no_answer(tmp_path, seed, symmetry):
+    """Verdict, violations, lengths, witnesses and warnings of random specs are those of the exact search."""
+    assert difference(spec_of(seed), tmp_path, symmetry=symmetry) == ""
+
+
+def too_early(self, witnesses):
+    """Depths of which each is one too low: wrong."""
+    return {shape: depth - 1 for shape, depth in HONEST(self, witnesses).items()}
+
+
+def without_witnesses(self, witnesses):
+    """Depths that forget the witnesses: wrong."""
+    return HONEST(self, ())
+
+
+def first_step(control):
+    """Of the steps out of a control part the first one only: wrong."""
+    return list(ALL_STEPS(control))[:1]
+
+
+HONEST = HullSearch.latest
+ALL_STEPS = member.effects_of
+
+
+@pytest.mark.usefixtures("hulls_first")
+@pytest.mark.parametrize("planted", [too_early, without_witnesses, first_step])
+def test_planted_errors_of_narrowing_are_detected(planted, tmp_path, monkeypatch):
+    """By the comparison of the test before, on the specs of this file."""
+    texts = [DETOURS, DETOURS.replace("deadlock ok", WITNESS)]
+    assert [difference(text, tmp_path) for text in texts] == ["", ""]
+    if planted is first_step:
+        monkeypatch.setattr(member, "effects_of", first_step)
+    else:
+        monkeypatch.setattr(HullSearch, "latest", planted)
+    assert any(difference(text, tmp_path) for text in texts)
