@@ -41,8 +41,9 @@ from typing import Any
 from replog.sim.recording.record_run import record
 from specchk.conform.contract.load import load_tracing
 from specchk.conform.contract.recording import Event, Recording, parse
-from specchk.conform.recordings.campaign import Campaign, CampaignOptions, run_campaign
+from specchk.conform.recordings.campaign import Campaign, run_campaign
 from specchk.conform.recordings.corrupt import KINDS, spoil
+from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.lang.frontend import check
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,8 @@ from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
 from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember
 from specchk.conform.mutation.recorded import Recorded
-from specchk.conform.recordings.campaign import CampaignOptions, run_campaign
+from specchk.conform.recordings.campaign import run_campaign
+from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import SuiteWalks

@@ -18,6 +18,7 @@ from broken import BROKEN
 from specchk.conform.contract.binding import At, BindingError
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.conform.contract.load import load_binding, load_tracing
+from specchk.conform.contract.tracing import Tracing
 from specchk.conform.gate.controls import try_controls
 from specchk.conform.gate.shares import lots_of, run_parts_by, shares_of
 from specchk.conform.gate.tiers import SuiteBudget, parts_of, run_parts
@@ -27,11 +28,15 @@ from specchk.conform.mutation.mutate import MutationCampaign as Mutants
 from specchk.conform.mutation.mutate import Settings
 from specchk.conform.mutation.mutate_by import ByCrew, kit_for
 from specchk.conform.mutation.patches import Patch
-from specchk.conform.recordings.campaign import Campaign, CampaignOptions, run_campaign
+from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
+from specchk.conform.recordings.campaign import Campaign, run_campaign
+from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks
+from specchk.conform.report.campaign_report import as_json, text
 from specchk.conform.work.crews import Job
 from specchk.conform.work.kit import Kit, enter, kit_of, shipped, spec_files
 from specchk.lang.frontend import CheckedSpec, check
+from specchk.spark.pipeline.files import read
 
 ROOT = Path(__file__).parents[2]
 SUITES = (At(), At(suite="edges"), At(suite="product"), At(suite="walks"))
@@ -143,9 +148,13 @@ class BankTracing(Tracing):
 """
 
 
-def quiet(campaign: Campaign) -> Campaign:
-    results = tuple(replace(one, seconds=0.0) for one in campaign.results)
-    return replace(campaign, results=results, seconds=0.0, workers=0)
+def quiet(campaign: Campaign) -> Any:
+    report = as_json(campaign, 0)
+    return {**report, "seconds": 0, "workers": 0, "events_per_second": 0}, text(campaign)
+
+
+def by(crew: Any, cls: type[Tracing], checked: CheckedSpec, **more: Any) -> CrewExplainer:
+    return CrewExplainer(cls, checked, CampaignOptions(1), crew, read, **more)
 
 
 def test_a_crew_explains_recordings(tmp_path: Path):
@@ -155,7 +164,7 @@ def test_a_crew_explains_recordings(tmp_path: Path):
     cls, checked = load_tracing(tmp_path / "reader.py"), check(str(tmp_path / "bank.spec"))
     paths = [path for _ in range(3) for path in recordings(tmp_path)]
     here = run_campaign(cls, checked, paths, CampaignOptions(1))
-    there = run_campaign(cls, checked, paths, CampaignOptions(1), Shuffled(cls, tmp_path))
+    there = run_campaign_by(by(Shuffled(cls, tmp_path), cls, checked), list(map(str, paths)))
     assert quiet(here) == quiet(there)
     assert [one.accepted for one in here.results] == [True, False, False, False, False] * 3
     assert there.workers == 3
@@ -168,10 +177,9 @@ def test_a_spec_is_told_by_the_name_that_it_has_here(tmp_path: Path):
         (tmp_path / name / "bank.spec").write_text(SPEC)
         (tmp_path / name / "reader.py").write_text(TRACING.replace("(found", '("a1", "a1") or (found'))
     cls, checked = load_tracing(tmp_path / "here" / "reader.py"), check(str(tmp_path / "here" / "bank.spec"))
-    there = run_campaign(
-        cls, checked, recordings(tmp_path)[:1], CampaignOptions(1), Shuffled(cls, tmp_path / "there")
-    )
-    blocked = there.results[0].blocked
+    places = [str(path) for path in recordings(tmp_path)[:1]]
+    there = run_campaign_by(by(Shuffled(cls, tmp_path / "there"), cls, checked), places)
+    blocked = there.tally.blocked.items[0].blocked
     assert blocked is not None
     assert blocked.misses[0]["guards"][0]["where"].startswith(str(tmp_path / "here" / "bank.spec"))
 

@@ -15,7 +15,8 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import Call, Repeated, Seen, Tracing, Ways, event
 from specchk.conform.recordings import validate as module
-from specchk.conform.recordings.campaign import Campaign, CampaignOptions, run_campaign
+from specchk.conform.recordings.campaign import Campaign, run_campaign
+from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.recordings.nearmiss import near_misses
 from specchk.conform.recordings.validate import Explained, Haste, Trail, Validator
 from specchk.conform.report.campaign_report import verdict

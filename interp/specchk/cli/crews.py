@@ -17,9 +17,9 @@ import click
 from specchk.cli.common import parse_settings
 from specchk.cli.engines import loaded
 from specchk.cli.groups import option
-from specchk.conform.work.crews import Crew, Job
+from specchk.conform.work.crews import Job, LostWork
 from specchk.conform.work.kit import Kit, shipped
-from specchk.search.engine import Unavailable
+from specchk.search.engine import Unavailable, Unusable
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
@@ -74,13 +74,19 @@ class OnSpark:
         return count
 
     def each(self, work: Job[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
-        """The result of each piece, in order."""
-        results: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
+        """The result of each piece, in order; `LostWork` where Spark gave up on one, and can do others."""
+        jobs = loaded("specchk.spark.jobs", NO_PYSPARK)
+        try:
+            results: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
+        except jobs.SparkEnded:
+            raise
+        except jobs.Failed as reason:
+            raise LostWork(str(reason)) from reason
         return results
 
 
 @contextmanager
-def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> Iterator[Crew | None]:
+def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> Iterator[OnSpark | None]:
     """The executors as a crew; None without `--master`."""
     if not cluster.is_wanted:
         yield None
@@ -91,7 +97,7 @@ def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> I
     try:
         with jobs.team(cluster.master, cluster.settings, packed.files) as team:
             yield OnSpark(team, packed, cls)
-    except Unavailable as reason:
+    except (Unavailable, Unusable) as reason:
         raise click.UsageError(str(reason)) from None
-    except jobs.Failed as reason:
+    except (jobs.Failed, LostWork) as reason:
         raise click.ClickException(f"Spark failed: {reason}") from None

@@ -18,18 +18,17 @@ import tempfile
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext, SparkFiles
-from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable
 from specchk.spark.probe import write_archive
+from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.session import session
 
 Start = Callable[[Path], Callable[[Any], Any]]
@@ -37,6 +36,10 @@ Start = Callable[[Path], Callable[[Any], Any]]
 
 class Failed(Exception):
     """Spark gave up on a piece; the text has its reason."""
+
+
+class SparkEnded(Failed):
+    """Spark itself ended, and does no more pieces."""
 
 
 class Remote(Exception):
@@ -80,11 +83,21 @@ class Team:
         work = self.context.parallelize(packed, len(packed))
         try:
             results = work.mapPartitions(partial(do, shipped, self.archive)).collect()
-        except (Py4JError, PySparkException) as error:
+        except SPARK_FAILED as error:
+            if self.is_ended():
+                raise SparkEnded("its process ended") from error
             raise Failed(reason_of(error)) from error
         finally:
-            shipped.unpersist()
+            with suppress(*SPARK_FAILED):  # an error of its own would hide the one that is being raised
+                shipped.unpersist()
         return values_of(map(pickle.loads, results))
+
+    def is_ended(self) -> bool:
+        """Whether Spark's process or its session ended."""
+        try:
+            return bool(self.context._jsc.sc().isStopped())
+        except (*SPARK_FAILED, AttributeError):  # the last one: a context that was stopped has no Java part
+            return True
 
 
 @contextmanager

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from specchk.cli.common import leave, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
+from specchk.cli.executors import PipelineChoice
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.conform.contract.load import NoBinding, load_tracing
-from specchk.conform.recordings.campaign import CampaignOptions, run_campaign
+from specchk.conform.recordings.campaign import run_campaign
+from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.report.campaign_report import as_json as as_json_of
 from specchk.conform.report.campaign_report import text, verdict
 from specchk.conform.work.forks import cores
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
 
+CODES = (("explained", Exit.OK), ("diverges", Exit.DIVERGED), ("vacuous", Exit.INCONCLUSIVE))
+
 
 @click.command("validate")
 @click.argument("tracing", type=click.Path(exists=True, dir_okay=False))
-@click.argument("recordings", nargs=-1, required=True, type=click.Path(exists=True))
+@click.argument("recordings", nargs=-1, required=True)
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
 )
@@ -30,35 +35,41 @@ from specchk.lang.frontend import check
     "--no-power", is_flag=True, help="Do not check that spoiled copies of the recordings are rejected."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the spoiled copies.")
-@takes(cluster=ClusterChoice)
+@takes(cluster=ClusterChoice, pipeline=PipelineChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
-    cluster: ClusterChoice, as_json: bool,
+    cluster: ClusterChoice, pipeline: PipelineChoice, as_json: bool,
 ) -> None:  # fmt: skip
     """Check recordings of an implementation against its spec, with the tracing in the file TRACING.
 
-    RECORDINGS are files, or folders of *.ndjson.  Exit codes: 0 every recording is a behaviour of the
-    spec, 13 one is not, 21 the recordings prove nothing, 30 the spec was rejected.
+    RECORDINGS are files, or folders of *.ndjson; with --master paths or URIs that the executors read.
+    Exit codes: 0 every recording is a behaviour of the spec, 13 one is not, 21 the recordings prove
+    nothing, 30 the spec was rejected.
     """
     with refusals(NoBinding):
         cls = load_tracing(Path(tracing))
     cluster.not_with(workers, "--workers", "it counts the processes of this machine")
-    paths = _files(recordings)
+    pipeline.check(cluster, recordings)
+    paths = [] if cluster.is_wanted else _files(recordings)
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
         with crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls) as crew:
-            campaign = run_campaign(cls, checked, paths, wanted, crew)
-    codes = {"explained": Exit.OK, "diverges": Exit.DIVERGED, "vacuous": Exit.INCONCLUSIVE}
-    code = codes[verdict(campaign)]
+            if crew is None:
+                campaign = run_campaign(cls, checked, paths, wanted)
+            else:
+                campaign = pipeline.run(cls, checked, wanted, crew, recordings)
+    code = dict(CODES)[verdict(campaign)]
     leave(code, as_json=as_json, json=lambda: as_json_of(campaign, int(code)), text=lambda: text(campaign))
 
 
-def _files(given: tuple[str, ...]) -> list[Path]:
+def _files(given: Sequence[str]) -> list[Path]:
     """The files named, and those in the folders named."""
     files: list[Path] = []
     for path in map(Path, given):
+        if not path.exists():
+            raise click.UsageError(f"there is no file or folder {path}")
         inside = sorted(path.glob("*.ndjson")) if path.is_dir() else [path]
         if not inside:
             raise click.UsageError(f"there is no recording (*.ndjson) in {path}")

@@ -26,6 +26,18 @@ class BadRecording(Exception):
     """A file that is no whole recording; the text names the line."""
 
 
+class BadLine(BadRecording):
+    """A line that is not a JSON object."""
+
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(f"{name}:{number}: this line is not a JSON object")
+        self.number = number
+
+
+class Unfinished(BadRecording):
+    """A file without its end: its writer may not have written all of it yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A header and its events, in the order written; `name` is for reports."""
@@ -48,21 +60,30 @@ def decode(name: str, data: bytes) -> Recording:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadRecording(f"{name}: {error}") from None
+        is_cut = error.reason == "unexpected end of data"
+        raise (Unfinished if is_cut else BadRecording)(f"{name}: {error}") from None
     # Not `splitlines`, which also splits at characters that a string of JSON may have as they are.
-    return parse(name, text.removesuffix("\n").split("\n") if text else [])
+    lines = text.removesuffix("\n").split("\n") if text else []
+    try:
+        return parse(name, lines)
+    except BadLine as error:
+        # Half of a last line is JSON of no kind.
+        is_cut = error.number == len(lines) and not text.endswith("\n")
+        raise (Unfinished if is_cut else BadRecording)(str(error)) from None
 
 
 def parse(name: str, lines: Sequence[str]) -> Recording:
     """A recording from its lines; raises `BadRecording`."""
     objects = [_object(name, number, line) for number, line in enumerate(lines, 1)]
-    if not objects or not isinstance(objects[0].get("format"), str):
+    if not objects:
+        raise Unfinished(f"{name}:1: the file is empty, so its first line is not a header with a `format`")
+    if not isinstance(objects[0].get("format"), str):
         raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
     # Before the numbers of the events: a file that was cut off is reported as that, and not as one with a
     # gap.
     last = objects[-1]
     if last.get("end") is not True:
-        raise BadRecording(
+        raise Unfinished(
             f"{name}:{len(objects)}: the recording ends without its trailer, so it was truncated"
         )
     events = tuple(objects[1:-1])
@@ -79,7 +100,7 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError):  # the latter of arrays in arrays, a hundred thousand deep
         data = None
     if not isinstance(data, dict):
-        raise BadRecording(f"{name}:{number}: this line is not a JSON object")
+        raise BadLine(name, number)
     return data
 
 

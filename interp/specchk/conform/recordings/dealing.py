@@ -11,6 +11,7 @@ from pathlib import Path
 
 from specchk.conform.contract.recording import BadRecording, decode, read_bytes
 from specchk.conform.contract.tracing import Tracing
+from specchk.conform.recordings.explainer import constants_of
 from specchk.conform.work.forks import each
 
 
@@ -56,8 +57,7 @@ def _constants(cls: type[Tracing], paths: Sequence[Path]) -> list[str]:
     for path in paths:
         try:
             recording = decode(path.name, read_bytes(path))
-            is_read = recording.header["format"] == cls.reads
-            keys.append(repr(sorted(cls.constants(recording).items())) if is_read else "")
+            keys.append(repr(sorted(constants_of(cls, recording).items())))
         except BadRecording:
             keys.append("")  # reported where it is explained
     return keys

@@ -1,4 +1,4 @@
-"""A campaign as text and as plain JSON."""
+"""A campaign as text and as plain JSON, of a size that the number of recordings does not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_BLOCKED = 3
 
 def verdict(campaign: Campaign) -> str:
     """`explained`, `diverges` or `vacuous`; a divergence is worth more than a guard."""
-    if any(result.blocked for result in campaign.results):
+    if campaign.tally.blocked.count:
         return "diverges"
     return "vacuous" if campaign.vacuous else "explained"
 
@@ -23,12 +23,13 @@ def verdict(campaign: Campaign) -> str:
 def text(campaign: Campaign) -> str:
     """The campaign as text: the unexplained events first, figures last."""
     lines = []
-    blocked = [result for result in campaign.results if result.blocked]
-    for one in blocked[:MOST_BLOCKED]:
+    blocked = campaign.tally.blocked
+    for one in blocked.items[:MOST_BLOCKED]:
         assert one.blocked is not None
         lines += [render(one.name, one.events, one.blocked), ""]
-    if len(blocked) > MOST_BLOCKED:
-        lines += [f"{len(blocked) - MOST_BLOCKED} more recordings are not explained; --json has them all", ""]
+    if blocked.count > MOST_BLOCKED:
+        more = "--json has them all" if not blocked.left else f"--json has the first {len(blocked.kept)}"
+        lines += [f"{blocked.count - MOST_BLOCKED} more recordings are not explained; {more}", ""]
     lines += [f"vacuous: {reason}" for reason in campaign.vacuous]
     return "\n".join([*lines, *_figures(campaign)])
 
@@ -52,43 +53,43 @@ def _figures(campaign: Campaign) -> list[str]:
 
 def figures(campaign: Campaign) -> dict[str, Any]:
     """The numbers of a campaign, times aside."""
-    results = campaign.results
-    consumed = sum(result.consumed for result in results)
-    power = {kind: campaign.power(kind) for kind in KINDS}
+    tally = campaign.tally
+    power = {kind: tally.power(kind) for kind in KINDS}
     return {
-        "recordings": len(results),
-        "accepted": sum(result.accepted for result in results),
-        "events": sum(result.events for result in results),
-        "consumed": consumed,
-        "kinds_seen": len(campaign.kinds),
-        "kinds": dict(sorted(campaign.kinds.items())),
-        "candidates_mean": round(sum(result.total for result in results) / max(consumed, 1), 2),
-        "candidates_most": max((result.most for result in results), default=0),
-        "silent": sum(result.silent for result in results),
-        "acted": sum(result.acted for result in results),
-        "copies": len(campaign.copies),
-        "power": campaign.power(),
+        "recordings": tally.recordings,
+        "accepted": tally.accepted,
+        "diverging": tally.blocked.count,
+        "without_verdict": tally.bad.count,
+        "events": tally.events,
+        "consumed": tally.consumed,
+        "kinds_seen": len(tally.kinds),
+        "kinds": dict(sorted(tally.kinds.items())),
+        "candidates_mean": round(tally.total / max(tally.consumed, 1), 2),
+        "candidates_most": tally.most,
+        "silent": tally.silent,
+        "acted": tally.acted,
+        "copies": sum(tally.copies.values()),
+        "power": tally.power(),
         "power_by_kind": {kind: rate for kind, rate in power.items() if rate is not None},
     }
 
 
 def as_json(campaign: Campaign, exit_code: int) -> dict[str, Any]:
     """The campaign as plain values; `missed` are the spoiled copies that were explained all the same."""
-    seconds = sum(result.seconds for result in campaign.results)
-    numbers = figures(campaign)
+    tally, numbers = campaign.tally, figures(campaign)
+    rate = round(tally.consumed / tally.seconds) if tally.seconds else None
     return {
         "schema": SCHEMA,
         "tracing": campaign.tracing,
         "spec": campaign.spec,
         "verdict": verdict(campaign),
         **numbers,
-        "events_per_second": round(numbers["consumed"] / seconds) if seconds else None,
+        "events_per_second": rate,
         "seconds": round(campaign.seconds, 3),
         "workers": campaign.workers,
         "vacuous": list(campaign.vacuous),
-        "blocked": [{"recording": result.name, **asdict(result.blocked)}
-                    for result in campaign.results if result.blocked],
-        "missed": [{"recording": one.name, "kind": copy.kind, "what": copy.what}
-                   for one in campaign.results for copy in one.copies if not copy.rejected],
+        "blocked": [{"recording": one.name, **asdict(one.blocked)}
+                    for one in tally.blocked.items if one.blocked],
+        "missed": [asdict(one) for one in tally.missed.items],
         "exit_code": exit_code,
     }  # fmt: skip

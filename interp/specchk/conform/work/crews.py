@@ -22,6 +22,10 @@ Piece = TypeVar("Piece")
 Found = TypeVar("Found")
 
 
+class LostWork(Exception):
+    """A crew lost the processes that did some pieces, and can do others; the text has its reason."""
+
+
 class Job(Protocol[P, T]):
     """A job on pieces; `cls` is the user's class, loaded from `folder` where the job runs."""
 
@@ -37,4 +41,4 @@ class Crew(Protocol):
         """How many pieces are done at once."""
 
     def each(self, work: Job[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
-        """The result of each piece, in order; `about` is for observers."""
+        """The result of each piece, in order; `about` is for observers.  Raises `LostWork`."""

@@ -1,0 +1,133 @@
+"""`specchk validate --master`: recordings that executors read, all at once or as they appear."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import Any, ClassVar
+
+import click
+
+from specchk.cli.common import Seconds
+from specchk.cli.crews import NO_PYSPARK, ClusterChoice, OnSpark
+from specchk.cli.engines import loaded
+from specchk.cli.groups import option
+from specchk.cli.output import echo
+from specchk.conform.contract.tracing import Tracing
+from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
+from specchk.conform.recordings.campaign import Campaign, concluded
+from specchk.conform.recordings.explainer import CampaignOptions
+from specchk.conform.recordings.following import Follower
+from specchk.conform.recordings.rows import TABLES
+from specchk.conform.report.campaign_report import verdict
+from specchk.lang.frontend import CheckedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineChoice:
+    """Where results are kept, and whether recordings are validated as they appear."""
+
+    heading: ClassVar[str] = "Spark"
+    tables: str | None = option(
+        "--tables", metavar="DIR", help="With --master: write results to DIR as Parquet, for `specchk sql`."
+    )
+    is_followed: bool = option(
+        "--follow", is_flag=True, help="With --master: validate recordings as they appear in the folder."
+    )
+    patience: float | None = option(
+        "--patience", type=Seconds(), metavar="S",
+        help="With --follow: report an unfinished recording that did not grow for S seconds (default 60).",
+    )  # fmt: skip
+    idle: float | None = option(
+        "--idle",
+        type=Seconds(),
+        metavar="S",
+        help="With --follow: end after S seconds without a new recording.",
+    )
+
+    def check(self, cluster: ClusterChoice, recordings: Sequence[str]) -> None:
+        """Refuse options that do not go together."""
+        if not cluster.is_wanted and (self.tables is not None or self.is_followed):
+            raise click.UsageError(f"{'--follow' if self.is_followed else '--tables'} requires --master")
+        if not self.is_followed and (self.patience is not None or self.idle is not None):
+            raise click.UsageError(f"{'--idle' if self.patience is None else '--patience'} requires --follow")
+        if self.is_followed and len(recordings) > 1:
+            raise click.UsageError("--follow is for one folder")
+
+    def run(
+        self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions, crew: OnSpark,
+        recordings: Sequence[str],
+    ) -> Campaign:  # fmt: skip
+        """The campaign, done by executors; its tables are written."""
+        room = loaded("specchk.spark.pipeline.tables", NO_PYSPARK)
+        files = loaded("specchk.spark.pipeline.files", NO_PYSPARK)
+        tables = None
+        if self.tables is not None:
+            tables = room.TablesAt(files.as_all_name_it(self.tables), dict(TABLES))
+            room.see_that_place_is_free(tables, may_continue=self.is_followed)
+        work = CrewExplainer(cls, checked, wanted, crew, files.read, tables)
+        places = [files.as_all_name_it(place) for place in recordings]
+        if self.is_followed:
+            campaign = self._followed(work, places[0], tables)
+        else:
+            found = crew.each(files.RecordingListing(), places, f"{cls.__name__}: list the recordings")
+            campaign = run_campaign_by(work, [name for names in found for name in names])
+        if tables is not None:
+            about = {"spec": campaign.spec, "tracing": campaign.tracing, "verdict": verdict(campaign),
+                     "complete": True, "reason": None}  # fmt: skip
+            tables.finish(about, "recordings", campaign.tally.recordings if not self.is_followed else 0)
+        return campaign
+
+    def _followed(self, work: CrewExplainer, folder: str, tables: Any) -> Campaign:
+        """The campaign of a stream, until it is idle or interrupted."""
+        begun = perf_counter()
+        stream = loaded("specchk.spark.pipeline.stream", NO_PYSPARK)
+        follower = Follower(work, lambda line: echo(f"alarm: {line}", err=True), self.patience or 60.0)
+        news = _News(self.idle)
+        if tables is not None:
+            follower.expect(tables.growing())
+
+        def keep() -> None:
+            if tables is not None:
+                tables.keep_growing(follower.growing)
+
+        def take(number: int, places: list[str]) -> None:
+            follower.take(f"{number:08d}-", places)
+            keep()
+            news.came()
+
+        def tick(is_waiting: bool) -> bool:
+            if follower.growing and follower.look_again():
+                keep()
+                news.came()
+            return not news.is_over(is_waiting=is_waiting)
+
+        context: Any = work.crew.team.context  # type: ignore[attr-defined]
+        with tempfile.TemporaryDirectory() as temporary:
+            checkpoint = tables.checkpoint if tables is not None else str(Path(temporary, "checkpoint"))
+            with suppress(KeyboardInterrupt):  # the ordinary end of what has none
+                stream.follow(context, folder, checkpoint, take, tick)
+        tally = follower.finish()
+        return concluded(work.cls, tally, work.wanted, perf_counter() - begun, work.crew.hands)
+
+
+class _News:
+    """When something last came, and whether that is too long ago."""
+
+    def __init__(self, idle: float | None) -> None:
+        self.idle = idle
+        self.last: float | None = None
+
+    def came(self) -> None:
+        """Something came."""
+        self.last = monotonic()
+
+    def is_over(self, *, is_waiting: bool) -> bool:
+        """Whether nothing came for too long; the time begins once all that is there was taken."""
+        if self.last is None and is_waiting:
+            self.came()
+        return self.idle is not None and self.last is not None and monotonic() - self.last > self.idle

@@ -1,0 +1,112 @@
+"""One process's work on recordings: each is explained, and its spoiled copies are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from time import perf_counter
+
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.recording import BadRecording, Recording, decode
+from specchk.conform.contract.tracing import Tracing
+from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
+from specchk.conform.recordings.corrupt import KINDS, spoil
+from specchk.conform.recordings.explanation import told
+from specchk.conform.recordings.result import Copy, RecordingResult
+from specchk.conform.recordings.validate import Explained, Validator
+from specchk.lang.frontend import CheckedSpec
+
+MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignOptions:
+    """How a campaign is run: `power` spoils accepted recordings, `partial` is a few of many.
+
+    Of so many blocked recordings, the first ones, the smallest contradiction is searched for.
+    """
+
+    workers: int = 1
+    power: bool = True
+    partial: bool = False
+    seed: int = 1
+    contradictions: int = MOST_CONTRADICTIONS
+
+
+def constants_of(cls: type[Tracing], recording: Recording) -> dict[str, str]:
+    """The constants that a recording needs; raises `BadRecording` where the tracing cannot compute them."""
+    if recording.header["format"] != cls.reads:
+        wrong = recording.header["format"]
+        raise BadRecording(f"{recording.name}:1: the format is {wrong}, not {cls.reads}")
+    try:
+        return dict(cls.constants(recording))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # nothing has checked the header
+        reason = f"{type(error).__name__}: {error}"
+        raise BadRecording(f"{recording.name}: its constants cannot be computed: {reason}") from error
+
+
+class RecordingExplainer:
+    """Explains recordings; programs are shared by those that need the same constants."""
+
+    def __init__(self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions) -> None:
+        self.cls, self.checked, self.wanted = cls, checked, wanted
+        self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
+
+    def result(self, name: str, data: Callable[[], bytes]) -> RecordingResult:
+        """Explain the recording in a file's bytes, and its spoiled copies."""
+        try:
+            return self.explained(decode(name, data()))
+        except BadRecording as error:
+            return RecordingResult(name, bad=str(error))
+
+    def explained(self, recording: Recording) -> RecordingResult:
+        """Explain a recording, and its spoiled copies; raises `BadRecording` for one without a program."""
+        validator = self._validator(recording)
+        begun = perf_counter()
+        explained = self._explain(validator, recording)
+        seconds = perf_counter() - begun
+        kinds = Counter(str(event["event"]) for event in recording.events[: explained.consumed])
+        values = {name: frozenset(known) for name, known in explained.seen.items()}
+        bad = f"{recording.name}: {explained.gave_up}" if explained.gave_up else ""
+        blocked = None if explained.blocked is None else told(validator, recording, explained.blocked)
+        accepted = not bad and blocked is None
+        copies = self._copies(validator, recording) if self.wanted.power and accepted else ()
+        return RecordingResult(
+            recording.name, len(recording.events), explained.consumed, explained.most, explained.total,
+            explained.silent, explained.acted, explained.is_idle, seconds, kinds, values, copies, bad,
+            blocked,
+        )  # fmt: skip
+
+    def contradiction(self, name: str, data: Callable[[], bytes], number: int) -> Contradiction | None:
+        """The smallest contradiction of a recording that is blocked at an event."""
+        try:
+            recording = decode(name, data())
+            validator = self._validator(recording)
+        except BadRecording:
+            return None  # it was whole, and is no longer
+        return contradiction_of(validator, self.cls(validator.program, recording), recording, number)
+
+    def _explain(self, validator: Validator, recording: Recording) -> Explained:
+        return validator.explain(self.cls(validator.program, recording), recording)
+
+    def _validator(self, recording: Recording) -> Validator:
+        constants = constants_of(self.cls, recording)
+        key = tuple(sorted(constants.items()))
+        if key not in self._validators:
+            instance = instantiate(self.checked, self.cls.model, constants)
+            self._validators[key] = Validator(instance)
+        return self._validators[key]
+
+    def _copies(self, validator: Validator, recording: Recording) -> tuple[Copy, ...]:
+        # A seed for each recording, so that its copies do not depend on the others, nor on how they are
+        # shared out.
+        random = Random(f"{self.wanted.seed}/{recording.name}")  # noqa: S311 - repeatable chance is wanted
+        copies = []
+        for kind in KINDS:
+            spoiled = spoil(recording, kind, random)
+            if spoiled is not None:
+                explained = self._explain(validator, spoiled.recording)
+                copies.append(Copy(kind, spoiled.what, explained.blocked is not None))
+        return tuple(copies)

@@ -1,0 +1,162 @@
+"""Recordings explained elsewhere: the jobs that a crew does, on places that only it has to see.
+
+    driver                         where a piece is done
+    Piece(name, entries)     ->    read, explained, written as rows of tables
+    PieceAnswer                   <-    a tally, and the entries that may grow
+
+A piece and its answer have a bounded size, whatever its recordings are: their bytes are never sent.
+
+Not here: which pieces there are, and what becomes of one that is lost (`by_crew`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.contract.recording import BadRecording, Unfinished, decode
+from specchk.conform.recordings.contradiction import Contradiction
+from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
+from specchk.conform.recordings.result import RecordingResult, Tally
+from specchk.conform.recordings.rows import Row, rows_of
+from specchk.lang.frontend import check
+
+Read = Callable[[str], bytes]  # the bytes at a place; raises `OSError`
+# Writes a part of each table, by name.
+Write = Callable[[str, Mapping[str, Sequence[Row]]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRecording:
+    """A recording by its number among all, and its place.
+
+    `lost` is why it has no verdict, where that is known.  While it `may_grow`, a recording without its end
+    has none either; one that still has `size` bytes was read before.
+    """
+
+    number: int
+    place: str
+    lost: str = ""
+    may_grow: bool = False
+    size: int = -1
+
+    @property
+    def name(self) -> str:
+        """What reports call it: the last part of its path."""
+        return self.place.rstrip("/").rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some recordings, and the name of their parts of tables, which no other piece has."""
+
+    name: str
+    entries: tuple[PlacedRecording, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PieceAnswer:
+    """What became of a piece: all of its recordings, and those that may grow and are not in the tally."""
+
+    tally: Tally
+    entries: tuple[PlacedRecording, ...]
+    unfinished: tuple[PlacedRecording, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """A `crews.Job` that explains recordings; `spec` is the name of its file where the campaign was begun."""
+
+    wanted: CampaignOptions
+    spec: str
+    read: Read
+    write: Write | None = None
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[Piece], PieceAnswer]:
+        """Explains by the spec of a tracing, which is named by its original path."""
+        there = str(folder / cls.spec)
+        explainer = RecordingExplainer(cls, check(there), self.wanted)
+        names = str(Path(there).parent), str(Path(self.spec).parent)
+        return partial(self._answer, explainer, names)
+
+    def _answer(self, explainer: RecordingExplainer, names: tuple[str, str], piece: Piece) -> PieceAnswer:
+        tally, entries, unfinished = Tally(), [], []
+        rows: dict[str, list[Row]] = {}
+        for entry in piece.entries:
+            result = self._result(explainer, entry)
+            if isinstance(result, PlacedRecording):
+                entries.append(result)
+                unfinished.append(result)
+                continue
+            entries.append(entry)
+            result = _renamed(result, *names)
+            tally += Tally.of(entry.number, result)
+            for table, more in rows_of(entry.place, result).items():
+                rows.setdefault(table, []).extend(more)
+        if self.write is not None and rows:
+            self.write(piece.name, rows)
+        return PieceAnswer(tally, tuple(entries), tuple(unfinished))
+
+    def _result(
+        self, explainer: RecordingExplainer, entry: PlacedRecording
+    ) -> RecordingResult | PlacedRecording:
+        """The result of a recording; an entry where it may grow, with the bytes that it has."""
+        if entry.lost:
+            return RecordingResult(entry.name, bad=f"{entry.name}: {entry.lost}")
+        size = entry.size
+        try:
+            data = bytes_of(self.read, entry)
+            if entry.may_grow and len(data) == size:
+                return entry
+            size = len(data)
+            return explainer.explained(decode(entry.name, data))
+        except Unfinished as error:
+            if entry.may_grow:
+                return replace(entry, size=size)
+            return RecordingResult(entry.name, bad=str(error))
+        except BadRecording as error:
+            return RecordingResult(entry.name, bad=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Contradicting:
+    """A `crews.Job` that finds the smallest contradiction of a recording that is blocked at an event."""
+
+    wanted: CampaignOptions
+    read: Read
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[tuple[PlacedRecording, int]], Contradiction | None]:
+        """Searches by the spec of a tracing."""
+        explainer = RecordingExplainer(cls, check(str(folder / cls.spec)), self.wanted)
+        return lambda piece: explainer.contradiction(
+            piece[0].name, partial(bytes_of, self.read, piece[0]), piece[1]
+        )
+
+
+def bytes_of(read: Read, entry: PlacedRecording) -> bytes:
+    """A recording's file; raises `BadRecording`."""
+    try:
+        return read(entry.place)
+    except OSError as error:
+        raise BadRecording(f"{entry.name}: {error}") from None
+
+
+def _renamed(result: RecordingResult, here: str, there: str) -> RecordingResult:
+    """A result that names a spec's files by another folder."""
+    if result.blocked is None:
+        return result
+    misses = tuple(
+        {
+            **miss,
+            "guards": [{**guard, "where": _moved(guard["where"], here, there)} for guard in miss["guards"]],
+        }
+        for miss in result.blocked.misses
+    )
+    return replace(result, blocked=replace(result.blocked, misses=misses))
+
+
+def _moved(where: str, here: str, there: str) -> str:
+    return there + where.removeprefix(here) if where.startswith(here) else where

@@ -1,0 +1,162 @@
+"""The result of one recording, and what is left of many: a tally, whose size does not grow with their number.
+
+A tally has the numbers of all recordings, and the first `MOST_KEPT` of what a report shows one by one.
+
+Invariant: results may be tallied in any order and in any groups; the tally is the same, its seconds aside.
+That is what lets tasks on other machines send tallies, and the driver keep one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Generic, TypeVar
+
+from specchk.conform.recordings.explanation import Explanation
+
+MOST_KEPT = 100
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A spoiled copy, and whether it was rejected."""
+
+    kind: str
+    what: str
+    rejected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingResult:
+    """The result of one recording."""
+
+    name: str
+    events: int = 0
+    consumed: int = 0
+    most: int = 0
+    total: int = 0
+    silent: int = 0
+    acted: int = 0
+    is_idle: bool = False
+    seconds: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter)
+    values: dict[str, frozenset[str]] = field(default_factory=dict)
+    copies: tuple[Copy, ...] = ()
+    bad: str = ""
+    blocked: Explanation | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a behaviour of the spec explains all of it."""
+        return not self.bad and self.blocked is None
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A spoiled copy that was explained all the same."""
+
+    recording: str
+    kind: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Firsts(Generic[T]):
+    """How many there are of something, and the first of them, by the numbers of their recordings."""
+
+    count: int = 0
+    kept: tuple[tuple[int, T], ...] = ()
+
+    @classmethod
+    def of(cls, number: int, items: Iterable[T]) -> Firsts[T]:
+        """Those of one recording."""
+        every = [(number, item) for item in items]
+        return cls(len(every), tuple(every[:MOST_KEPT]))
+
+    def __add__(self, other: Firsts[T]) -> Firsts[T]:
+        """Both together."""
+        kept = sorted((*self.kept, *other.kept), key=itemgetter(0))
+        return Firsts(self.count + other.count, tuple(kept[:MOST_KEPT]))
+
+    @property
+    def items(self) -> list[T]:
+        """The first ones, without numbers."""
+        return [item for _, item in self.kept]
+
+    @property
+    def left(self) -> int:
+        """How many are not kept."""
+        return self.count - len(self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The numbers of many recordings.
+
+    `copies` counts by kind and whether the copy was rejected.  Of the values of a field two are kept: whether
+    it ever had a second one is what matters.
+    """
+
+    recordings: int = 0
+    accepted: int = 0
+    events: int = 0
+    consumed: int = 0
+    most: int = 0
+    total: int = 0
+    silent: int = 0
+    acted: int = 0
+    seconds: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter)
+    values: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    copies: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    blocked: Firsts[RecordingResult] = Firsts()
+    bad: Firsts[str] = Firsts()
+    idle: Firsts[str] = Firsts()
+    missed: Firsts[Missed] = Firsts()
+
+    @classmethod
+    def of(cls, number: int, result: RecordingResult) -> Tally:
+        """That of one recording; `number` is its place among all."""
+        shown = [] if result.blocked is None else [replace(result, kinds=Counter(), values={}, copies=())]
+        missed = [Missed(result.name, copy.kind, copy.what) for copy in result.copies if not copy.rejected]
+        return cls(
+            1, int(result.accepted), result.events, result.consumed, result.most, result.total, result.silent,
+            result.acted, result.seconds, result.kinds, _two_of_each(result.values),
+            Counter((copy.kind, copy.rejected) for copy in result.copies),
+            Firsts.of(number, shown), Firsts.of(number, [result.bad] if result.bad else []),
+            Firsts.of(number, [result.name] if result.accepted and result.is_idle else []),
+            Firsts.of(number, missed),
+        )  # fmt: skip
+
+    def __add__(self, other: Tally) -> Tally:
+        """That of both."""
+        return Tally(
+            self.recordings + other.recordings, self.accepted + other.accepted, self.events + other.events,
+            self.consumed + other.consumed, max(self.most, other.most), self.total + other.total,
+            self.silent + other.silent, self.acted + other.acted, self.seconds + other.seconds,
+            self.kinds + other.kinds, _two_of_each(self.values, other.values), self.copies + other.copies,
+            self.blocked + other.blocked, self.bad + other.bad, self.idle + other.idle,
+            self.missed + other.missed,
+        )  # fmt: skip
+
+    def power(self, kind: str | None = None) -> float | None:
+        """The share of spoiled copies that were rejected; None if there were none."""
+        rejected, every = (
+            sum(count for (of, was), count in self.copies.items() if kind in (None, of) and was in kinds)
+            for kinds in ((True,), (True, False))
+        )
+        return rejected / every if every else None
+
+
+def _two_of_each(*tables: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    names = {name: None for table in tables for name in table}
+    together = {name: frozenset().union(*(table.get(name, ()) for table in tables)) for name in names}
+    return {name: frozenset(sorted(known, key=repr)[:2]) for name, known in together.items()}
+
+
+def tally_of(results: Iterable[RecordingResult]) -> Tally:
+    """The tally of recordings in order."""
+    return sum((Tally.of(number, result) for number, result in enumerate(results)), Tally())

@@ -1,0 +1,100 @@
+"""Files that executors read: listed, read and written by path or URI, never by the driver.
+
+A plain path and `file:` are the machine's own; any other scheme goes through `pyarrow.fs`, as for a ledger.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyarrow import fs
+
+from specchk.search.engine import Unusable
+from specchk.spark.states.storage import as_all_name_it
+
+__all__ = ["RecordingListing", "as_all_name_it", "files_in", "listed", "local_path", "names_in", "read"]
+SUFFIX = ".ndjson"
+
+
+def local_path(place: str) -> Path | None:
+    """The path of a place on this machine; None for one of another file system."""
+    parts = urlsplit(place)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return Path(place) if len(parts.scheme) <= 1 else None
+
+
+def read(place: str) -> bytes:
+    """A file's bytes; raises `OSError`."""
+    path = local_path(place)
+    if path is not None:
+        return path.read_bytes()
+    system, name = _system(place)
+    with system.open_input_file(name) as file:
+        return bytes(file.read())
+
+
+def listed(place: str) -> list[str]:
+    """The recordings in a folder in the order of their names, or a file itself; raises `OSError`."""
+    path = local_path(place)
+    if path is not None:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    else:
+        system, name = _system(place)
+        kind = system.get_file_info(name).type
+        if kind == fs.FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+        is_folder = kind == fs.FileType.Directory
+    return files_in(place, SUFFIX) if is_folder else [place]
+
+
+def files_in(folder: str, suffix: str) -> list[str]:
+    """The files in a folder whose names end so, in their order; raises `OSError`."""
+    return [f"{folder.rstrip('/')}/{name}" for name in names_in(folder) if name.endswith(suffix)]
+
+
+def names_in(folder: str) -> list[str]:
+    """The names of all that is in a folder, which need not be there; raises `OSError`."""
+    path = local_path(folder)
+    if path is not None:
+        return sorted(one.name for one in path.iterdir()) if path.exists() else []
+    system, name = _system(folder)
+    return sorted(one.base_name for one in system.get_file_info(fs.FileSelector(name, allow_not_found=True)))
+
+
+def _system(place: str) -> tuple[Any, str]:
+    try:
+        system, name = fs.FileSystem.from_uri(place)
+    except ValueError as error:  # of a scheme that pyarrow does not have
+        raise OSError(str(error)) from error
+    return system, name
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingListing:
+    """A job (`conform.work.crews.Job`) that lists the recordings at a place."""
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[str], Sequence[str]]:
+        """Lists; `Unusable` names this host."""
+        del cls, folder
+        return listed_here
+
+
+def listed_here(place: str) -> Sequence[str]:
+    """As `listed`; raises `Unusable`, also for a folder without recordings."""
+    try:
+        names = listed(place)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Unusable(f"the worker on {socket.gethostname()} cannot list {place}: {reason}") from None
+    if not names:
+        raise Unusable(f"there is no recording (*{SUFFIX}) in {place}")
+    return names

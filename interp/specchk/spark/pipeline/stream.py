@@ -1,0 +1,89 @@
+"""A folder that grows, as a stream of Spark's: new files reach the driver by name, a batch at a time.
+
+Spark lists the folder each second and keeps what it has seen in a checkpoint, so that a later run continues
+with what is new, and with a batch that had not ended.  Only names are read here (`binaryFile` without its
+content); tasks read the files, and report those that are lost or have no end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from specchk.search.engine import Unusable
+from specchk.spark.jobs import Failed, reason_of
+from specchk.spark.pipeline.files import SUFFIX, local_path
+from specchk.spark.reasons import SPARK_FAILED
+
+SCHEMA = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+TICK_S = 1.0
+Take = Callable[[int, list[str]], None]  # the number of a batch, and the places of its files
+
+
+def follow(
+    context: SparkContext, folder: str, checkpoint: str, take: Take, tick: Callable[[bool], bool]
+) -> None:
+    """Take the files of a folder, and those that appear, until `tick` is false.
+
+    `tick` is called each second between batches, with whether Spark has listed the folder and found nothing
+    new.  An exception of either ends the stream and is raised.  Raises `Unusable` for a folder that is not
+    there.
+    """
+    lock, raised = Lock(), list[BaseException]()
+
+    def batch(rows: Any, number: int) -> None:
+        with lock:
+            try:
+                take(number, [place_of(row.path) for row in rows.select("path").collect()])
+            except BaseException as error:
+                # Spark would raise its words only.
+                raised.append(error)
+                raise
+
+    query = _started(context, folder, checkpoint, batch)
+    try:
+        while not query.awaitTermination(TICK_S):
+            with lock:
+                if raised or not tick(_is_waiting(query)):
+                    break
+    except SPARK_FAILED as error:
+        if not raised:
+            raise Failed(reason_of(error)) from error
+    finally:
+        query.stop()
+    if raised:
+        raise raised[0]
+
+
+def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callable[[Any, int], None]) -> Any:
+    # A file that is removed while Spark lists it is one that was never there.
+    source = SparkSession(context).readStream.format("binaryFile").schema(SCHEMA)
+    source = source.option("pathGlobFilter", f"*{SUFFIX}").option("ignoreMissingFiles", "true")
+    try:
+        names = source.load(_uri(folder)).select("path")
+        stream = names.writeStream.foreachBatch(batch).trigger(processingTime=f"{TICK_S:g} seconds")
+        return stream.option("checkpointLocation", _uri(checkpoint)).start()
+    except AnalysisException as error:
+        raise Unusable(f"{folder} cannot be followed: {reason_of(error)}") from error
+
+
+def _is_waiting(query: Any) -> bool:
+    """Whether all files that Spark has found were taken, after it has listed the folder at least once."""
+    status = query.status
+    return not status["isTriggerActive"] and str(status["message"]).startswith("Waiting for")
+
+
+def _uri(place: str) -> str:
+    path = local_path(place)
+    return place if path is None else path.absolute().as_uri()
+
+
+def place_of(name: str) -> str:
+    """The place of a file that Spark names: it writes local ones as `file:/a b`, without escapes."""
+    return str(Path(name.removeprefix("file:"))) if name.startswith("file:/") else name

@@ -1,0 +1,112 @@
+"""Tables of rows that executors write as Parquet, a part of each table for each piece of work.
+
+    PLACE/recordings/part-000000.parquet      written whole or not at all; a piece that is done again replaces
+    PLACE/unexplained/part-000000.parquet     its parts, so that each row is there once
+    PLACE/manifest.json                       last: `specchk sql PLACE` reads what it lists
+
+The columns are values of another room; their types are words: `text`, `texts`, `int`, `float`, `bool`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specchk.export.manifest import NAME, manifest_of
+from specchk.export.parts import TablePart
+from specchk.search.engine import Unusable
+from specchk.spark.pipeline.files import files_in, names_in
+from specchk.spark.states.storage import Storage, Unwritable, storage_at
+
+GROWING = "growing.json"
+Columns = Mapping[str, Sequence[tuple[str, str]]]
+_TYPES: Mapping[str, pa.DataType] = MappingProxyType({
+    "text": pa.string(), "texts": pa.list_(pa.string()), "int": pa.int64(), "float": pa.float64(),
+    "bool": pa.bool_(),
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TablesAt:
+    """Writes parts of tables at a place that executors and driver have in common; a value that is sent."""
+
+    place: str
+    columns: Columns
+
+    def __call__(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Write a part of each table; `Unusable` where there is no room."""
+        storage = storage_at(self.place, durable=False)
+        for table, columns in self.columns.items():
+            schema = _schema(columns)
+            sink = pa.BufferOutputStream()
+            data = pa.Table.from_pylist(list(rows.get(table, ())), schema=schema)
+            pq.write_table(data, sink, compression="zstd", compression_level=1)
+            self._write(storage, f"{table}/part-{name}.parquet", memoryview(sink.getvalue()))
+
+    def finish(self, about: Mapping[str, Any], table: str, rows: int) -> None:
+        """Write the manifest, from the driver; `Unusable` where it does not see so many rows of a table."""
+        storage = storage_at(self.place)
+        parts = [part for one in self.columns for part in self._parts(storage, one)]
+        there = sum(part.rows for part in parts if part.table == table)
+        if there < rows:
+            raise Unusable(
+                f"--tables: {socket.gethostname()} sees {there} rows of {self.place}/{table} "
+                f"instead of {rows}: all machines need the same directory under that name"
+            )
+        columns = {one: {f.name: str(f.type) for f in _schema(of)} for one, of in self.columns.items()}
+        self._write(storage, NAME, manifest_of({"constants": {}, **about}, parts, columns))
+
+    def growing(self) -> list[str]:
+        """The unfinished recordings that an earlier run has left."""
+        storage = storage_at(self.place)
+        if not storage.exists(GROWING):
+            return []
+        with storage.open(GROWING) as file:
+            return [str(name) for name in json.loads(file.read())]
+
+    def keep_growing(self, places: Sequence[str]) -> None:
+        """Keep the unfinished recordings for a later run; `Unusable` where there is no room."""
+        self._write(storage_at(self.place), GROWING, json.dumps(places).encode())
+
+    @property
+    def checkpoint(self) -> str:
+        """Where a stream keeps the files that it has seen."""
+        return f"{self.place.rstrip('/')}/checkpoint"
+
+    def _parts(self, storage: Storage, table: str) -> Iterator[TablePart]:
+        """The parts of a table, with the rows that their footers count."""
+        for place in files_in(f"{self.place.rstrip('/')}/{table}", ".parquet"):
+            name = f"{table}/{place.rpartition('/')[2]}"
+            with storage.open(name) as file:
+                rows, size = pq.read_metadata(file).num_rows, file.seek(0, os.SEEK_END)
+            yield TablePart(table, name, rows, size)
+
+    def _write(self, storage: Storage, name: str, data: bytes | memoryview) -> None:
+        try:
+            storage.write(name, [data])
+        except Unwritable as error:
+            raise Unusable(f"--tables: {socket.gethostname()} cannot write {error}") from None
+
+
+def _schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:
+    return pa.schema([(name, _TYPES[word]) for name, word in columns])
+
+
+def see_that_place_is_free(tables: TablesAt, *, may_continue: bool) -> None:
+    """`Unusable` for a place that is a file or has something; a stream may continue with its own tables."""
+    try:
+        there = names_in(tables.place)
+    except NotADirectoryError:
+        raise Unusable(f"--tables: {tables.place} is a file: choose another place") from None
+    except OSError as error:
+        raise Unusable(f"--tables: {tables.place}: {error.strerror or error}") from error
+    if there and not (may_continue and "checkpoint" in there):
+        raise Unusable(f"--tables: {tables.place} has something: choose another place, or remove it")
