@@ -1,4 +1,4 @@
-"""Recordings that executors read: the report of one process, tables of all, and an alarm for what a stream has."""
+"""Recordings that executors read: the report of one process, tables of all, and the alarms of a stream."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from pyspark import SparkContext
@@ -81,6 +82,7 @@ def validated(bank: Path, *args: str) -> tuple[int, Any]:
     found = CliRunner().invoke(
         validate.command, [str(bank / "tracing.py"), str(bank / "in"), "--partial", "--json", *args]
     )
+    assert found.stdout, (found.output, found.exception)
     report = json.loads(found.stdout)
     return found.exit_code, {**report, "seconds": 0, "events_per_second": 0, "workers": 0}
 
@@ -110,7 +112,7 @@ def test_options_that_do_not_go_together_are_refused(bank: Path, args: tuple[str
 
 @pytest.mark.slow
 def test_executors_report_as_one_process_does(context: SparkContext, bank: Path) -> None:
-    """Of files of all kinds: the same JSON and exit code, and a row for each; the tables are not written twice."""
+    """Of files of all kinds: the same JSON and exit code, and a row for each; tables are never mixed."""
     del context
     for number in range(40):
         (bank / "in" / f"{number:02}.ndjson").write_text(WRONG if number in (3, 30) else RIGHT)
@@ -174,9 +176,11 @@ class Stream:
     def __init__(self, bank: Path, *args: str) -> None:
         self.folder, self.errors = bank / "in", bank / f"errors-{time.monotonic_ns()}"
         own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        line = [sys.executable, "-m", "specchk", "validate", str(bank / "tracing.py"), str(self.folder), "--json",
-                "--partial", "--no-power", "--master", "local[2]", "--conf", "spark.ui.enabled=false",
-                "--follow", "--tables", str(bank / "tables"), *args]  # fmt: skip
+        line = [
+            sys.executable, "-m", "specchk", "validate", str(bank / "tracing.py"), str(self.folder), "--json",
+            "--partial", "--no-power", "--master", "local[2]", "--conf", "spark.ui.enabled=false", "--follow",
+            "--tables", str(bank / "tables"), *args,
+        ]  # fmt: skip
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 line, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **own}
@@ -191,10 +195,8 @@ class Stream:
         def raised() -> str:
             told = self.errors.read_text()
             assert self.process.poll() is None, told
-            alarms = [
-                line for line in told.splitlines() if line.startswith("alarm: ") and f"/{name}: " in line
-            ]
-            return alarms[0] if alarms else ""
+            alarms = (line for line in told.splitlines() if line.startswith("alarm: "))
+            return next((line for line in alarms if f"/{name}: " in line), "")
 
         found: str = wait_for(raised)
         return found
@@ -212,7 +214,7 @@ class Stream:
 
 @pytest.mark.slow
 def test_a_stream_raises_alarms_and_a_later_run_continues(bank: Path) -> None:
-    """Of what appears: wrong, garbage and never finished; half of a recording is waited for, by the next run too."""
+    """Of what is wrong, garbage or never finished; half of a recording is waited for, by the next run too."""
     first = Stream(bank, "--patience", "8")
     try:
         first.put("right.ndjson", RIGHT)
@@ -260,7 +262,5 @@ def test_a_stream_raises_alarms_and_a_later_run_continues(bank: Path) -> None:
 
 def written(bank: Path) -> list[str]:
     """The recordings that have rows already."""
-    import pyarrow.parquet as pq
-
     parts = (bank / "tables" / "recordings").glob("part-*.parquet")
     return [name for part in parts for name in pq.read_table(part)["recording"].to_pylist()]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import pickle
 import socket
-import tempfile
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +28,7 @@ from pyspark import SparkContext, SparkFiles
 from specchk.search.engine import Unavailable
 from specchk.spark.probe import write_archive
 from specchk.spark.reasons import SPARK_FAILED
-from specchk.spark.session import session
+from specchk.spark.session import lasting_folder, session
 
 Start = Callable[[Path], Callable[[Any], Any]]
 
@@ -103,9 +102,10 @@ class Team:
 @contextmanager
 def team(master: str | None, settings: dict[str, str], files: Sequence[tuple[str, bytes]]) -> Iterator[Team]:
     """A session's executors, given some files; `Unavailable` without Spark."""
-    with session(master, settings) as context, tempfile.TemporaryDirectory() as folder:
+    with session(master, settings) as context:
         name = f"specchk-kit-{uuid.uuid4().hex}"
-        archive = Path(folder, f"{name}.zip")
+        # Kept: an executor that joins later, or had no piece of this team, fetches it before any other task.
+        archive = Path(lasting_folder(), f"{name}.zip")
         write_archive(archive, files)
         # A name of its own: archives stay for the whole session, and a notebook may send several.
         context.addArchive(f"{archive}#{name}")
