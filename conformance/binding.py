@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from replog.core.broker.isr import is_eligible, maximal_isr
-from replog.core.effects import Append, Effect, Send, Timer
+from replog.core.effects import Append, Effect, Send, SetTimer, Timer
 from replog.core.log.logview import LogView
 from replog.core.messages import (
     CONSUMER,
@@ -98,7 +98,8 @@ class ReplogBinding(MachinesBinding):
             self.let_be(cluster, slot.to, self.id(follower), is_late=True)
         effects = cluster.receive(slot.to, self.id(follower), request)
         if not _replies(effects, FetchReply):
-            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, request.correlation)
+            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
+            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
         (reply,) = _replies(effects, FetchReply)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)

@@ -20,7 +20,7 @@ from moving_state import SpecWords, abstract
 from replog.core.broker import leader as broker_leader
 from replog.core.broker.replica import Replica
 from replog.core.controller import election, reassignment
-from replog.core.effects import Append, Effect, Send, Timer
+from replog.core.effects import Append, Effect, Send, SetTimer, Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.messages import (
     AlterPartitionReply,
@@ -293,7 +293,8 @@ class ReassignmentBinding(RuledBinding[Moving]):
             return Impossible("no such request is on its way to this broker")
         effects = cluster.receive(slot.to, sender, slot.request)
         if not _replies(effects):
-            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, slot.request.correlation)
+            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
+            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
         (reply,) = _replies(effects)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)

@@ -33,9 +33,9 @@ def test_two_fetches_move_the_high_watermark():
     (first,) = sent(fetch(leader, 0, max_wait_ms=500))
     assert (first.high_watermark, len(first.batches)) == (0, 1)
     assert leader.state.log.hw == 0
-    assert sent(fetch(leader, 1, max_wait_ms=500)) == []
+    (wait,) = (e for e in fetch(leader, 1, max_wait_ms=500) if isinstance(e, SetTimer))
     assert leader.state.log.hw == 1
-    (second,) = sent(leader.fire(Timer.FETCH_WAIT, 1, NOW + 500))
+    (second,) = sent(leader.fire(Timer.FETCH_WAIT, wait.token, NOW))
     assert (second.high_watermark, second.batches) == (1, ())
 
 
@@ -202,6 +202,21 @@ def test_a_fetch_that_waits_does_so_for_the_whole_time():
     fetch(leader, 0, max_wait_ms=500)
     assert sent(leader.fire(Timer.FETCH_WAIT, 77, NOW + 499)) == []
     assert len(sent(leader.fire(Timer.FETCH_WAIT, 77, NOW + 500))) == 1
+
+
+def test_two_senders_may_use_the_same_correlation():
+    """A6: the timer of one's fetch does not end the other's, which began later."""
+    leader = leading()
+    waits = [
+        effect
+        for source, now in ((-20, NOW), (-21, NOW + 100))
+        for effect in leader.receive(source, FetchRequest(7, -1, -1, 0, max_wait_ms=500), now)
+        if isinstance(effect, SetTimer)
+    ]
+    (first,) = (e for e in leader.fire(Timer.FETCH_WAIT, waits[0].token, NOW + 500) if isinstance(e, Send))
+    assert (first.to, [w.source for w in leader.state.leading.fetches]) == (-20, [-21])
+    (second,) = (e for e in leader.fire(Timer.FETCH_WAIT, waits[1].token, NOW) if isinstance(e, Send))
+    assert second.to == -21
 
 
 def test_a_replica_is_told_the_log_end_whichever_it_is():

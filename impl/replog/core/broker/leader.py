@@ -286,8 +286,10 @@ def on_fetch(
     # One fetch of a follower is in flight at a time, so an older one was given up by its sender. Keeping both
     # would answer the dead one first and leave the live one without records.
     leading.fetches = [w for w in leading.fetches if w.source != source]
-    leading.fetches.append(WaitingFetch(source, request, now_ms + request.max_wait_ms))
-    out.append(SetTimer(Timer.FETCH_WAIT, request.max_wait_ms, request.correlation))
+    # A number of this replica's own: those of two senders may be the same.
+    token = state.next_correlation()
+    leading.fetches.append(WaitingFetch(source, request, now_ms + request.max_wait_ms, token))
+    out.append(SetTimer(Timer.FETCH_WAIT, request.max_wait_ms, token))
 
 
 def check_fetch(state: ReplicaState, request: FetchRequest) -> FetchReply | None:

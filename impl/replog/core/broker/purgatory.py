@@ -67,12 +67,10 @@ def complete_fetches(state: ReplicaState, leading: Leading, out: list[Effect]) -
     leading.fetches = still
 
 
-def expire_fetches(
-    state: ReplicaState, leading: Leading, correlation: int, now_ms: int, out: list[Effect]
-) -> None:
+def expire_fetches(state: ReplicaState, leading: Leading, token: int, now_ms: int, out: list[Effect]) -> None:
     """Answer a waiting fetch with nothing, when its time is over by the timer that was set for it."""
-    # By correlation as well as by time: a clock that jumped back must not hold the request without end.
-    late = [w for w in leading.fetches if w.request.correlation == correlation or w.deadline_ms <= now_ms]
+    # By token as well as by time: a clock that jumped back must not hold the request without end.
+    late = [w for w in leading.fetches if w.token == token or w.deadline_ms <= now_ms]
     if late:
         leading.fetches = [w for w in leading.fetches if w not in late]
         out.extend(Send(w.source, _served(state, w.request, ())) for w in late)

@@ -90,11 +90,15 @@ class WaitingProduce:
 
 @dataclass(frozen=True, slots=True)
 class WaitingFetch:
-    """A fetch without anything to return, held back until there is, or until its deadline."""
+    """A fetch without anything to return, held back until there is, or until its deadline.
+
+    `token` is that of its timer.
+    """
 
     source: int
     request: FetchRequest
     deadline_ms: int
+    token: int
 
 
 @dataclass(slots=True)

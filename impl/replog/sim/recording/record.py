@@ -185,7 +185,8 @@ class RecordedWorld(World):
 
     def _served(self, node: Node, request: FetchRequest, effects: list[Effect]) -> None:
         """A follower's fetch counted: it was answered, or it waits."""
-        replies = [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, FetchReply)]
+        sent = [e for e in effects if isinstance(e, Send) and e.to == request.replica_id]
+        replies = [e.message for e in sent if isinstance(e.message, FetchReply)]
         mine = [reply for reply in replies if reply.correlation == request.correlation]
         if request.is_from_follower and not (mine and mine[0].error is not Error.NONE):
             kind = "waits" if not mine else "diverges" if mine[0].diverging else "records"
@@ -195,15 +196,11 @@ class RecordedWorld(World):
 
     def _answered(self, node: Node, before: _Before, effects: list[Effect]) -> None:
         """Answers to fetches that have waited."""
-        asked = before.item.message if isinstance(before.item, Delivery) else None
+        asked = before.item if isinstance(before.item, Delivery) else None
         for effect in effects:
-            if (
-                isinstance(effect, Send)
-                and effect.to in self.nodes
-                and isinstance(effect.message, FetchReply)
-            ):
-                reply = effect.message
-                is_now = isinstance(asked, FetchRequest) and asked.correlation == reply.correlation
+            reply = effect.message if isinstance(effect, Send) and effect.to in self.nodes else None
+            if isinstance(effect, Send) and isinstance(reply, FetchReply):
+                is_now = asked is not None and _is_answer(effect.to, reply, asked)
                 if reply.error is Error.NONE and not is_now:
                     self.emit(node.broker_id, "answer", follower=effect.to,
                               **_of(effect.to, reply.correlation))  # fmt: skip
@@ -290,8 +287,8 @@ class RecordedWorld(World):
     def elect(self, broker_id: int) -> None:
         """Make a broker the preferred leader, and hold the election."""
         image = self.image
-        # The preferred leader is the first replica, so their order is what an operator would change.
         others = tuple(replica for replica in image.replicas if replica != broker_id)
+        # The preferred leader is the first replica, so their order is what an operator would change.
         self.controller.state.partitions[PARTITION] = replace(image, replicas=(broker_id, *others))
         before = self._decisions()
         self.elect_preferred()
@@ -375,6 +372,13 @@ def _heard(node: Node) -> tuple[object, ...]:
 def _was_taken(reply: FetchReply, before: _Before, following: object) -> bool:
     now = getattr(following, "in_flight", -1)
     return reply.error is Error.NONE and before.in_flight == reply.correlation and now == -1
+
+
+def _is_answer(receiver: int, reply: FetchReply, asked: Delivery) -> bool:
+    # By sender, too: another that has waited may have used the same correlation.
+    request = asked.message
+    correlation = request.correlation if isinstance(request, FetchRequest) else None
+    return receiver == asked.source and correlation == reply.correlation
 
 
 def _was_settled(reply: AlterPartitionReply, before: _Before, state: object) -> bool:
