@@ -25,6 +25,8 @@ class Timer(Enum):
     FETCH_TIMEOUT = "fetch-timeout"
     FETCH_WAIT = "fetch-wait"
     PRODUCE_TIMEOUT = "produce-timeout"
+    DELETE_TIMEOUT = "delete-timeout"
+    RETENTION = "retention"
     ISR_CHECK = "isr-check"
     ALTER_RETRY = "alter-retry"
     HW_CHECKPOINT = "hw-checkpoint"
@@ -88,6 +90,16 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class AdvanceStart:
+    """Effect: let the log start at `offset`, durably, with the entry of its epoch.
+
+    Batches and entries before it may be dropped.
+    """
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reset:
     """Effect: drop the whole log; the next record is at `offset`."""
 
@@ -122,5 +134,15 @@ class ShutDown:
 
 
 Effect = (
-    Send | SetTimer | Append | Flush | Truncate | Reset | Delete | StoreEpochs | StoreHighWatermark | ShutDown
+    Send
+    | SetTimer
+    | Append
+    | Flush
+    | Truncate
+    | AdvanceStart
+    | Reset
+    | Delete
+    | StoreEpochs
+    | StoreHighWatermark
+    | ShutDown
 )

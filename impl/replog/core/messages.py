@@ -1,8 +1,8 @@
 """What goes over the wire, between clients, brokers and the controller.
 
 The fields are those of Kafka's requests and responses that carry meaning (Fetch v12, Produce v7,
-OffsetForLeaderEpoch v3, ListOffsets v5, AlterPartition v3, AlterPartitionReassignments, BrokerRegistration,
-BrokerHeartbeat).
+DeleteRecords v2, OffsetForLeaderEpoch v3, ListOffsets v5, AlterPartition v3, AlterPartitionReassignments,
+BrokerRegistration, BrokerHeartbeat).
 `correlation` pairs a reply with its request; it is unique within one incarnation of the sender.  Fields are
 as a peer wrote them: nothing here is validated.
 """
@@ -45,7 +45,7 @@ class ProduceReply:
 class FetchRequest:
     """Request records from `fetch_offset`.
 
-    From a follower it also *is* the acknowledgement of all before it (I15).
+    From a follower it also *is* the acknowledgement of all before it (I15), and `log_start` is its own.
     """
 
     correlation: int
@@ -56,6 +56,7 @@ class FetchRequest:
     broker_epoch: int = -1
     max_wait_ms: int = 0
     max_bytes: int = 1 << 20
+    log_start: int = 0
 
     @property
     def is_from_follower(self) -> bool:
@@ -76,6 +77,24 @@ class FetchReply:
     log_start: int = -1
     batches: tuple[Batch, ...] = ()
     diverging: EpochEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    """Delete all records before `offset`; `LATEST` is the high watermark."""
+
+    correlation: int
+    offset: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsReply:
+    """`low_watermark` is the least log start of the replicas that live, -1 with an error."""
+
+    correlation: int
+    error: Error
+    low_watermark: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +295,8 @@ Message = (
     | ProduceReply
     | FetchRequest
     | FetchReply
+    | DeleteRecordsRequest
+    | DeleteRecordsReply
     | EpochEndRequest
     | EpochEndReply
     | ListOffsetsRequest

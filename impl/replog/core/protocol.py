@@ -6,11 +6,11 @@ back; the presets exist so that a demonstration can say `--protocol hw-truncatio
 place that defines it.
 
 `Protocol()` is the preset `kafka-4.1`: a new cluster of it, which has eligible leader replicas.  One that was
-upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In three rules it is not
+upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In four rules it is not
 Kafka's but the safe side: a leader forgets what its followers had fetched in an earlier epoch
-(`keeps_remote_leo`), who is removed by a reassignment is eligible no longer (`removed_leave_elr`), and a
-request for another reassignment replaces all of the earlier one (`override_replaces`).  `kafka-4.1-as-is` has
-Kafka's, and loses.
+(`keeps_remote_leo`), who is removed by a reassignment is eligible no longer (`removed_leave_elr`), a
+request for another reassignment replaces all of the earlier one (`override_replaces`), and who joins the ISR
+knows the log start (`join_needs_start`).  `kafka-4.1-as-is` has Kafka's, and loses.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -128,6 +128,11 @@ class Protocol:
 
     In Kafka it stays there, or gets there, while the ISR is too small: added again, and empty, it may lead.
     """
+    join_needs_start: bool = True
+    """A replica joins the ISR only with the leader's log start (A35).
+
+    In Kafka it may join before it has that; elected then, it gives deleted records to consumers.
+    """
     override_replaces: bool = True
     """A reassignment that overrides another replaces what that was to add and to remove (A34).
 
@@ -137,7 +142,13 @@ class Protocol:
 
 CURRENT = Protocol()
 
-AS_IS = replace(CURRENT, keeps_remote_leo=True, removed_leave_elr=False, override_replaces=False)
+AS_IS = replace(
+    CURRENT,
+    keeps_remote_leo=True,
+    removed_leave_elr=False,
+    override_replaces=False,
+    join_needs_start=False,
+)
 
 # From version to version, backwards; each line names what came in between. Two things stay as today: ISR
 # changes were writes to ZooKeeper that a leader waited for, so that no proposal was in flight (`maximal_isr`,

@@ -204,21 +204,6 @@ def test_a_fetch_that_waits_does_so_for_the_whole_time():
     assert len(sent(leader.fire(Timer.FETCH_WAIT, 77, NOW + 500))) == 1
 
 
-def test_two_senders_may_use_the_same_correlation():
-    """A6: the timer of one's fetch does not end the other's, which began later."""
-    leader = leading()
-    waits = [
-        effect
-        for source, now in ((-20, NOW), (-21, NOW + 100))
-        for effect in leader.receive(source, FetchRequest(7, -1, -1, 0, max_wait_ms=500), now)
-        if isinstance(effect, SetTimer)
-    ]
-    (first,) = (e for e in leader.fire(Timer.FETCH_WAIT, waits[0].token, NOW + 500) if isinstance(e, Send))
-    assert (first.to, [w.source for w in leader.state.leading.fetches]) == (-20, [-21])
-    (second,) = (e for e in leader.fire(Timer.FETCH_WAIT, waits[1].token, NOW) if isinstance(e, Send))
-    assert second.to == -21
-
-
 def test_a_replica_is_told_the_log_end_whichever_it_is():
     """A20, A30: a consumer would have to wait for the start of the epoch to be committed."""
     leader = replica_of(1, log_of(0, 0))

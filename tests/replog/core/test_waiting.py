@@ -6,7 +6,7 @@ import pytest
 from core_support import CLIENT, NOW, fetch, following, leading, log_of, metadata, produce, replica_of, sent
 
 from replog.core.broker.state import Config
-from replog.core.effects import Append, Flush, SetTimer, StoreHighWatermark, Timer
+from replog.core.effects import Append, Flush, Send, SetTimer, StoreHighWatermark, Timer
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -138,3 +138,18 @@ def test_what_a_member_has_lost_does_not_count_any_more():
     fetch(leader, 1)
     fetch(leader, 2, replica_id=2, broker_epoch=3)
     assert leader.state.log.hw == 1
+
+
+def test_two_senders_may_use_the_same_correlation():
+    """A6: the timer of one's fetch does not end the other's, which began later."""
+    leader = leading()
+    waits = [
+        effect
+        for source, now in ((-20, NOW), (-21, NOW + 100))
+        for effect in leader.receive(source, FetchRequest(7, -1, -1, 0, max_wait_ms=500), now)
+        if isinstance(effect, SetTimer)
+    ]
+    (first,) = (e for e in leader.fire(Timer.FETCH_WAIT, waits[0].token, NOW + 500) if isinstance(e, Send))
+    assert (first.to, [w.source for w in leader.state.leading.fetches]) == (-20, [-21])
+    (second,) = (e for e in leader.fire(Timer.FETCH_WAIT, waits[1].token, NOW) if isinstance(e, Send))
+    assert second.to == -21

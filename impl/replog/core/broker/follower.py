@@ -4,7 +4,7 @@
                                                                                      |
                                                           out of range: request the leader's end, its start
 
-Theory: rules A5, A8, A9, A19, A21 of the project's Kafka reference (AbstractFetcherThread,
+Theory: rules A5, A8, A9, A19, A21, A35 of the project's Kafka reference (AbstractFetcherThread,
 ReplicaFetcherThread); KIP-101, KIP-279, KIP-595.  Since 2.8 a follower cuts nothing when it becomes one:
 its fetch carries the epoch of its last record, and the leader's reply says where the logs part.  The older
 ways are switches (`Truncation`).
@@ -15,6 +15,7 @@ LEO (P19); HW never passes the LEO.  Not here: the leader's side (`leader`).
 
 from __future__ import annotations
 
+from replog.core.broker.deletion import advance_start
 from replog.core.broker.leader import flush_by_policy
 from replog.core.broker.state import FetchPhase, Following, ReplicaState
 from replog.core.effects import Append, Effect, Reset, Send, SetTimer, StoreEpochs, Timer, Truncate
@@ -103,6 +104,7 @@ def send_request(state: ReplicaState, following: Following, out: list[Effect]) -
             state.broker_epoch,
             state.config.fetch_wait_ms,
             state.config.fetch_max_bytes,
+            state.log.log_start,
         )
     elif following.phase is FetchPhase.TRUNCATING:
         message = EpochEndRequest(correlation, me, epoch, following.asked_epoch)
@@ -171,7 +173,8 @@ def on_fetch_reply(state: ReplicaState, following: Following, reply: FetchReply,
         # After the append, since HW is clamped to the LEO: the other order would cut the leader's HW down to
         # the old LEO and cost one more round.
         update_hw(state, reply)
-        state.log.advance_start(reply.log_start)
+        # Last: not above HW, which may have risen only now.
+        advance_start(state, reply.log_start, out)
     out.append(SetTimer(Timer.SEND_FETCH, 0))
 
 

@@ -118,6 +118,10 @@ def may_join(state: ReplicaState, leading: Leading, follower: int, remote: Remot
         return False
     if rules.expand_needs_leso and remote.leo < leading.leso:
         return False
+    # Elected before it knows the log start, it would give deleted records to consumers, or others that never
+    # were in the leader's log: below its start no divergence is detected.
+    if rules.join_needs_start and remote.log_start < state.log.log_start:
+        return False
     return is_eligible(state, follower, remote)
 
 

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replog.core.broker import isr, purgatory
+from replog.core.broker import deletion, isr, purgatory
 from replog.core.broker.state import Leading, Remote, ReplicaState, WaitingFetch, WaitingProduce
 from replog.core.effects import Append, Effect, Flush, Send, SetTimer, StoreEpochs, Timer
 from replog.core.messages import (
     LATEST,
+    DeleteRecordsReply,
     FetchReply,
     FetchRequest,
     ListOffsetsRequest,
@@ -67,7 +68,7 @@ def _begin_epoch(
     if old is not None:
         # Produces stay: the records are still in this log and may commit in the new epoch. Fetches were
         # fenced against the old epoch, so their senders have to send them again.
-        leading.produces, leading.fetches = old.produces, old.fetches
+        leading.produces, leading.fetches, leading.deletes = old.produces, old.fetches, old.deletes
         purgatory.refuse_stale(leading, image.leader_epoch, out)
     for follower in image.replicas:
         if follower == state.broker_id:
@@ -98,6 +99,7 @@ def resign(leading: Leading, out: list[Effect]) -> None:
     error = Error.NOT_LEADER_OR_FOLLOWER
     out.extend(Send(w.source, ProduceReply(w.correlation, error, -1)) for w in leading.produces)
     out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in leading.fetches)
+    out.extend(Send(w.source, DeleteRecordsReply(w.correlation, error, -1)) for w in leading.deletes)
 
 
 def on_produce(
@@ -340,13 +342,14 @@ def count_follower(
         and request.broker_epoch < broker.broker_epoch
     ):
         return Error.NOT_LEADER_OR_FOLLOWER
-    remote.broker_epoch = request.broker_epoch
+    remote.broker_epoch, remote.log_start = request.broker_epoch, request.log_start
     # LEO first, then the ISR, then HW: the expansion needs the new LEO, and HW computed before it could pass
     # the follower in this very step, which then would have to catch up once more.
     changed = isr.note_fetch(state, remote, request.fetch_offset, state.log.leo, now_ms)
     isr.maybe_expand(state, leading, follower, remote, out)
     if changed:
         advance_hw(state, leading, now_ms, out)
+    deletion.complete(state, leading, out)
     return Error.NONE
 
 

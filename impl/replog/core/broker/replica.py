@@ -13,11 +13,13 @@ has not requested, or cannot answer, is ignored or refused with Kafka's error: n
 
 from __future__ import annotations
 
-from replog.core.broker import follower, isr, leader, purgatory
+from replog.core.broker import deletion, follower, isr, leader, purgatory
 from replog.core.broker.state import ReplicaState
 from replog.core.effects import Delete, Effect, Send, SetTimer, StoreHighWatermark, Timer
 from replog.core.messages import (
     AlterPartitionReply,
+    DeleteRecordsReply,
+    DeleteRecordsRequest,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
@@ -46,9 +48,11 @@ class Replica:
     def start(self) -> list[Effect]:
         """Arm the periodic timers; the first thing a runner does with a new replica."""
         config = self.state.config
+        retains = config.retention_bytes >= 0
         return [
             SetTimer(Timer.ISR_CHECK, max(config.lag_ms // 2, 1)),
             SetTimer(Timer.HW_CHECKPOINT, config.hw_checkpoint_ms),
+            *([SetTimer(Timer.RETENTION, config.retention_check_ms)] if retains else ()),
         ]
 
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
@@ -102,6 +106,8 @@ class Replica:
                     follower.on_fetch_reply(self.state, self.state.following, message, out)
             case ProduceRequest():
                 self._produce(source, message, now_ms, out)
+            case DeleteRecordsRequest():
+                self._delete(source, message, now_ms, out)
             case AlterPartitionReply():
                 self._altered(message, now_ms, out)
             case EpochEndRequest() | ListOffsetsRequest():
@@ -131,6 +137,10 @@ class Replica:
             if state.role is not Role.NONE:  # Kafka: only partitions that are online are checkpointed
                 out.append(StoreHighWatermark(state.log.hw))
             out.append(SetTimer(Timer.HW_CHECKPOINT, state.config.hw_checkpoint_ms))
+        elif timer is Timer.RETENTION:
+            if state.role is not Role.NONE:
+                deletion.retain(state, out)
+            out.append(SetTimer(Timer.RETENTION, state.config.retention_check_ms))
         elif following is not None:
             if timer is Timer.SEND_FETCH:
                 follower.send_request(state, following, out)
@@ -148,6 +158,8 @@ class Replica:
             purgatory.expire_fetches(self.state, leading, token, now_ms, out)
         elif timer is Timer.PRODUCE_TIMEOUT:
             purgatory.expire_produces(leading, now_ms, out)
+        elif timer is Timer.DELETE_TIMEOUT:
+            deletion.expire(leading, now_ms, out)
         elif timer is Timer.ALTER_RETRY:
             pending = leading.pending
             # The number distinguishes a retry that is still due from one of a proposal answered meanwhile.
@@ -169,6 +181,16 @@ class Replica:
         # acks=0 has no reply, not even an error: the producer does not read one.
         if request.acks != 0:
             out.append(Send(source, ProduceReply(request.correlation, error, -1)))
+
+    def _delete(self, source: int, request: DeleteRecordsRequest, now_ms: int, out: list[Effect]) -> None:
+        """Delete records on the leader (A35); the request carries no leader epoch."""
+        leading = self.state.leading
+        if leading is None:
+            known = self.state.partition_epoch >= 0
+            error = Error.NOT_LEADER_OR_FOLLOWER if known else Error.UNKNOWN_TOPIC_OR_PARTITION
+            out.append(Send(source, DeleteRecordsReply(request.correlation, error, -1)))
+            return
+        deletion.on_request(self.state, leading, source, request, now_ms, out)
 
     def _fetch(self, source: int, request: FetchRequest, now_ms: int, out: list[Effect]) -> None:
         """Fence a fetch and serve it as the leader, or a consumer's as a follower (A6, A22, KIP-392)."""

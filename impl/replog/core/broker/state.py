@@ -31,6 +31,12 @@ class Config:
     flush_messages: int = 0
     """Flush after this many records; 0 leaves it to the operating system, as Kafka's default does."""
     max_batch_bytes: int = 1 << 20
+    retention_bytes: int = -1
+    """Delete the oldest batches while the others have as many bytes (A35); -1 keeps all.
+
+    Kafka deletes by segments, which the core does not know.
+    """
+    retention_check_ms: int = 300_000
     follower_read: bool = False
     """Serve consumers from followers, up to the follower's HW (KIP-392)."""
 
@@ -44,6 +50,7 @@ class Remote:
     last_fetch_leader_leo: int = 0
     last_caught_up_ms: int = 0
     broker_epoch: int = -1
+    log_start: int = -1
 
     def copy(self) -> Remote:
         """Return an independent copy."""
@@ -55,6 +62,7 @@ class Remote:
             self.last_fetch_leader_leo,
             self.last_caught_up_ms,
             self.broker_epoch,
+            self.log_start,
         )
 
 
@@ -101,6 +109,16 @@ class WaitingFetch:
     token: int
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingDelete:
+    """A deletion that waits for the other replicas' logs to start at `offset` or behind it."""
+
+    source: int
+    correlation: int
+    offset: int
+    deadline_ms: int
+
+
 @dataclass(slots=True)
 class Leading:
     """The state that exists only while a replica leads; `leso` is its LEO when its epoch began."""
@@ -111,11 +129,20 @@ class Leading:
     remotes: dict[int, Remote] = field(default_factory=dict)
     produces: list[WaitingProduce] = field(default_factory=list)
     fetches: list[WaitingFetch] = field(default_factory=list)
+    deletes: list[WaitingDelete] = field(default_factory=list)
 
     def copy(self) -> Leading:
         """Return an independent copy."""
         remotes = {follower: remote.copy() for follower, remote in self.remotes.items()}
-        return Leading(self.leso, self.isr, self.pending, remotes, self.produces.copy(), self.fetches.copy())
+        return Leading(
+            self.leso,
+            self.isr,
+            self.pending,
+            remotes,
+            self.produces.copy(),
+            self.fetches.copy(),
+            self.deletes.copy(),
+        )
 
 
 class FetchPhase(Enum):

@@ -88,7 +88,8 @@ class LogView:
         batches = self.batches
         before = len(batches)
         while batches and batches[-1].next_offset > offset:
-            batches.pop()
+            # A batch that is cut whole may begin before the log start, which then falls with it.
+            self.log_start = min(self.log_start, batches.pop().base_offset)
             self._bases.pop()
         if len(batches) == before:
             return False

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from replog.core.effects import (
+    AdvanceStart,
     Append,
     Delete,
     Effect,
@@ -132,6 +133,8 @@ class MemoryStorage:
                 self._truncate(offset)
             case Flush():
                 self.flush()
+            case AdvanceStart(offset):
+                self._advance_start(offset)
             case Reset(offset):
                 self.batches, self.log_start, self.flushed_offset = [], offset, offset
             case Delete():
@@ -191,7 +194,15 @@ class MemoryStorage:
         """Return the offset after the last batch."""
         return self.batches[-1].next_offset if self.batches else self.log_start
 
+    def _advance_start(self, offset: int) -> None:
+        kept = EpochCache(self.epochs)
+        kept.truncate_from_start(offset)
+        self.log_start, self.epochs = offset, tuple(kept.entries)
+        self.batches = [batch for batch in self.batches if batch.next_offset > offset]
+        # As the store does: no power loss leaves a log that ends before its start.
+        self.flushed_offset = max(self.flushed_offset, offset)
+
     def _truncate(self, offset: int) -> None:
         while self.batches and self.batches[-1].next_offset > offset:
-            self.batches.pop()
+            self.log_start = min(self.log_start, self.batches.pop().base_offset)
         self.flushed_offset = min(self.flushed_offset, self.end())

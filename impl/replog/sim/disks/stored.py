@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from replog.core.effects import (
+    AdvanceStart,
     Append,
     Delete,
     Effect,
@@ -85,6 +86,8 @@ class FileStorage:
                 self._log().truncate_to(offset)
             case Flush():
                 self._log().flush()
+            case AdvanceStart(offset):
+                self._log().advance_log_start(offset)
             case Reset(offset):
                 self._log().reset(offset)
             case Delete():

@@ -22,14 +22,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
 
-from replog.core.effects import (
-    Append,
-    Effect,
-    Send,
-    StoreHighWatermark,
-    Timer,
-    Truncate,
-)
+from replog.core.effects import AdvanceStart, Append, Effect, Send, StoreHighWatermark, Timer, Truncate
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -47,7 +40,7 @@ from replog.sim.recording.record_state import Checksums, broker_state, controlle
 
 RecordedEvent = dict[str, object]
 Emit = Callable[[RecordedEvent], None]
-LASTING = (Append, Truncate, StoreHighWatermark)
+LASTING = (AdvanceStart, Append, Truncate, StoreHighWatermark)
 """What an event is committed with; an epoch entry without a record would go at the next start."""
 VERDICTS = MappingProxyType({Error.NONE: "granted", Error.INELIGIBLE_REPLICA: "refused"})
 """Answers to a proposal that change something; others say that it came too late."""
