@@ -25,7 +25,7 @@ from specchk.lang.frontend import check
 
 CONFORMANCE = ROOT / "conformance"
 LARGE = (CONFORMANCE / "binding.py", CONFORMANCE / "past_rules.py")
-FOLDERS = ("delivery", "isr_timing", "placement", "reassignment", "store")
+FOLDERS = ("delivery", "isr_timing", "log_start", "placement", "reassignment", "store")
 
 
 def path_of(folder: str) -> Path:
@@ -109,6 +109,7 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
     ("folder", "model", "change"),
     [("reassignment", "removed_and_added", {"removal_bumps_epoch": "false"}),
      ("reassignment", "removed_and_added", {"first_partition": "false"}),
+     ("log_start", "two_brokers", {"follower_adopts": "false"}),
      ("store", "all_calls", {"flaw": "kept_point"}),
      ("isr_timing", "today", {"rule": "caught_up"}), ("isr_timing", "today", {"expiration_period": "2"}),
      ("delivery", "exactly_once", {"idempotent": "false"}), ("delivery", "exactly_once", {"inflight": "1"})],

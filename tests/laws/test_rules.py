@@ -28,7 +28,7 @@ TEXT = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 SPECS = {path.stem: path for path in (ROOT / "spec").glob("*.spec")}
 FOLDER = ROOT / "conformance" / "mutants"
 REPLOG = ROOT / "tests" / "replog"
-IDS = [*(f"S{n}" for n in range(1, 65)), *(f"I{n}" for n in range(1, 34))]
+IDS = [*(f"S{n}" for n in range(1, 65)), *(f"I{n}" for n in range(1, 35))]
 # These sets only shrink.
 NOT_HELD: set[str] = set()
 ABSTRACTED = {"S41", "S63", "S64", "I12"}
@@ -99,7 +99,7 @@ def suites() -> set[str]:
 
 
 def test_every_rule_has_its_row():
-    """S1 to S64 and I1 to I33, each once, in order, with a link to its entry."""
+    """S1 to S64 and I1 to I34, each once, in order, with a link to its entry."""
     assert [row.rule for row in ROWS] == IDS
     assert all(row.anchor == row.rule.lower() for row in ROWS)
     assert len(TEXT.split("\n| [")) == len(IDS) + 1, "a row is not in the form of a row"

@@ -1,0 +1,320 @@
+"""log_start.spec and replog: how records are deleted from the front of a partition's logs.
+
+The system is replog's controller, a core for each broker, and its files (`start_cluster`).  A rule that a
+model turns back, and that replog has a switch for, is turned back in replog, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from start_cluster import PARTITION, StartFetch, Trimming, new_cluster
+from start_state import StartWords
+
+from replog.core.broker import deletion, follower
+from replog.core.effects import Append, Effect, Send, SetTimer, Timer
+from replog.core.log.epochs import EpochCache
+from replog.core.messages import (
+    DeleteRecordsReply,
+    DeleteRecordsRequest,
+    ElectReply,
+    ElectRequest,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ProduceRequest,
+)
+from replog.core.protocol import Protocol
+from replog.core.types import Batch, Error
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    At,
+    Impossible,
+    Refused,
+    action,
+    project,
+    reopen,
+    restore,
+    snapshot,
+)
+from specchk.conform.contract.known_bad import BadCode, BadSpec
+from specchk.conform.contract.ruled import RuledBinding
+from specchk.ir.program import Program
+
+CLIENT, OPERATOR = -100, -101
+# Rules of the spec that replog follows always; of the others it has switches.
+SETTLED = MappingProxyType({
+    "deletes_up_to": "high_watermark", "follower_adopts": True, "waits_for_replicas": True,
+    "keeps_epoch_of_start": True, "empty_reply_keeps_epoch": True, "moves_logs": False,
+})  # fmt: skip
+SMALL = MappingProxyType({"MaxOffset": "1"})
+LAGS = MappingProxyType({"MaxOffset": "1", "MaxEpoch": "0", "MaxShrinks": "1"})
+FENCED = MappingProxyType({"MaxOffset": "1", "MaxEpoch": "1", "MaxFences": "1"})
+UNCLEAN = MappingProxyType({"MaxOffset": "1", "requests": "false"})
+CONTROLS = (
+    BadSpec("a client is answered at once", "two_brokers", {**SMALL, "waits_for_replicas": "false"}),
+    BadSpec("a follower keeps its log start", "two_brokers", {**SMALL, "follower_adopts": "false"}),
+    BadSpec("who joins need not know the log start", "false_suspicion",
+            {**FENCED, "join_needs_start": "false"}),
+    BadCode("a client deletes what is not committed", deletion.on_request, "offset <= log.hw",
+            "offset <= log.leo", "two_brokers", SMALL),
+    BadCode("a log start is not written", deletion.advance_start,
+            "out.append(AdvanceStart(state.log.log_start))", "pass", "two_brokers", SMALL),
+    BadCode("the epoch of the log start is forgotten", EpochCache.truncate_from_start, "if covering:",
+            "if False:", "two_brokers", SMALL),
+    BadCode("the leader's log start is not adopted", follower.on_fetch_reply,
+            "advance_start(state, reply.log_start, out)", "pass", "two_brokers", SMALL),
+    BadCode("a follower keeps what does not touch the leader's log", follower.on_list_offsets,
+            "elif reply.offset > state.log.leo:", "elif False:", "slow_follower", LAGS),
+    BadCode("a cut below the log start leaves it", follower.truncate, "if offset < log.log_start:",
+            "if False:", "unclean", UNCLEAN),
+)  # fmt: skip
+
+
+class LogStartBinding(RuledBinding[Trimming]):
+    """All 13 actions of the spec on replog's controller, brokers and files."""
+
+    spec, model = "../../spec/log_start.spec", "two_brokers"
+    smoke = (At("slow_follower", LAGS),)
+    gate = (
+        At("two_brokers", SMALL),
+        At("slow_follower", LAGS),
+        At("false_suspicion", FENCED),
+        At("unclean", UNCLEAN),
+    )
+    exhaustive = (
+        At("joins_without_start", FENCED),  # by the rules of kafka-4.1-as-is
+        *(At(model, suite="walks") for model in ("two_brokers", "three_epochs", "three_brokers", "unclean")),
+    )
+    controls = CONTROLS
+    rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    hint = "replog has no switch for this rule; choose a model with today's"
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.names: tuple[str, ...] = program.sorts[0].members
+
+    def start(self) -> Trimming:
+        """A partition without records, which all have heard of."""
+        rules = self.constants
+        protocol = Protocol(unclean_election=rules["unclean_election"])
+        if self.rules:  # else it is a control's wrong spec, to compare with today's replog
+            protocol = replace(protocol, join_needs_start=rules["join_needs_start"])
+        return new_cluster(len(self.names), self.id(rules["first_leader"]), protocol)
+
+    @snapshot
+    def keep(self, cluster: Trimming) -> Trimming:
+        """A copy, which nobody changes."""
+        return cluster.copy()
+
+    @restore
+    def back(self, kept: Trimming) -> Trimming:
+        """Another copy, to run on."""
+        return kept.copy()
+
+    @reopen
+    def again(self, cluster: Trimming) -> Trimming:
+        """The cluster with every log as its files have it, and epochs that have no record yet."""
+        reopened = cluster.copy()
+        for broker, disk in zip(reopened.brokers, reopened.disks, strict=True):
+            before, log = broker.state.log, disk.copy().recover().log
+            empty = [entry for entry in before.epochs.entries if entry[1] >= log.leo]
+            log.epochs, log.hw = EpochCache((*log.epochs.entries, *empty)), before.hw
+            broker.state.log = log
+        return reopened
+
+    def id(self, name: str) -> int:
+        """Return a broker's number."""
+        return self.names.index(name)
+
+    # -- produce and delete
+
+    @action("produce")
+    def produce(self, cluster: Trimming, leader: str) -> Answer:
+        """One record, whose producer waits for the leader alone."""
+        effects = cluster.receive(self.id(leader), CLIENT, ProduceRequest(1, Batch(0, -1, 1), 1, 1_000))
+        is_done = any(isinstance(effect, Append) for effect in effects)
+        return Accepted() if is_done else Refused("nothing was appended")
+
+    @action("delete_records")
+    def delete_records(self, cluster: Trimming, leader: str, to: int) -> Answer:
+        """A client requests it; one at a time, and of records that are there."""
+        broker = self.id(leader)
+        if not self.constants["requests"] or broker in cluster.requested:
+            return Impossible("the clients of this model do not request that")
+        if to <= cluster.brokers[broker].state.log.log_start:
+            return Impossible("these records are deleted")
+        cluster.requested[broker] = to
+        effects = cluster.receive(broker, CLIENT, DeleteRecordsRequest(1, to, 1_000))
+        replies = [e.message for e in effects if isinstance(e, Send)]
+        errors = [r.error for r in replies if isinstance(r, DeleteRecordsReply) and r.error is not Error.NONE]
+        return Refused(errors[0].name) if errors else Accepted()
+
+    @action("retain")
+    def retain(self, cluster: Trimming, broker: str, start: int) -> Answer:
+        """The limit is what the records have that are to stay; then the timer of retention rings."""
+        number = self.id(broker)
+        replica = cluster.brokers[number]
+        if not self.constants["retention"] or start <= replica.state.log.log_start:
+            return Impossible("no retention in this model, or these records are deleted")
+        rest = sum(batch.size_bytes for batch in replica.state.log.batches if batch.base_offset >= start)
+        config = replica.state.config
+        trial = replica.copy()
+        trial.state.config = replica.state.config = replace(config, retention_bytes=rest)
+        trial.fire(Timer.RETENTION, 0, 0)
+        is_deleted = trial.state.log.log_start == start
+        if is_deleted:
+            cluster.fire(number, Timer.RETENTION)
+        replica.state.config = config
+        return Accepted() if is_deleted else Refused("it keeps some of these records")
+
+    # -- fetch
+
+    @action("send_fetch")
+    def send_fetch(self, cluster: Trimming, follower: str) -> Answer:
+        """The fetcher's timer rings; a follower that waits for a lost answer gives up on it."""
+        broker = self.id(follower)
+        if broker in cluster.fetches:
+            return Impossible("its last request is still in flight")
+        following = cluster.brokers[broker].state.following
+        lost = -1 if following is None else following.in_flight
+        cluster.fire(broker, Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT, max(lost, 0))
+        return Accepted() if broker in cluster.fetches else Refused("it sends no request")
+
+    def _request(self, cluster: Trimming, leader: str, follower: str) -> StartFetch | Impossible:
+        slot = cluster.fetches.get(self.id(follower))
+        if slot is None or slot.reply is not None or slot.to != self.id(leader):
+            return Impossible("no request is on its way to this broker")
+        return slot if cluster.leads(slot.to) else Impossible("in the spec a deposed leader serves no fetch")
+
+    @action("serve_fetch")
+    def serve_fetch(self, cluster: Trimming, leader: str, follower: str) -> Answer:
+        """The fetch arrives; with nothing to send the leader answers when the wait is over."""
+        slot = self._request(cluster, leader, follower)
+        if isinstance(slot, Impossible) or not isinstance(slot.request, FetchRequest):
+            return slot if isinstance(slot, Impossible) else Impossible("it is no fetch")
+        effects = cluster.receive(slot.to, self.id(follower), slot.request)
+        if not _replies(effects):
+            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
+            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
+        return self._served(cluster, follower, slot, effects)
+
+    @action("list_offsets")
+    def list_offsets(self, cluster: Trimming, leader: str, follower: str) -> Answer:
+        """The question for an end of the leader's log arrives."""
+        slot = self._request(cluster, leader, follower)
+        if isinstance(slot, Impossible) or isinstance(slot.request, FetchRequest):
+            return slot if isinstance(slot, Impossible) else Impossible("it is a fetch")
+        return self._served(
+            cluster, follower, slot, cluster.receive(slot.to, self.id(follower), slot.request)
+        )
+
+    def _served(self, cluster: Trimming, follower: str, slot: StartFetch, effects: list[Effect]) -> Answer:
+        (reply,) = _replies(effects)
+        if reply.error not in (Error.NONE, Error.OFFSET_OUT_OF_RANGE):
+            return Refused(reply.error.name)
+        cluster.fetches[self.id(follower)] = replace(slot, reply=reply)
+        return Accepted()
+
+    @action("apply_response")
+    def apply_response(self, cluster: Trimming, follower: str) -> Answer:
+        """The response arrives, and is taken if the follower waits for it."""
+        broker = self.id(follower)
+        slot = cluster.fetches.get(broker)
+        if slot is None or slot.reply is None:
+            return Impossible("no response is on its way")
+        following = cluster.brokers[broker].state.following
+        waits = following is not None and following.in_flight == slot.reply.correlation
+        cluster.receive(broker, slot.to, slot.reply)
+        if not waits:
+            return Refused("it is not the answer that the follower waits for")
+        del cluster.fetches[broker]
+        return Accepted()
+
+    @action("lose_fetch")
+    def lose_fetch(self, cluster: Trimming, follower: str) -> Answer:
+        """The network loses the request or the response."""
+        is_there = cluster.fetches.pop(self.id(follower), None) is not None
+        return Accepted() if is_there else Impossible("nothing is in flight")
+
+    @action("move_log")
+    def move_log(self, cluster: Trimming, broker: str) -> Answer:
+        """Never: replog moves no logs."""
+        del cluster, broker
+        return Impossible("a log stays in its directory")
+
+    # -- the ISR and elections
+
+    @action("shrink_isr")
+    def shrink_isr(self, cluster: Trimming, follower: str) -> Answer:
+        """The leader finds this follower late, and the controller agrees."""
+        late, leader = self.id(follower), cluster.image.leader
+        if cluster.shrinks == self.constants["MaxShrinks"] or late == leader or not cluster.leads(leader):
+            return Impossible("no more laggards in this model, or nobody to find them")
+        if late not in cluster.image.isr:
+            return Impossible("it is out already")
+        if not cluster.find_late(leader, late):
+            return Refused("it stays in the ISR")
+        cluster.shrinks += 1
+        return Accepted()
+
+    @action("elect")
+    def elect(self, cluster: Trimming, broker: str) -> Answer:
+        """An operator wants this leader: it is made the preferred one."""
+        number, image = self.id(broker), cluster.image
+        if image.leader_epoch == self.constants["MaxEpoch"]:
+            return Impossible("no more elections in this model")
+        others = tuple(replica for replica in image.replicas if replica != number)
+        cluster.controller.state.partitions[PARTITION] = replace(image, replicas=(number, *others))
+        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
+        assert isinstance(reply, ElectReply)
+        return Accepted() if reply.error is Error.NONE else Refused(reply.error.name)
+
+    @action("fence_broker")
+    def fence_broker(self, cluster: Trimming, broker: str) -> Answer:
+        """The session of a live broker is over; somebody may lead without it."""
+        number, image = self.id(broker), cluster.image
+        if cluster.fences == self.constants["MaxFences"] or cluster.is_fenced(number):
+            return Impossible("no more suspicions in this model, or it is fenced already")
+        if image.leader == number:
+            heirs = image.replicas if self.constants["unclean_election"] else image.isr
+            able = any(other != number and not cluster.is_fenced(other) for other in heirs)
+            if not able or image.leader_epoch == self.constants["MaxEpoch"]:
+                return Impossible("in the spec somebody leads")
+        cluster.expire_session(number)
+        cluster.tell_leader()
+        cluster.fences += 1
+        return Accepted() if cluster.is_fenced(number) else Refused("it is not fenced")
+
+    @action("unfence_broker")
+    def unfence_broker(self, cluster: Trimming, broker: str) -> Answer:
+        """A heartbeat shows that it lives."""
+        number = self.id(broker)
+        if not cluster.is_fenced(number):
+            return Impossible("it is not fenced")
+        cluster.heartbeat(number)
+        cluster.tell_leader()
+        return Refused("it stays fenced") if cluster.is_fenced(number) else Accepted()
+
+    @action("apply_metadata")
+    def apply_metadata(self, cluster: Trimming, broker: str, epoch: int) -> Answer:
+        """A broker applies the last metadata of a leader epoch."""
+        number = self.id(broker)
+        if epoch not in cluster.metadata or epoch <= cluster.brokers[number].state.leader_epoch:
+            return Impossible("no such metadata, or it is old")
+        cluster.apply(number, epoch)
+        return Accepted()
+
+    @project
+    def state(self, cluster: Trimming) -> dict[str, Any]:
+        """Every variable of the spec."""
+        rules = self.constants
+        return StartWords(self.names, rules["first_leader"], rules["MaxEpoch"]).abstract(cluster)
+
+
+def _replies(effects: list[Effect]) -> list[FetchReply | ListOffsetsReply]:
+    sent = (effect.message for effect in effects if isinstance(effect, Send))
+    return [message for message in sent if isinstance(message, FetchReply | ListOffsetsReply)]

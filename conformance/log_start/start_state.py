@@ -1,0 +1,131 @@
+"""What a cluster of replog is in the words of log_start.spec: every variable, from the cores.
+
+    current meta spent                   the controller's decisions by leader epoch
+    epoch log hw phase remote pending    the replica
+    fetch                                one for each broker
+    committed deleted                    what the environment remembers
+
+Sharper than the spec where replog keeps more: an epoch cache that is not the log's, or a log with a hole, has
+no state of the spec (`OutsideSpec`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from start_cluster import PARTITION, StartFetch, Trimming
+
+from replog.core.broker.state import FetchPhase
+from replog.core.log.logview import LogView
+from replog.core.messages import LATEST, FetchReply, ListOffsetsReply, ListOffsetsRequest
+from replog.core.types import BrokerState, Error
+from specchk.conform.contract.binding import OutsideSpec
+
+PHASES = {
+    FetchPhase.FETCHING: "fetching", FetchPhase.ASKING_END: "asking_end",
+    FetchPhase.ASKING_START: "asking_start",
+}  # fmt: skip
+LANE = ("epoch", "log", "hw", "phase", "remote", "pending", "fetch")
+
+
+@dataclass(frozen=True, slots=True)
+class StartWords:
+    """The spec's words for brokers, who leads epoch 0, and the last epoch."""
+
+    names: tuple[str, ...]
+    first_leader: str
+    last_epoch: int
+
+    def abstract(self, cluster: Trimming) -> dict[str, Any]:
+        """Return the state of the spec that a cluster is in."""
+        lanes = {name: self._lane(cluster, number) for number, name in enumerate(self.names)}
+        return {
+            "current": cluster.image.leader_epoch,
+            "meta": {epoch: self._meta(cluster, epoch) for epoch in self._epochs()},
+            "spent": {"fences": cluster.fences, "shrinks": cluster.shrinks},
+            **{variable: {name: lane[variable] for name, lane in lanes.items()} for variable in LANE},
+            "blind": set(),
+            "committed": self._ends(cluster.committed, 0),
+            "deleted": cluster.deleted,
+        }
+
+    def _epochs(self) -> range:
+        return range(self.last_epoch + 1)
+
+    def _named(self, brokers: Iterable[int]) -> set[str]:
+        return {self.names[broker] for broker in brokers}
+
+    def _meta(self, cluster: Trimming, epoch: int) -> dict[str, Any]:
+        known = cluster.metadata.get(epoch)
+        if known is None:
+            return {"leader": self.first_leader, "isr": set(self.names), "fenced": set()}
+        image = known.partitions[PARTITION]
+        fenced = (b for b, broker in known.brokers.items() if broker.state is BrokerState.FENCED)
+        return {"leader": self.names[image.leader], "isr": self._named(image.isr),
+                "fenced": self._named(fenced)}  # fmt: skip
+
+    def _lane(self, cluster: Trimming, broker: int) -> dict[str, Any]:
+        state = cluster.brokers[broker].state
+        leading, following = state.leading, state.following
+        told: dict[str, Any] = dict.fromkeys(self.names)
+        for other, remote in {} if leading is None else leading.remotes.items():
+            if remote.leo >= 0:
+                told[self.names[other]] = {"leo": remote.leo, "start": remote.log_start}
+        waiting = [] if leading is None else [delete.offset for delete in leading.deletes]
+        if waiting != [cluster.requested[broker] for _ in waiting] or len(waiting) > 1:
+            raise OutsideSpec(f"clients wait for {waiting}")
+        slot = cluster.fetches.get(broker)
+        return {
+            "epoch": state.leader_epoch,
+            "log": self._log(state.log),
+            "hw": state.log.hw,
+            "phase": "fetching" if following is None else PHASES[following.phase],
+            "remote": told,
+            "pending": waiting[0] if waiting else None,
+            "fetch": slot and {"epoch": slot.epoch, "body": _body(slot)},
+        }
+
+    def _log(self, log: LogView) -> dict[str, Any]:
+        written = [epoch for epoch, _ in log.cells()]
+        if len(written) != log.leo - log.log_start:
+            raise OutsideSpec(f"a log from {log.log_start} to {log.leo} has {len(written)} records")
+        ends = self._ends(written, log.log_start)
+        for epoch, start in log.epochs.entries:
+            if start != (ends[epoch - 1] if epoch else log.log_start):
+                raise OutsideSpec(f"the epoch cache has epoch {epoch} start at {start}, not as its records")
+        return {"start": log.log_start, "ends": ends, "cached": {epoch for epoch, _ in log.epochs.entries}}
+
+    def _ends(self, written: Iterable[int], start: int) -> dict[int, int]:
+        epochs = list(written)
+        if epochs != sorted(epochs):
+            raise OutsideSpec(f"the epochs of the records fall: {epochs}")
+        return {epoch: start + bisect_right(epochs, epoch) for epoch in self._epochs()}
+
+
+def _body(slot: StartFetch) -> tuple[str, dict[str, Any]]:
+    """Return a request or a response in the spec's words."""
+    request, reply = slot.request, slot.reply
+    if isinstance(request, ListOffsetsRequest):
+        is_end = request.which == LATEST
+        if reply is None:
+            return ("AskedEnd" if is_end else "AskedStart"), {}
+        assert isinstance(reply, ListOffsetsReply)
+        return ("EndIs", {"end": reply.offset}) if is_end else ("StartIs", {"start": reply.offset})
+    if reply is None:
+        last = request.last_fetched_epoch
+        return "Asked", {"offset": request.fetch_offset, "last": last if last >= 0 else None,
+                         "start": request.log_start}  # fmt: skip
+    assert isinstance(reply, FetchReply)
+    if reply.error is not Error.NONE:
+        return "OutOfRange", {}
+    if reply.diverging is not None:
+        return "Diverging", {"epoch": reply.diverging.epoch, "end": reply.diverging.end_offset}
+    written = {batch.epoch for batch in reply.batches}
+    if len(written) > 1:
+        raise OutsideSpec(f"a response has records of the epochs {sorted(written)}")
+    end = reply.batches[-1].next_offset if reply.batches else request.fetch_offset
+    return "Records", {"of": min(written, default=None), "end": end, "hw": reply.high_watermark,
+                       "start": reply.log_start}  # fmt: skip
