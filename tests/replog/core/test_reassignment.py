@@ -211,6 +211,37 @@ def test_who_is_removed_is_not_eligible(leaves, elr):
     assert (cluster.image.replicas, cluster.image.isr, cluster.image.elr) == ((0, 1), (0,), elr)
 
 
+def test_an_isr_that_an_election_makes_completes_nothing_before_the_next_change():
+    """PartitionChangeBuilder.build completes a reassignment first, and then elects from the ELR."""
+    cluster = cluster_of(brokers=2, replicas=(0, 1))
+    alter(cluster, 0)
+    assert reassign(cluster, 1) is Error.NONE
+    cluster.expire(0)
+    assert shape(cluster) == ((1, 0), (), (0,), (1,), 1, 1)
+    cluster.beat(0)
+    alter(cluster, 1, 0)
+    assert shape(cluster) == ((1,), (), (), (1,), 1, 2)
+
+
+@pytest.mark.parametrize(("alive", "leader", "is_recovering"), [((0, 1), 0, False), ((1,), 1, True)])
+def test_an_unclean_cancellation_recovers_only_by_an_unclean_election(alive, leader, is_recovering):
+    """PartitionReassignmentRevert makes the first original replica the ISR; it is elected as a member of it.
+
+    So Kafka does not set the recovery state, although the replica may lack records.  Where it is fenced, the
+    election is an unclean one, and does.
+    """
+    cluster = cluster_of(replicas=(0, 1), min_isr=1, unclean_election=True)
+    reassign(cluster, 2, 3)
+    alter(cluster, 0, 2)
+    cluster.expire(0)
+    assert shape(cluster) == ((2, 3, 0, 1), (2, 3), (0, 1), (2,), 2, 1)
+    for broker in alive:
+        cluster.beat(broker)
+    assert cancel(cluster) is Error.NONE
+    assert shape(cluster) == ((0, 1), (), (), (leader,), leader, 2)
+    assert cluster.image.is_recovering is is_recovering
+
+
 @pytest.mark.parametrize("target", list(permutations((0, 1, 3))))
 def test_the_first_of_the_target_in_sync_leads_when_the_leader_goes(target):
     """Assignment order, as an operator gives it (A15)."""
