@@ -20,11 +20,11 @@ from binding import ReplogBinding
 from laws.sources import ROOT
 from specchk.cli.commands.conform import command
 from specchk.conform.contract.binding import Answer, At, action
+from specchk.conform.covers.cases import CaseStep
 from specchk.conform.gate.choices import NAME, BadChoices, Choices, ChosenPath, Listed, of_model, read, write
 from specchk.conform.gate.chosen import NotExplored, explored
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.tiers import Part, SuiteBudget, parts_of, run_part, run_parts
-from specchk.conform.replay.cases import CaseStep
 from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.lang.frontend import check
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from laws.sources import ROOT
 from specchk.cli.commands.conform import command
 from specchk.compile.instantiate import instantiate
-from specchk.conform.replay.graph import explore
+from specchk.conform.covers.graph import explore
 from specchk.conform.replay.runner import PASSING
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer

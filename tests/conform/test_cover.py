@@ -13,10 +13,10 @@ from agreement.both import of_seed, program_of
 from laws.sources import ROOT
 from seeded import few_of
 from specchk.compile.instantiate import instantiate
+from specchk.conform.covers.cases import Suite, SuiteCase, as_json, from_json
+from specchk.conform.covers.classes import Classifier
 from specchk.conform.covers.cover import NoSuchSuite, build_suite
 from specchk.conform.gate.tiers import sample
-from specchk.conform.replay.cases import Suite, SuiteCase, as_json, from_json
-from specchk.conform.replay.classes import Classifier
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states

@@ -26,8 +26,8 @@ from two_phase_copy import Copy
 from agreement.both import program_of
 from laws.sources import ROOT
 from specchk import kept
+from specchk.conform.covers.cache import cached_suite
 from specchk.conform.gate import choices, lock, since
-from specchk.conform.gate.cache import cached_suite
 from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.outcomes import (

@@ -14,12 +14,12 @@ from laws.sources import ROOT
 from seeded import few_of
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project
+from specchk.conform.covers.cases import Suite
 from specchk.conform.covers.cover import build_suite
+from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge, explore
 from specchk.conform.covers.suffixes import FEWEST_STEPS, LONGEST_SUFFIX, SHARE
 from specchk.conform.covers.tours import MOST_SEQUENCES, Unfolding, tours, unfold
 from specchk.conform.covers.tours import Path as GraphPath
-from specchk.conform.replay.cases import Suite
-from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, explore
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.ir.program import Program

@@ -17,9 +17,9 @@ from seeded import few_of
 from specchk.cli.commands.conform import command
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Refused, action
+from specchk.conform.covers.cases import Suite, as_json, from_json
 from specchk.conform.covers.cover import build_suite
-from specchk.conform.replay.cases import Suite, as_json, from_json
-from specchk.conform.replay.graph import explore
+from specchk.conform.covers.graph import explore
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.ir.program import Program

@@ -13,11 +13,11 @@ from broken import BROKEN, ForgetsOnDisk, LosesMoney
 
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Answer, At, BindingError, action, reopen
+from specchk.conform.covers import cache
+from specchk.conform.covers.cache import cached_suite, suite_key
+from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase
 from specchk.conform.covers.cover import build_suite
-from specchk.conform.gate import cache
-from specchk.conform.gate.cache import cached_suite, suite_key
 from specchk.conform.gate.tiers import BUDGETS, SuiteBudget, parts_of, run_parts
-from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import CaseResult, Runner, StaleCase, merged, run_slice, run_suite, slices
 from specchk.conform.replay.spec_side import SpecSide

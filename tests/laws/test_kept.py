@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from laws.sources import PACKAGES, modules
 from specchk import kept
-from specchk.conform.gate import cache, since, since_run
+from specchk.conform.covers import cache
+from specchk.conform.gate import since, since_run
 from specchk.conform.mutation import mutate
 from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
@@ -74,12 +76,28 @@ def behind(name: str) -> set[str]:
 def test_a_name_has_every_module_that_decides(keeper: str) -> None:
     """A module that changes what is computed, and not its name, would leave an old answer in force."""
     rooms = {**KEEPERS, **RESUMED}[keeper]
+    assert all((TOP / room).is_dir() for room in rooms)  # of anything else there are no sources
+    assert not left_out(keeper, rooms)
+
+
+def left_out(keeper: str, rooms: Sequence[str]) -> set[Path]:
+    """The modules that decide what is kept, and are in none of these rooms."""
     files = {module.name: module.path for module in modules()}
     deciding = {files[name] for name in behind(COMPUTE.get(keeper, keeper)) if name != "specchk"}
     assert len(deciding) >= 3
-    known = {*rooms, "kept.py", "sealed.py"}  # the files are always in
-    left_out = {path for path in deciding if rooms and path.relative_to(TOP).parts[0] not in known}
-    assert not left_out
+    known = [TOP / name for name in (*rooms, "kept.py", "sealed.py")]  # the files are always in
+    return {path for path in deciding if rooms and not any(map(path.is_relative_to, known))}
+
+
+@pytest.mark.parametrize("room", [room for room in cache.ROOMS if room != "compile"])
+def test_a_room_that_a_suite_s_name_lacks_is_reported(room: str) -> None:
+    """Of each but that which makes the programs, which are given: the search for imports sees it missing."""
+    assert left_out(cache.__name__, [known for known in cache.ROOMS if known != room])
+
+
+def test_a_suite_is_cached_under_nothing_that_takes_it() -> None:
+    """A change of how suites are replayed, locked or reported leaves them warm."""
+    assert {room for room in cache.ROOMS if room.startswith("conform")} == {"conform/covers"}
 
 
 def test_the_sources_of_rooms_are_all_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,11 +23,11 @@ import pytest
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.known_bad import NoSuchText
 from specchk.conform.contract.load import NoBinding, load_binding
+from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.gate.choices import NAME, BadChoices, read
 from specchk.conform.gate.controls import trial_of, try_control
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, parts_of, run_part
-from specchk.conform.replay.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import Runner, run_suite

@@ -21,9 +21,9 @@ from specchk.cli.output import echo
 from specchk.conform.contract.binding import Binding, BindingError
 from specchk.conform.contract.load import NoBinding
 from specchk.conform.contract.load import load_binding as load
+from specchk.conform.covers.cases import MADE_OF_CASES
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import Part, parts_of
-from specchk.conform.replay.cases import MADE_OF_CASES
 from specchk.conform.replay.divergence import SCHEMA
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite

@@ -18,8 +18,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 from specchk.conform.covers.tours import Path
-from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
 from specchk.search.liveness.components import components
 
 ROUNDS = 3  # the second repeats the first; a third follows a round that was already a repetition

@@ -15,8 +15,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 from specchk.conform.covers.tours import Path
-from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
 
 # Suffixes are added to every gate, so they are a share of it: a fifth of the time, however large the graph.
 LONGEST_SUFFIX = 5

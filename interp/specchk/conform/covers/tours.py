@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 
-from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
+from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 
 LONGEST_TOUR = 200  # so that a failure has a path that can be read
 MOST_SEQUENCES = 1500  # taken beside the classes: the gate is to stay fast

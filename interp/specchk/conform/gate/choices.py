@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase, case_id
-from specchk.conform.replay.classes import Classifier
+from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase, case_id
+from specchk.conform.covers.classes import Classifier
 from specchk.conform.work import seal
 from specchk.ir.program import Program, setting
 from specchk.meaning.initial import initial_states

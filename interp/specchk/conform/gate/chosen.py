@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from specchk.conform.covers.cases import CaseStep
+from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.cover import EDGES_PER_CLASS
 from specchk.conform.gate.choices import Choices, ChosenPath, Listed, of_model
 from specchk.conform.gate.tiers import Part, SuiteBudget
-from specchk.conform.replay.cases import CaseStep
-from specchk.conform.replay.classes import Classifier, Key
 from specchk.conform.replay.place import Diverged, Place
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING

@@ -19,8 +19,8 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.failures import LOST
 from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart, NoSuchText, planted
-from specchk.conform.gate.cache import cached_suite
-from specchk.conform.replay.cases import Suite
+from specchk.conform.covers.cache import cached_suite
+from specchk.conform.covers.cases import Suite
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite

@@ -17,8 +17,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.gate.tiers import Part, SuiteBudget, cases_of, run_whole
-from specchk.conform.replay.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Done, Runner, merged, run_slice, slices
 from specchk.conform.replay.suites import SuiteResult

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specchk import kept
+from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.gate.calls import LASTING, REST, Function, Texts, actions_of, texts
-from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.work.installed import installed
 from specchk.conform.work.sources import shown
 

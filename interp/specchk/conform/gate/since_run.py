@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
+from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.gate.calls import LASTING, REST, CallTracer, Function, attributed, texts
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.imported import imported
@@ -29,7 +30,6 @@ from specchk.conform.gate.since import (
     write_map,
 )
 from specchk.conform.gate.tiers import Part, SuiteBudget, run_part, run_parts
-from specchk.conform.replay.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Runner, run_suite
 from specchk.conform.replay.suites import SuiteResult

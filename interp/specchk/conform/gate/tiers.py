@@ -17,12 +17,12 @@ from typing import Any
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding
+from specchk.conform.covers.cache import cached_suite
+from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase, label_of
 from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.covers.tours import MOST_SEQUENCES
-from specchk.conform.gate.cache import cached_suite
 from specchk.conform.gate.choices import Choices, Listed, applied
 from specchk.conform.gate.lock import of_spec
-from specchk.conform.replay.cases import MADE_OF_CASES, Suite, SuiteCase, label_of
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite

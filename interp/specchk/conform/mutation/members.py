@@ -28,10 +28,10 @@ from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding, BindingError
 from specchk.conform.contract.failures import FAILURES
 from specchk.conform.contract.load import only_class
-from specchk.conform.gate.cache import cached_suite
+from specchk.conform.covers.cache import cached_suite
+from specchk.conform.covers.cases import MADE_OF_CASES, Suite, label_of
 from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
-from specchk.conform.replay.cases import MADE_OF_CASES, Suite, label_of
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from specchk.conform.contract.binding import Binding
+from specchk.conform.covers.cases import Suite
 from specchk.conform.mutation.members import Bench, listed
 from specchk.conform.mutation.mutate import MutationCampaign, Settings, Subject
-from specchk.conform.replay.cases import Suite
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.kit import Kit, kit_of
 from specchk.conform.work.pool import Ended, run_all

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import BindingError
-from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase
+from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase
 from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous

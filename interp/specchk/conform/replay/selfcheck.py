@@ -21,7 +21,7 @@ from typing import Any
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
-from specchk.conform.replay.cases import Suite, SuiteCase
+from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.replay.place import Place
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import after_step, run_suite

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
-from specchk.conform.replay.cases import EffectClass
+from specchk.conform.covers.cases import EffectClass
 from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from specchk.conform.covers.cases import EffectClass
 from specchk.conform.gate.choices import Choices, Listed
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.tiers import Part
-from specchk.conform.replay.cases import EffectClass
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.seal import OLDER
 from specchk.conform.work.sources import files_of, fingerprint

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 
+from specchk.conform.covers.cases import EffectClass
 from specchk.conform.gate.gate import Held
 from specchk.conform.gate.lock import Kills
 from specchk.conform.gate.tiers import Part
 from specchk.conform.mutation.scores_file import ScoreRow
-from specchk.conform.replay.cases import EffectClass
 from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.report.page.frame import row, table
 

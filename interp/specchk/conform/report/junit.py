@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from specchk.conform.covers.cases import MADE_OF_CASES
 from specchk.conform.gate.gate import Held
 from specchk.conform.gate.tiers import Part, SuiteBudget
-from specchk.conform.replay.cases import MADE_OF_CASES
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import render, verdict
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from specchk.conform.covers.cases import EffectClass
 from specchk.conform.gate.tiers import Part
-from specchk.conform.replay.cases import EffectClass
 from specchk.conform.replay.divergence import SCHEMA, WORDS, drawn
 from specchk.conform.replay.divergence import as_json as divergence_json
 from specchk.conform.replay.suites import Coverage, SuiteResult

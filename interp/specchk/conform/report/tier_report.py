@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from specchk.conform.covers.cases import Suite
 from specchk.conform.gate.tiers import Part
-from specchk.conform.replay.cases import Suite
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import as_json as as_json_of
 from specchk.conform.report.suite import render, verdict

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from specchk.conform.replay.classes import Classifier
+from specchk.conform.covers.classes import Classifier
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from specchk.conform.replay.cases import EffectClass, stable_id
+from specchk.conform.covers.cases import EffectClass, stable_id
 from specchk.ir.program import Action
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.meaning.tracing import Decision, Looked, Marks, Tracer

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specchk import kept
+from specchk.conform.covers.cases import Suite, as_json, from_json
 from specchk.conform.covers.cover import build_suite
 from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.covers.tours import MOST_SEQUENCES
-from specchk.conform.replay.cases import Suite, as_json, from_json
 from specchk.ir.program import Program
 from specchk.ir.walk import expressions
 
-ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide what a suite is
+# Whose sources decide what a suite is: those that make a program with its spans, of which a name has only the
+# texts, and those that cover it.  What takes, locks or reports a suite does not.
+ROOMS = ("lang", "ir", "meaning", "compile", "conform/covers")
 
 
 def cached_suite(
@@ -46,6 +48,6 @@ def suite_key(
     texts = sorted({span.source.text for span in spans})
     about = (
         program.model, program.sorts, program.variables, program.starts, program.inits, program.actions,
-        program.constraints, texts, kind, tuple(bounds), limits,
+        program.constraints, program.points, texts, kind, tuple(bounds), limits,
     )  # fmt: skip
     return kept.name_of(kept.sources(*ROOMS), about)
