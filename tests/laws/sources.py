@@ -79,7 +79,11 @@ def names() -> frozenset[str]:
 def _read(package: str, path: Path) -> Module:
     parts = [package, *path.relative_to(PACKAGES[package]).with_suffix("").parts]
     name = ".".join(part for part in parts if part != "__init__")
-    text = path.read_text(encoding="utf-8")
+    return parsed(name, path, path.read_text(encoding="utf-8"))
+
+
+def parsed(name: str, path: Path, text: str) -> Module:
+    """A module with this text."""
     tree = ast.parse(text, str(path))
     top = {id(node) for node in _at_top(tree.body)}
     found = [Import(target, node.lineno, id(node) not in top)
@@ -93,6 +97,11 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
             yield child
             yield from _statements(child)
+
+
+def last_name(node: ast.expr) -> str:
+    """`c` for `c` and `a.b.c`, else nothing: a hundred times faster than the text of the node."""
+    return getattr(node, "attr", None) or getattr(node, "id", "")
 
 
 def _at_top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
