@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from hang import HANG_S
-from laws.sources import ROOT
+from laws.sources import ROOT, last_name
 
 FILES = sorted((ROOT / "tests").rglob("*.py"))
 OWN = {"conftest.py", "test_repeatable.py"}  # these are about it
@@ -114,7 +114,9 @@ def _own_way(path: Path) -> Iterator[str]:
     is_module = any(isinstance(one, ast.Import) and "random" in {a.name for a in one.names} for one in nodes)
     for node in nodes:
         if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
+            # The names below have one dot at most; the text of each longer call would take seconds.
+            is_short = isinstance(getattr(node.func, "value", node.func), ast.Name)
+            name = ast.unparse(node.func) if is_short else ""
             if is_module and name.startswith("random.") and not name.startswith("random.Random"):
                 yield f"{node.lineno} {name}() is anybody's chance"
             keys = {key.arg: key.value for key in node.keywords}
@@ -157,8 +159,7 @@ def test_no_verdict_depends_on_how_long_something_takes() -> None:
 def _whiles(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name == "sleep" and ast.unparse(node.func) in ("sleep", "time.sleep"):
+            if last_name(node.func) == "sleep" and ast.unparse(node.func) in ("sleep", "time.sleep"):
                 yield ast.unparse(node)
             for key in node.keywords:
                 if key.arg in SECONDS and isinstance(key.value, ast.Constant) and key.value.value:
