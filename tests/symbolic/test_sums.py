@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,15 +12,20 @@ from linear_specs import linear_spec
 from sums import SPECS, THRESHOLDS, spec
 from zoned import contradictions, differences, program_of, said, zone_engine
 
+from specchk.compile.instantiate import instantiate
+from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning import linear, paths
 from specchk.search import reference
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, explore
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
+from specchk.symbolic.joins.engine import JoinOptions
+from specchk.symbolic.joins.engine import search as joined
 from specchk.symbolic.zones import solver
 from specchk.symbolic.zones.engine import ZoneOptions, search
 
+REPLICATION = Path(__file__).parents[2] / "spec" / "replication.spec"
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 ALONE = ZoneOptions(Budget(max_states=3000), workers=1)
 NEAR = 7  # a horizon within which every changed spec fails, and enumeration is quick
@@ -40,6 +46,28 @@ def test_a_spec_with_sums_holds_for_every_offset(name, tmp_path):
     for horizon in (1, 3, 5):
         within = reference.search(program_of(spec("sums", body, horizon), tmp_path), Options())
         assert not isinstance(within.verdict, Violated | Inconclusive)
+
+
+def share_of_z3(outcome: Outcome) -> float:
+    counts = outcome.statistics.symbolic
+    assert counts is not None
+    assert counts.questions > 50
+    return counts.solver_checks / counts.questions
+
+
+@pytest.mark.parametrize(
+    ("model", "constants"),
+    [
+        ("b9_diverging_fetch_counts", {}),
+        pytest.param("two_brokers", {"MaxCrashes": "0"}, marks=pytest.mark.system),
+        pytest.param("three_epochs", {}, marks=pytest.mark.slow),
+    ],
+)
+def test_less_than_one_comparison_in_a_hundred_of_replication_is_a_query(model, constants, tmp_path):
+    """The matrix decides them or the step forks; a spec of sums has a query for every second one."""
+    program = instantiate(check(str(REPLICATION)), model, constants).program
+    assert share_of_z3(joined(program, JoinOptions(workers=1))) < 0.01
+    assert share_of_z3(searched(SPECS["sum_below"][0], tmp_path)) > 0.5
 
 
 @pytest.mark.parametrize("name", [name for name in SPECS if name != "segment"])
