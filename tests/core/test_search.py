@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from spec_texts import bfs, first, inside, instance_of, outcome_of, small_specs,
 from specchk.compile.instantiate import Instance
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.step import Faulty, Stepper
 from specchk.search.engine import Options, Search, explore
 from specchk.search.reference import ReferenceEngine, search
 from specchk.search.symmetry import Symmetry
@@ -148,6 +150,22 @@ def test_symmetry_changes_counts_but_no_verdict(text: str) -> None:
             assert walks(naive, sized, other)
             assert len(trace.steps) == len(other.steps)
         assert plain.statistics.distinct == orbits(sized, reduced.statistics.distinct)
+
+
+@settings(max_examples=20)
+@given(small_specs())
+def test_images_after_a_step_are_made_of_those_before_it(text: str) -> None:
+    """Whether a step's variables are all renamed or those that it changed: the images are the same."""
+    if instance_or_none(text) is None:
+        return
+    sized = instance_of(text, R="3")
+    symmetry, stepper = Symmetry(sized.program), Stepper(sized.program)
+    for before in sorted(states_of(sized))[:40]:
+        images = list(symmetry.images(before))
+        with suppress(Faulty):
+            for _, _, after in stepper.successors(before):
+                found = list(symmetry.images_like(after, before, images))
+                assert found == list(symmetry.images(after))
 
 
 def orbits(instance: Instance, representatives: int) -> int:

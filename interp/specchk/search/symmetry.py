@@ -89,6 +89,12 @@ class Symmetry:
         for renames in self._renames:
             yield tuple([rename(value) for rename, value in zip(renames, state, strict=True)])
 
+    def images_like(self, state: State, before: State, images: Sequence[State]) -> Iterator[State]:
+        """As `images`, of a state that has some values of another one, whose images are known."""
+        for renames, image in zip(self._renames, images, strict=True):
+            slots = zip(renames, state, before, image, strict=True)
+            yield tuple([known if value is was else rename(value) for rename, value, was, known in slots])
+
 
 def renamings_of(program: Program, free: Sequence[Sort]) -> list[Renaming]:
     """The renamings of some sorts, the identity first; it alone where they are too many to enumerate."""

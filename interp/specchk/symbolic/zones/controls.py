@@ -9,7 +9,7 @@ The leaves say what came of a run (`PredicateValue`, `Effect`, `Idle`), and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain, compress
@@ -202,7 +202,7 @@ class Controls:
         state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(offsets)])
         env = self.moves.properties.environment(state)
         questions = self._trees(self.questions, env, start) if predicates.size else self._shared(shape)
-        parts = self.shapes.parts(state)
+        parts = self.shapes.parts(state, self._images(state))
         return Control(
             parts, size, questions, *self._instances(shape, parts, start),
             Tree(start, partial(self._stops, env)),
@@ -289,9 +289,12 @@ class Controls:
         self, leaf: Leaf, index: int, args: tuple[Any, ...], after: State, parts: SplitState | None = None
     ) -> Effect:
         """The step, or the start, that ends in a state; `parts` are those of the state before it."""
-        split = self.shapes.split(after) if parts is None else self.shapes.split_like(after, parts)
-        others = self.symmetry.images(after) if self.symmetry is not None else ()
-        splits = [split, *[self.shapes.split(other) for other in others]]
+        if parts is None:
+            splits = [self.shapes.split(one) for one in (after, *self._images(after))]
+        else:
+            # A step changes few variables: the others are renamed and taken apart once for a control part.
+            splits = [self.shapes.split_like(after, parts)]
+            splits += map(self.shapes.split_like, self._images(after, parts), parts.images)
         # By shape first: offsets are open, and comparing them would be a question.
         least = min([shape for shape, _ in splits])
         images = [tuple([_place(o) for o in offsets]) for shape, offsets in splits if shape == least]
@@ -302,6 +305,13 @@ class Controls:
         rows = self.recorder.rows
         known = unknown(len(rows) - 1, definitions(rows))
         return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)), known)
+
+    def _images(self, state: State, like: SplitState | None = None) -> Iterable[State]:
+        if self.symmetry is None:
+            return ()
+        if like is None:
+            return self.symmetry.images(state)
+        return self.symmetry.images_like(state, like.state, [image.state for image in like.images])
 
     def _inside(self, env: list[Any]) -> PredicateValue:
         """Whether a state is inside of all constraints, or which one has no value."""

@@ -142,10 +142,11 @@ def own_bounds(bounds: Matrix) -> Iterator[tuple[int, int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class SplitState:
-    """A state, and each of its variables taken apart."""
+    """A state, and each of its variables taken apart; `images` are its renamings."""
 
     state: State
     splits: tuple[tuple[Any, list[Any]], ...]
+    images: tuple[SplitState, ...] = ()
 
 
 class Shapes:
@@ -161,13 +162,13 @@ class Shapes:
         found: list[Any] = []
         return tuple([split(part, found) for split, part in zip(self._splits, state, strict=True)]), found
 
-    def parts(self, state: State) -> SplitState:
-        """Each variable of a state apart."""
+    def parts(self, state: State, images: Iterable[State] = ()) -> SplitState:
+        """Each variable of a state apart, and of its renamings."""
         splits = []
         for split, value in zip(self._splits, state, strict=True):
             found: list[Any] = []
             splits.append((split(value, found), found))
-        return SplitState(state, tuple(splits))
+        return SplitState(state, tuple(splits), tuple([self.parts(image) for image in images]))
 
     def split_like(self, state: State, parts: SplitState) -> tuple[Shape, list[Any]]:
         """As `split`, of a state that has some values of another one."""
