@@ -21,7 +21,7 @@ from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
 from specchk.conform.recordings.campaign import concluded
 from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.recordings.explanation import Explanation
-from specchk.conform.recordings.following import UNFINISHED, UNREAD, Follower
+from specchk.conform.recordings.following import UNFINISHED, UNREAD, Follower, RunEnded
 from specchk.conform.recordings.result import MOST_KEPT, Copy, RecordingResult, Tally, tally_of
 from specchk.conform.report.campaign_report import as_json, text, verdict
 from specchk.conform.work.crews import Job, LostWork
@@ -274,6 +274,11 @@ def test_what_a_run_leaves_is_counted_and_continued(desk):
     tally = follower.finish()
     assert (tally.recordings, tally.accepted) == (3, 0)
     assert [reason.partition(": ")[2] for reason in tally.bad.items] == [UNFINISHED, UNREAD, UNREAD]
+    follower, _, _ = followed(desk({"right": written(RIGHT)}))
+    follower.end()
+    with pytest.raises(RunEnded):  # so that Spark does not commit the batch
+        follower.take("0-", ["right"])
+    assert (follower.finish().recordings, follower.tally.accepted) == (1, 0)
     again, _, _ = followed(desk({"slow": written(RIGHT)}))
     again.expect(left)
     again.take("2-", ["slow"])  # a batch that is repeated has it as well

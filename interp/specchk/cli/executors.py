@@ -110,7 +110,7 @@ class PipelineChoice:
         with tempfile.TemporaryDirectory() as temporary:
             checkpoint = tables.checkpoint if tables is not None else str(Path(temporary, "checkpoint"))
             with suppress(KeyboardInterrupt):  # the ordinary end of what has none
-                stream.follow(context, folder, checkpoint, take, tick)
+                stream.follow(context, folder, checkpoint, take, tick, follower.end)
         tally = follower.finish()
         return concluded(work.cls, tally, work.wanted, perf_counter() - begun, work.crew.hands)
 

@@ -22,6 +22,10 @@ UNFINISHED = "the recording had no end when the run ended"
 UNREAD = "the run ended before it was validated"
 
 
+class RunEnded(Exception):
+    """The run ended before all recordings of a batch were validated."""
+
+
 class Follower:
     """The recordings of a run so far; `alarm` receives a line for each that is not explained."""
 
@@ -32,6 +36,7 @@ class Follower:
         self.work, self.alarm, self.patience, self.clock = work, alarm, patience, clock
         self.tally = Tally()
         self._count = 0
+        self._has_ended = False
         self._growing: dict[
             str, tuple[PlacedRecording, float]
         ] = {}  # by place, with the time of the last growth
@@ -44,10 +49,15 @@ class Follower:
         return list(self._growing)
 
     def take(self, prefix: str, places: Sequence[str]) -> None:
-        """Explain new recordings; `prefix` begins the names of their parts of tables."""
+        """Explain new recordings; `prefix` begins the names of their parts of tables.
+
+        Raises `RunEnded` where `end` is called meanwhile: a batch that was not done is not to be committed.
+        """
         fresh = [place for place in dict.fromkeys(places) if place not in self._growing]
         self._taken = {place: self._entry(place) for place in fresh}
         for answer in self.work.answers(self.work.pieces(list(self._taken.values()), prefix)):
+            if self._has_ended:
+                raise RunEnded
             self._hear(answer)
         self._taken = {}
 
@@ -64,6 +74,10 @@ class Follower:
         for answer in self.work.answers([Piece(_late(entry), (entry,)) for entry in entries]):
             self._hear(answer)
         return self.tally.recordings > before
+
+    def end(self) -> None:
+        """Have a batch that is being done end soon; from any thread."""
+        self._has_ended = True
 
     def finish(self) -> Tally:
         """The tally of the run, in which whatever has no verdict is counted as such."""

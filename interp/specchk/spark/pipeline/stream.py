@@ -27,13 +27,15 @@ Take = Callable[[int, list[str]], None]  # the number of a batch, and the places
 
 
 def follow(
-    context: SparkContext, folder: str, checkpoint: str, take: Take, tick: Callable[[bool], bool]
-) -> None:
+    context: SparkContext, folder: str, checkpoint: str, take: Take, tick: Callable[[bool], bool],
+    end: Callable[[], None],
+) -> None:  # fmt: skip
     """Take the files of a folder, and those that appear, until `tick` is false.
 
     `tick` is called each second between batches, with whether Spark has listed the folder and found nothing
-    new.  An exception of either ends the stream and is raised.  Raises `Unusable` for a folder that is not
-    there.
+    new.  An exception of either ends the stream and is raised.  `end` has a batch that is being done raise
+    soon: Spark then does not commit it, and nothing is taken after this function.  Raises `Unusable` for a
+    folder that is not there.
     """
     lock, raised = Lock(), list[BaseException]()
 
@@ -56,9 +58,14 @@ def follow(
         if not raised:
             raise Failed(reason_of(error)) from error
     finally:
+        # Of these errors none is the reason for the end.
+        errors = list(raised)
+        end()
         query.stop()
-    if raised:
-        raise raised[0]
+        with lock:
+            pass  # the thread that takes a batch is none of Spark's, and is not stopped with it
+    if errors:
+        raise errors[0]
 
 
 def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callable[[Any, int], None]) -> Any:
