@@ -8,7 +8,7 @@ import pytest
 from core_support import CLIENT, NOW, fetch, following, leading, log_of, metadata, produce, replica_of, sent
 
 from replog.core.broker.state import Config
-from replog.core.effects import AdvanceStart, SetTimer, Timer
+from replog.core.effects import AdvanceStart, Append, Reset, SetTimer, StoreEpochs, Timer
 from replog.core.messages import (
     LATEST,
     AlterPartitionRequest,
@@ -19,6 +19,7 @@ from replog.core.messages import (
 )
 from replog.core.protocol import CURRENT
 from replog.core.types import BATCH_OVERHEAD_BYTES, Batch, BrokerImage, BrokerState, Error
+from replog.sim.disks.stored import StoreStorage
 
 
 def delete(replica, offset, timeout_ms=1_000):
@@ -120,6 +121,36 @@ def test_a_follower_takes_over_the_leader_s_log_start():
     assert (follower.state.log.log_start, follower.state.log.epochs.entries) == (1, [(0, 1)])
     (request,) = sent(follower.fire(Timer.SEND_FETCH, 0, NOW), FetchRequest)
     assert request.log_start == 1
+
+
+def test_a_follower_begins_at_the_batch_in_which_the_log_starts():
+    """A35, A9: batches are sent whole; Partition.doAppendRecordsToFollower has the same case."""
+    follower = following()
+    follower.state.log.reset(4)
+    (request,) = sent(follower.fire(Timer.SEND_FETCH, 0, NOW), FetchRequest)
+    batches = (Batch(3, 0, 3, body=b"m"), Batch(6, 0, 1, body=b"n"))
+    effects = follower.receive(0, FetchReply(request.correlation, Error.NONE, 7, 4, batches), NOW)
+    log = follower.state.log
+    assert (log.log_start, log.hw, log.leo, log.epochs.entries) == (4, 7, 7, [(0, 4)])
+    kinds = [Reset, StoreEpochs, StoreEpochs, Append, AdvanceStart]
+    assert [type(e) for e in effects if isinstance(e, tuple(kinds))] == kinds
+    storage = StoreStorage()
+    storage.recover()
+    for effect in (Reset(4), *(e for e in effects if isinstance(e, tuple(kinds)))):
+        storage.perform(effect)
+    assert storage.copy().recover().log.cells() == log.cells()
+    assert storage.copy().recover().log.log_start == 4
+
+
+@pytest.mark.parametrize("base", [2, 5])
+def test_a_batch_that_does_not_touch_the_log_is_not_appended(base):
+    """A8: before the log start, or behind the end."""
+    follower = following()
+    follower.state.log.reset(4)
+    (request,) = sent(follower.fire(Timer.SEND_FETCH, 0, NOW), FetchRequest)
+    batches = (Batch(base, 0, 2, body=b"m"),)
+    effects = follower.receive(0, FetchReply(request.correlation, Error.NONE, 7, 4, batches), NOW)
+    assert (follower.state.log.leo, [e for e in effects if isinstance(e, Append | Reset)]) == (4, [])
 
 
 @pytest.mark.parametrize(("kept", "start"), [(3, 0), (2, 1), (1, 2), (0, 2)])

@@ -189,12 +189,21 @@ def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -
     On disk each epoch's entry comes right before its first record, never ahead of an earlier epoch's records.
     """
     expected = state.log.leo
+    # A deletion may end inside of a batch, which is sent whole. Who begins at that log start, with nothing
+    # yet, begins at the batch instead; the log start follows with the reply.
+    begins_inside = bool(batches) and batches[0].base_offset < expected < batches[0].next_offset
+    if begins_inside and state.log.log_start == expected:
+        expected = batches[0].base_offset
     # All are checked before the first is appended: a half-appended reply would leave a LEO that no leader
     # sent.
+    first = expected
     for batch in batches:
         if batch.base_offset != expected or batch.count <= 0 or batch.epoch < 0:
             return False
         expected = batch.next_offset
+    if first < state.log.leo:
+        state.log.reset(first)
+        out.extend((Reset(first), StoreEpochs(())))
     written = 0
     for number, batch in enumerate(batches):
         if state.log.append(batch):

@@ -168,5 +168,7 @@ class LogView:
         return True
 
     def cells(self) -> tuple[tuple[int, bytes], ...]:
-        """Return the log record by record as (epoch, body): what two logs are compared by."""
-        return tuple((batch.epoch, batch.body) for batch in self.batches for _ in range(batch.count))
+        """Return the log record by record as (epoch, body), from its start: what two logs are compared by."""
+        hidden = max(self.log_start - self._bases[0], 0) if self._bases else 0
+        records = tuple((batch.epoch, batch.body) for batch in self.batches for _ in range(batch.count))
+        return records[hidden:]

@@ -220,8 +220,8 @@ def read_batches(log: PartitionLog) -> list[Batch]:
     """Read and decode a whole log."""
     batches: list[Batch] = []
     for header in log.headers(log.log_start):
-        # No batch fits a byte, so exactly the first one is returned.
-        data = log.read(header.base_offset, 1)
+        # No batch fits a byte, so exactly the first one is returned. The log may start inside of it.
+        data = log.read(max(header.base_offset, log.log_start), 1)
         value = decode_batch(data[: header.size_bytes])[0].value
         batches.append(
             Batch(
