@@ -68,7 +68,8 @@ def _begin_epoch(
     if old is not None:
         # Produces stay: the records are still in this log and may commit in the new epoch. Fetches were
         # fenced against the old epoch, so their senders have to send them again.
-        leading.produces, leading.fetches, leading.deletes = old.produces, old.fetches, old.deletes
+        leading.produces, leading.fetches = old.produces, old.fetches
+        leading.deletes = old.deletes
         purgatory.refuse_stale(leading, image.leader_epoch, out)
     for follower in image.replicas:
         if follower == state.broker_id:
@@ -342,7 +343,8 @@ def count_follower(
         and request.broker_epoch < broker.broker_epoch
     ):
         return Error.NOT_LEADER_OR_FOLLOWER
-    remote.broker_epoch, remote.log_start = request.broker_epoch, request.log_start
+    remote.broker_epoch = request.broker_epoch
+    remote.log_start = request.log_start
     # LEO first, then the ISR, then HW: the expansion needs the new LEO, and HW computed before it could pass
     # the follower in this very step, which then would have to catch up once more.
     changed = isr.note_fetch(state, remote, request.fetch_offset, state.log.leo, now_ms)
