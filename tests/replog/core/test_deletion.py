@@ -124,7 +124,7 @@ def test_a_follower_takes_over_the_leader_s_log_start():
 
 
 def test_a_follower_begins_at_the_batch_in_which_the_log_starts():
-    """A35, A9: batches are sent whole; Partition.doAppendRecordsToFollower has the same case."""
+    """A35, A9: batches are sent whole; Partition.appendRecordsToFollowerOrFutureReplica has the same case."""
     follower = following()
     follower.state.log.reset(4)
     (request,) = sent(follower.fire(Timer.SEND_FETCH, 0, NOW), FetchRequest)
