@@ -46,6 +46,21 @@ model one:
 """
 WITNESS = "reachable astray: aside == 3\ndeadlock ok"
 STEP = "step invariant near: at' < 5"
+# No real state has an odd difference, and a sum of offsets cannot be listed.
+REFUSED = """\
+spec refused
+type Offset = nat upto 9
+var x : Offset = 0
+var y : Offset = 0
+var sum : 0..1000000 = 0
+action up():
+    x' = x + 2
+action odd():
+    require x == y + 1
+    sum' = x + y
+step invariant small: x' < 2
+deadlock ok
+"""
 
 
 def said(outcome):
@@ -111,6 +126,16 @@ def test_where_a_step_fails_states_of_the_next_level_are_taken(tmp_path):
     outcome = search(program, JoinOptions(workers=1, join_after=0))
     assert said(outcome) == said(exact(program, ZoneOptions(workers=1)))
     assert sorted(said(outcome)[1]) == [("invariant", "straight", 5), ("step invariant", "near", 5)]
+
+
+@pytest.mark.usefixtures("hulls_first")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_hulls_that_are_refused_narrow_nothing(workers, tmp_path):
+    """What open numbers cannot do, in states that only hulls have, is met once a violation is shown."""
+    program = program_of(REFUSED, tmp_path)
+    outcome = search(program, JoinOptions(workers=workers, join_after=0))
+    assert said(outcome)[1] == [("step invariant", "small", 1)]
+    assert said(outcome) == said(exact(program, ZoneOptions(workers=1)))
 
 
 @pytest.mark.usefixtures("hulls_first")

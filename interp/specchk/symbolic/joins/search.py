@@ -109,7 +109,8 @@ class HullSearch:
             self.generated += tally.counts.generated
             self.coverage = [a + b for a, b in zip(self.coverage, tally.counts.coverage, strict=True)]
         if any(tally.refused for tally in tallies):
-            self.state = JoinState.FAILED
+            # What fails in hulls that were not expanded is not known, so nothing bounds the exact search.
+            self.state, self.bound = JoinState.FAILED, None
         return sum([tally.failures for tally in tallies])
 
     def _end_round(self, failures: int) -> None:
