@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -109,8 +108,7 @@ class PipelineChoice:
         context: Any = work.crew.team.context  # type: ignore[attr-defined]
         with tempfile.TemporaryDirectory() as temporary:
             checkpoint = tables.checkpoint if tables is not None else str(Path(temporary, "checkpoint"))
-            with suppress(KeyboardInterrupt):  # the ordinary end of what has none
-                stream.follow(context, folder, checkpoint, take, tick, follower.end)
+            stream.follow(context, folder, checkpoint, take, tick, follower.end)
         tally = follower.finish()
         return concluded(work.cls, tally, work.wanted, perf_counter() - begun, work.crew.hands)
 

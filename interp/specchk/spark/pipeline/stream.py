@@ -7,9 +7,10 @@ content); tasks read the files, and report those that are lost or have no end.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from pyspark import SparkContext
@@ -30,7 +31,7 @@ def follow(
     context: SparkContext, folder: str, checkpoint: str, take: Take, tick: Callable[[bool], bool],
     end: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Take the files of a folder, and those that appear, until `tick` is false.
+    """Take the files of a folder, and those that appear, until `tick` is false, or SIGINT or SIGTERM.
 
     `tick` is called each second between batches, with whether Spark has listed the folder and found nothing
     new.  An exception of either ends the stream and is raised.  `end` has a batch that is being done raise
@@ -48,22 +49,34 @@ def follow(
                 raised.append(error)
                 raise
 
+    asked = Event()
+
+    def ask(*_: object) -> None:
+        asked.set()
+        end()
+
     query = _started(context, folder, checkpoint, batch)
+    # No exception: Spark's handler calls Java while this thread may be in a call, and breaks the connection.
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        while not query.awaitTermination(TICK_S):
+        while not asked.wait(TICK_S) and query.isActive:
             with lock:
-                if raised or not tick(_is_waiting(query)):
+                if asked.is_set() or raised or not tick(_is_waiting(query)):
                     break
+        errors = [] if asked.is_set() else list(raised)
+        if not errors and not query.isActive:
+            query.awaitTermination()
     except SPARK_FAILED as error:
         if not raised:
             raise Failed(reason_of(error)) from error
-    finally:
-        # Of these errors none is the reason for the end.
         errors = list(raised)
+    finally:
         end()
         query.stop()
         with lock:
             pass  # the thread that takes a batch is none of Spark's, and is not stopped with it
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if errors:
         raise errors[0]
 
