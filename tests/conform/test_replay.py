@@ -68,19 +68,20 @@ class OverdrawnError(Exception):
     """An implementation's own, which is no error of Python's."""
 
 
+@pytest.mark.parametrize("error", [OverdrawnError("planted"), SystemExit(0)], ids=["own", "exit"])
 @pytest.mark.parametrize("method", ["start", "transfer", "state", "_keep", "_back"])
-def test_an_exception_of_the_implementations_own_is_a_finding(method, monkeypatch):
-    """Its classes derive from `Exception`, as every library's do; none of them ends specchk."""
+def test_whatever_an_implementation_raises_is_a_finding(method, error, monkeypatch):
+    """Its classes derive from `Exception`, as every library's do; none, and no `sys.exit`, ends specchk."""
 
     def fails(*_: Any) -> Any:
-        raise OverdrawnError("planted")
+        raise error
 
     marked = getattr(BankBinding, method)
     fails.__dict__.update(vars(marked))
     monkeypatch.setattr(BankBinding, method, fails)
     found = product(BankBinding).divergence
     assert found is not None
-    assert found.reason.endswith("OverdrawnError: planted")
+    assert found.reason.endswith(f"{type(error).__name__}: {error}")
 
 
 def test_a_mistake_of_the_binding_is_not_the_implementations(monkeypatch):

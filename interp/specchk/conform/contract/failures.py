@@ -9,6 +9,8 @@ from __future__ import annotations
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
             TypeError, ValueError)  # fmt: skip
 DIED, HUNG, GARBLED, UNREPEATABLE = "died", "hung", "garbled", "unrepeatable"
+# `sys.exit` in an implementation would end specchk, and with exit code 0.
+LEAVING = (Exception, SystemExit)  # what may leave a binding's method: see `is_implementations`
 LOST = (DIED, HUNG, GARBLED)  # kinds of a failure after which the process must be started again
 
 
@@ -25,7 +27,7 @@ class ImplementationFailure(Exception):
         return type(self), (self.kind, self.reason)
 
 
-def is_implementations(error: Exception) -> bool:
+def is_implementations(error: BaseException) -> bool:
     """Whether an exception that leaves a method of a binding is a failure of the implementation."""
     # An implementation has classes of its own, which derive from `Exception` alone.  Ours are what a binding
     # reports, or faults of specchk; and memory belongs to the whole process.

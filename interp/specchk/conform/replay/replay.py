@@ -36,6 +36,7 @@ from specchk.conform.contract.binding import (  # fmt: skip
 )
 from specchk.conform.contract.failures import (
     FAILURES,
+    LEAVING,
     ImplementationFailure,
     described,
     is_implementations,
@@ -119,7 +120,7 @@ class Replayer(Generic[S]):
         try:
             # On a restored system, so that reopening cannot disturb the one that is used further.
             found = self._state(self._again(self._rewound(place)), blank)
-        except Exception as error:  # the code under test is foreign; its failing is a finding
+        except LEAVING as error:  # the code under test is foreign; its failing is a finding
             if is_implementations(error):
                 raise Diverged(blank(reason=f"{type(error).__name__}: {error}")) from error
             raise
@@ -217,7 +218,7 @@ class Replayer(Generic[S]):
         """Call a method of the binding."""
         try:
             return call()
-        except Exception as error:
+        except LEAVING as error:
             if is_implementations(error):
                 raise _failed(error, when, blame()) from error
             raise
@@ -228,7 +229,7 @@ class Replayer(Generic[S]):
         """The system that was kept at a place."""
         try:
             return self._back(place.kept)
-        except Exception as error:
+        except LEAVING as error:
             if is_implementations(error):
                 blame = at_place(place, "restored", expected=(place.state,))
                 raise _failed(error, "when it was restored", blame) from error
@@ -236,7 +237,7 @@ class Replayer(Generic[S]):
 
     def _ask(
         self, system: S, place: Place[S], instance: ActionCall, way: str,
-        failing: tuple[type[Exception], ...] = (Exception,),
+        failing: tuple[type[BaseException], ...] = LEAVING,
     ) -> Answer:  # fmt: skip
         handler = self._handlers[instance.label.action]
         try:
