@@ -90,7 +90,7 @@ class DeleteRecordsRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecordsReply:
-    """`low_watermark` is the least log start of the replicas that live, -1 with an error."""
+    """`low_watermark` is the least log start of the replicas that live or may lead, -1 with an error."""
 
     correlation: int
     error: Error

@@ -129,9 +129,10 @@ class Protocol:
     In Kafka it stays there, or gets there, while the ISR is too small: added again, and empty, it may lead.
     """
     join_needs_start: bool = True
-    """A replica joins the ISR only with the leader's log start (A35).
+    """A replica joins the ISR only with the leader's log start, and who may lead is waited for (A35).
 
-    In Kafka it may join before it has that; elected then, it gives deleted records to consumers.
+    In Kafka it may join before it has that, and a client who deletes has its answer without eligible leader
+    replicas that are fenced; elected then, these give deleted records to consumers.
     """
     override_replaces: bool = True
     """A reassignment that overrides another replaces what that was to add and to remove (A34).

@@ -18,7 +18,7 @@ from replog.core.messages import (
     FetchRequest,
 )
 from replog.core.protocol import CURRENT
-from replog.core.types import BATCH_OVERHEAD_BYTES, Batch, BrokerImage, BrokerState, Error
+from replog.core.types import BATCH_OVERHEAD_BYTES, Batch, BrokerState, Error, MetadataImage
 from replog.sim.disks.stored import StoreStorage
 
 
@@ -68,13 +68,38 @@ def test_latest_is_the_high_watermark():
     assert AdvanceStart(2) in delete(leader, LATEST)
 
 
+def without(follower, image, **partition):
+    """The metadata once a broker is fenced."""
+    brokers = {**image.brokers, follower: replace(image.brokers[follower], state=BrokerState.FENCED)}
+    changed = {name: replace(one, **partition) for name, one in image.partitions.items()}
+    return MetadataImage(image.version + 1, changed, brokers)
+
+
 def test_who_is_fenced_is_not_waited_for():
     """KIP-107: a replica that is away would hold a deletion up without end."""
     leader = committed(0)
-    image = metadata(0)
-    gone = {**image.brokers, 1: BrokerImage(2, BrokerState.FENCED)}
-    leader.apply(replace(image, brokers=gone, version=2), 1, NOW)
+    leader.apply(without(1, metadata(0), isr=(0,), partition_epoch=2), 1, NOW)
     assert sent(delete(leader, 1)) == [DeleteRecordsReply(3, Error.NONE, 1)]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_who_is_fenced_and_eligible_is_waited_for(waits):
+    """A35: elected from the ELR when it returns, it would give deleted records to consumers."""
+    leader = committed(0, protocol=replace(CURRENT, join_needs_start=waits))
+    leader.apply(without(1, metadata(0), isr=(0,), elr=(1,), partition_epoch=2), 1, NOW)
+    assert bool(sent(delete(leader, 1), DeleteRecordsReply)) is not waits
+    leader.apply(metadata(0, 0, 3), 1, NOW)
+    assert bool(sent(acknowledge(leader, 1), DeleteRecordsReply)) is waits
+
+
+def test_who_is_fenced_and_proposed_is_waited_for():
+    """A35: the proposal may be granted late, when the replica is back, and before it has fetched again."""
+    leader = leading(log_of(0), isr=(0,))
+    leader.state.log.raise_hw(1)
+    assert sent(acknowledge(leader, 0), AlterPartitionRequest)
+    leader.apply(without(1, metadata(0, isr=(0,))), 1, NOW)
+    assert sent(delete(leader, 1), DeleteRecordsReply) == []
+    assert sent(acknowledge(leader, 1), DeleteRecordsReply) == [DeleteRecordsReply(3, Error.NONE, 1)]
 
 
 def test_a_deletion_times_out_and_is_done_on_the_leader():

@@ -13,6 +13,7 @@ the leader's log start (`follower`, A9).
 
 from __future__ import annotations
 
+from replog.core.broker import isr
 from replog.core.broker.state import Leading, ReplicaState, WaitingDelete
 from replog.core.effects import AdvanceStart, Effect, Send, SetTimer, Timer
 from replog.core.messages import LATEST, DeleteRecordsReply, DeleteRecordsRequest
@@ -33,7 +34,7 @@ def on_request(
     now_ms: int,
     out: list[Effect],
 ) -> None:
-    """Delete records, and answer once all live replicas have."""
+    """Delete records, and answer once all replicas have that live or may lead."""
     log = state.log
     offset = log.hw if request.offset == LATEST else request.offset
     # A record above HW may still be the only copy that the next leader needs.
@@ -48,18 +49,23 @@ def on_request(
 
 
 def low_watermark(state: ReplicaState, leading: Leading) -> int:
-    """Return the least log start of the replicas that live, -1 if one is unknown."""
-    others = (remote.log_start for f, remote in leading.remotes.items() if _lives(state, f))
+    """Return the least log start of the replicas that live or may lead, -1 if one is unknown."""
+    others = (remote.log_start for f, remote in leading.remotes.items() if _counts(state, leading, f))
     return min((state.log.log_start, *others))
 
 
-def _lives(state: ReplicaState, follower: int) -> bool:
+def _counts(state: ReplicaState, leading: Leading, follower: int) -> bool:
     known = state.brokers.get(follower)
-    return known is not None and known.state is not BrokerState.FENCED
+    if known is not None and known.state is not BrokerState.FENCED:
+        return True
+    # Who is away may be elected as soon as it is back, without a fetch in between, if it is an eligible
+    # leader replica, or if a proposal with it is granted late.
+    may_lead = (*isr.maximal_isr(state, leading), *state.elr)
+    return state.protocol.join_needs_start and follower in may_lead
 
 
 def complete(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
-    """Answer the deletions that all live replicas have made."""
+    """Answer the deletions that all replicas have made that live or may lead."""
     if not leading.deletes:
         return
     low = low_watermark(state, leading)

@@ -61,6 +61,7 @@ class Replica:
         # Fencing and broker epochs change without a new partition image, and eligibility depends on them.
         state.brokers, state.broker_epoch = metadata.brokers, broker_epoch
         image = metadata.partitions.get(state.partition)
+        state.elr = () if image is None else image.elr
         # Strictly newer: an ISR change that this leader proposed arrives twice, as reply and as metadata.
         if image is not None and image.partition_epoch > state.partition_epoch:
             self._change(image, now_ms, out)

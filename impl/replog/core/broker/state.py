@@ -193,6 +193,8 @@ class ReplicaState:
     correlation: int = 0
     min_isr: int = 0
     """min.insync.replicas, where the metadata has it."""
+    elr: tuple[int, ...] = ()
+    """The eligible leader replicas of the last metadata, as old as what it says of the brokers."""
 
     def copy(self) -> ReplicaState:
         """Return a snapshot that shares only frozen values."""
@@ -214,6 +216,7 @@ class ReplicaState:
             None if self.following is None else self.following.copy(),
             self.correlation,
             self.min_isr,
+            self.elr,
         )
 
     def next_correlation(self) -> int:
