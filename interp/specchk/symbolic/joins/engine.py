@@ -34,7 +34,7 @@ from specchk.symbolic.zones.members import ZoneMember
 JOIN_AFTER = 1_000  # zones: about a second
 FIRST_STEPS = 50_000  # some ten seconds; of these hulls have
 FIRST_SHARE = 4  # so many for each of the exact search,
-SHARE = 2  # and so many of later ones: where there is a violation, all of them are lost
+SHARE = 2  # and so many of later ones: where hulls fail to show a violation, all of them are lost
 FIRST_MOST = 1  # zones of a control part, once only witnesses and coverage are open
 
 
