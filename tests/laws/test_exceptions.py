@@ -30,6 +30,7 @@ BLAME = Blame(SPAN, "x", ())
 
 # The arguments of all that take others than texts.
 ARGUMENTS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
+    "BadLine": ("a.jsonl", 3),
     "BindingError": ((Mistake("a", "b"),),),
     "Diverged": (Divergence("state", Trace((1,), ()), None, "", "why"),),
     "Faulty": (1, (2,), Undefined(SPAN, "why")),

@@ -31,7 +31,12 @@ class BadLine(BadRecording):
 
     def __init__(self, name: str, number: int) -> None:
         super().__init__(f"{name}:{number}: this line is not a JSON object")
+        self.name = name
         self.number = number
+
+    def __reduce__(self) -> tuple[type[BadLine], tuple[object, ...]]:
+        """Made again of its place: an exception is by default made again of its text."""
+        return type(self), (self.name, self.number)
 
 
 class Unfinished(BadRecording):

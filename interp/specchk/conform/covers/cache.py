@@ -17,8 +17,9 @@ from specchk.ir.program import Program
 from specchk.ir.walk import expressions
 
 # Whose sources decide what a suite is: those that make a program with its spans, of which a name has only the
-# texts, and those that cover it.  What takes, locks or reports a suite does not.
-ROOMS = ("lang", "ir", "meaning", "compile", "conform/covers")
+# texts, and those that cover it, with the components that lassos are of.  What takes, locks or reports a
+# suite does not.
+ROOMS = ("lang", "ir", "meaning", "compile", "search/liveness", "conform/covers")
 
 
 def cached_suite(
