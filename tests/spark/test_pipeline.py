@@ -11,16 +11,22 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyarrow import fs
 from pyspark import SparkContext
 
 from hang import HANG_S
 from spark.cluster import wait_for
 from specchk.cli import sql
 from specchk.cli.commands import validate
+from specchk.conform.recordings.pieces import PlacedRecording
+from specchk.search.engine import Unusable
+from specchk.spark.pipeline import files
+from specchk.spark.pipeline.stream import follow, name_of, place_of
 
 BANK = """spec bank
 sort Account
@@ -67,12 +73,13 @@ RIGHT, WRONG = lines(2), lines(3)
 
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[Path]:
-    """A tracing, and a folder `in` for recordings."""
-    (tmp_path / "bank.spec").write_text(BANK)
-    (tmp_path / "tracing.py").write_text(TRACING)
-    (tmp_path / "in").mkdir()
+    """A tracing, and a folder `in` for recordings; its path has what a URI would escape, and an escape."""
+    folder = tmp_path / "a bank #1%20"
+    (folder / "in").mkdir(parents=True)
+    (folder / "bank.spec").write_text(BANK)
+    (folder / "tracing.py").write_text(TRACING)
     path = list(sys.path)
-    yield tmp_path
+    yield folder
     sys.path[:] = path
     sys.modules.pop("tracing", None)
 
@@ -108,6 +115,40 @@ def test_options_that_do_not_go_together_are_refused(bank: Path, args: tuple[str
     found = CliRunner().invoke(validate.command, [str(bank / "tracing.py"), str(bank / "in"), *args])
     assert found.exit_code == 2
     assert words in " ".join(found.output.split())
+
+
+ODD = ("50%.ndjson", "a b.ndjson", "a%20b.ndjson", "n#1.ndjson", "what?.ndjson")
+
+
+def test_names_of_recordings_may_have_what_a_uri_escapes(bank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that is a path, a `file:` URI, or a URI of another file system: each is read and named."""
+    for name in ODD:
+        (bank / "in" / name).write_text(name)
+
+    def reached(place: str) -> tuple[Any, str]:
+        return fs.FileSystem.from_uri(place.replace("far://host/", "file:///", 1))
+
+    monkeypatch.setattr(files, "_system", reached)
+    folder = bank / "in"
+    for place in (str(folder), folder.as_uri(), folder.as_uri().replace("file:///", "far://host/", 1)):
+        found = files.listed(place)
+        assert [files.read(one).decode() for one in found] == list(ODD)
+        assert [PlacedRecording(0, one).name for one in found] == list(ODD)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_spark_and_the_executors_mean_the_same_file(name: str) -> None:
+    """Spark's names have no escapes."""
+    for place in (f"/in a/{name}", f"hdfs://host:1/in%20a/{quote(name)}"):
+        assert place_of(name_of(place)) == place
+    assert name_of(f"hdfs://host:1/in%20a/{quote(name)}") == f"hdfs://host:1/in a/{name}"
+
+
+@pytest.mark.parametrize("folder", ["/runs/[1]/in", "file:///runs/%2A", "hdfs://host/runs-{1,2}"])
+def test_a_folder_that_spark_takes_for_a_pattern_is_not_followed(folder: str) -> None:
+    """It would list other folders, or none."""
+    with pytest.raises(Unusable, match="for a pattern"):
+        follow(None, folder, "/checkpoint", lambda *_: None, lambda _: False)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -225,17 +266,18 @@ def test_a_stream_raises_alarms_and_a_later_run_continues(bank: Path) -> None:
         first.put("with a space.ndjson", WRONG)
         assert "not a JSON object" in first.alarm("garbage.ndjson")
         assert "explains event 2 of 2" in first.alarm("with a space.ndjson")
+        old = first.folder / ".old"
+        old.write_text(WRONG)
+        os.utime(old, (1, 1))
+        old.rename(first.folder / "old %20.ndjson")
+        assert "explains event 2 of 2" in first.alarm("old %20.ndjson")
         assert "this line is not" in first.alarm("stuck.ndjson")
         wait_for(lambda: "right.ndjson" in str(written(bank)))
         found = first.end(13)
     finally:
         first.process.kill()
-    assert (found["recordings"], found["accepted"], found["diverging"], found["without_verdict"]) == (
-        5,
-        1,
-        2,
-        2,
-    )
+    counts = [found[name] for name in ("recordings", "accepted", "diverging", "without_verdict")]
+    assert counts == [6, 1, 3, 2]
     assert found["blocked"][0]["contradiction"] is not None
 
     second = Stream(bank, "--idle", "3", "--patience", "1000")
@@ -257,7 +299,7 @@ def test_a_stream_raises_alarms_and_a_later_run_continues(bank: Path) -> None:
     counts = rows(
         bank / "tables", "select verdict, count(*), count(distinct recording) from recordings group by all"
     )
-    assert sorted(counts) == [["diverges", 2, 2], ["explained", 2, 2], ["none", 2, 2]]
+    assert sorted(counts) == [["diverges", 3, 3], ["explained", 2, 2], ["none", 2, 2]]
 
 
 def written(bank: Path) -> list[str]:

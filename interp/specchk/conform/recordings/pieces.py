@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from specchk.conform.contract.recording import BadRecording, Unfinished, decode
 from specchk.conform.recordings.contradiction import Contradiction
@@ -46,7 +47,8 @@ class PlacedRecording:
     @property
     def name(self) -> str:
         """What reports call it: the last part of its path."""
-        return self.place.rstrip("/").rpartition("/")[2]
+        name = self.place.rstrip("/").rpartition("/")[2]
+        return unquote(name) if "://" in self.place else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Files that executors read: listed, read and written by path or URI, never by the driver.
 
 A plain path and `file:` are the machine's own; any other scheme goes through `pyarrow.fs`, as for a ledger.
+In a URI the characters of a name that mean something there are escaped (`%20`); a path has names as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
 
@@ -58,7 +59,12 @@ def listed(place: str) -> list[str]:
 
 def files_in(folder: str, suffix: str) -> list[str]:
     """The files in a folder whose names end so, in their order; raises `OSError`."""
-    return [f"{folder.rstrip('/')}/{name}" for name in names_in(folder) if name.endswith(suffix)]
+    path = local_path(folder)
+    names = [name for name in names_in(folder) if name.endswith(suffix)]
+    # A file of this machine has its path, whatever is in its name: it would have to be escaped in a URI.
+    if path is not None:
+        return [str(path / name) for name in names]
+    return [f"{folder.rstrip('/')}/{quote(name)}" for name in names]
 
 
 def names_in(folder: str) -> list[str]:
@@ -73,8 +79,8 @@ def names_in(folder: str) -> list[str]:
 def _system(place: str) -> tuple[Any, str]:
     try:
         system, name = fs.FileSystem.from_uri(place)
-    except ValueError as error:  # of a scheme that pyarrow does not have
-        raise OSError(str(error)) from error
+    except (ValueError, OSError) as error:  # of a scheme that pyarrow does not have, or has no library for
+        raise OSError(str(error).partition("\n")[0]) from error
     return system, name
 
 

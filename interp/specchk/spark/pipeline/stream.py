@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
+from urllib.parse import quote, unquote
 
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException
@@ -24,6 +25,7 @@ from specchk.spark.reasons import SPARK_FAILED
 
 SCHEMA = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 TICK_S = 1.0
+PATTERN = frozenset("{}[]*?\\")  # what Spark takes for a pattern in the path of a source
 Take = Callable[[int, list[str]], None]  # the number of a batch, and the places of its files
 
 
@@ -82,13 +84,18 @@ def follow(
 
 
 def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callable[[Any, int], None]) -> Any:
+    place = name_of(folder)
+    if PATTERN.intersection(place):
+        raise Unusable(f"{folder} cannot be followed: Spark takes {' '.join(sorted(PATTERN))} for a pattern")
     # A file that is removed while Spark lists it is one that was never there.
     source = SparkSession(context).readStream.format("binaryFile").schema(SCHEMA)
     source = source.option("pathGlobFilter", f"*{SUFFIX}").option("ignoreMissingFiles", "true")
+    # Spark would leave out a file that is a week older than the newest: of one that is copied with its time.
+    source = source.option("maxFileAge", "36500d")
     try:
-        names = source.load(_uri(folder)).select("path")
+        names = source.load(place).select("path")
         stream = names.writeStream.foreachBatch(batch).trigger(processingTime=f"{TICK_S:g} seconds")
-        return stream.option("checkpointLocation", _uri(checkpoint)).start()
+        return stream.option("checkpointLocation", name_of(checkpoint)).start()
     except AnalysisException as error:
         raise Unusable(f"{folder} cannot be followed: {reason_of(error)}") from error
 
@@ -99,11 +106,16 @@ def _is_waiting(query: Any) -> bool:
     return not status["isTriggerActive"] and str(status["message"]).startswith("Waiting for")
 
 
-def _uri(place: str) -> str:
+def name_of(place: str) -> str:
+    """The name that Spark has for a place: as a URI, but without escapes."""
     path = local_path(place)
-    return place if path is None else path.absolute().as_uri()
+    return unquote(place) if path is None else f"file://{path.absolute()}"
 
 
 def place_of(name: str) -> str:
-    """The place of a file that Spark names: it writes local ones as `file:/a b`, without escapes."""
-    return str(Path(name.removeprefix("file:"))) if name.startswith("file:/") else name
+    """The place of a file that Spark names (`name_of`); it writes local ones as `file:/a b`."""
+    if name.startswith("file:/"):
+        return str(Path(name.removeprefix("file:")))
+    scheme, colon, rest = name.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{colon}{host}{slash}{quote(path)}"
