@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replog.core.effects import Append, Flush, Reset, Send, StoreEpochs, StoreHighWatermark, Truncate
+from replog.core.effects import (
+    AdvanceStart,
+    Append,
+    Flush,
+    Reset,
+    Send,
+    StoreEpochs,
+    StoreHighWatermark,
+    Truncate,
+)
 from replog.core.log.logview import LogView
 from replog.core.messages import LATEST, ListOffsetsRequest
 from replog.core.types import Batch
@@ -19,7 +28,7 @@ KINDS = (MemoryStorage, StoreStorage)
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 3)),
-        st.tuples(st.just("truncate"), st.integers(0, 12)),
+        st.tuples(st.sampled_from(["truncate", "start"]), st.integers(0, 12)),
         st.tuples(st.sampled_from(["flush", "epoch", "crash"]), st.just(0)),
         st.tuples(st.just("checkpoint"), st.integers(0, 9)),
     ),
@@ -44,6 +53,14 @@ def perform(storage, log: LogView, name: str, number: int) -> LogView:
     elif name == "epoch":
         log.epochs.assign(log.epochs.latest + 1, log.leo)
         storage.perform(StoreEpochs(tuple(log.epochs.entries)))
+    elif name == "start":
+        log.raise_hw(number)
+        if log.advance_start(number):
+            storage.perform(AdvanceStart(log.log_start))
+    elif name == "truncate" and number < log.log_start:
+        log.reset(number)
+        storage.perform(Reset(number))
+        storage.perform(StoreEpochs(()))
     elif name == "truncate":
         if log.truncate_to(number):
             storage.perform(Truncate(number))
@@ -69,12 +86,21 @@ def test_a_crash_gives_back_the_log_on_both_kinds_of_disk(actions):
         storage, log = opened(kind), LogView()
         for name, number in actions:
             log = perform(storage, log, name, number)
-        kept = log.cells()
         assert storage.end() == log.leo
         recovered = perform(storage, log, "crash", 0)
-        assert recovered.cells() == kept
-        found.append((recovered.cells(), recovered.epochs.entries, recovered.hw))
+        assert (recovered.log_start, recovered.batches) == (log.log_start, log.batches)
+        found.append((recovered.batches, recovered.epochs.entries, recovered.hw))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_log_may_start_inside_of_a_batch(kind):
+    """A client deletes up to any offset; the batch stays whole, and a start finds it."""
+    storage, log = opened(kind), LogView()
+    for name, number in (("append", 1), ("append", 3), ("start", 2)):
+        log = perform(storage, log, name, number)
+    recovered = perform(storage, log, "crash", 0)
+    assert (recovered.log_start, recovered.batches, recovered.epochs.entries) == (2, log.batches, [(0, 2)])
 
 
 @settings(deadline=None, max_examples=60)
@@ -84,11 +110,12 @@ def test_a_power_loss_keeps_what_was_flushed_and_a_prefix_of_the_rest(actions, s
     storage, log = opened(kind), LogView()
     for name, number in actions:
         log = perform(storage, log, name, number)
-    flushed, before = storage.flushed(), log.cells()
+    flushed = storage.flushed()
     storage.lose_power(Random(seed).randrange)
     after = storage.recover().log
     assert flushed <= after.leo == storage.end()
-    assert after.cells() == before[: after.leo]
+    assert after.log_start == log.log_start
+    assert after.batches == log.batches[: len(after.batches)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
