@@ -115,7 +115,7 @@ SEEDS = {
     "HW is the own LEO: ack before HW": 0, "HW falls on a leader": 0, "min.insync.replicas unchecked": 0,
     "epoch cache not truncated": 0, "election without a new epoch": 0, "joins without the epoch's start": 0,
     "joins below HW": 1, "remote LEOs kept over a missed epoch": 3, "HW over the committed ISR": 1,
-    "HW moves under min ISR": 0, "HW from a diverging answer": 2, "HW stays when the ISR changes": 0,
+    "HW moves under min ISR": 0, "HW from a diverging answer": 2, "HW stays when the ISR changes": 10,
     "an answer of another epoch is taken": 2, "a diverging fetch counts": 2, "no fencing of fetches": 30,
     "leaders propose who is fenced": 1, "HW runs away from who is caught up": 1,
 }  # fmt: skip

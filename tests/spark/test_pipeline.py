@@ -148,7 +148,7 @@ def test_spark_and_the_executors_mean_the_same_file(name: str) -> None:
 def test_a_folder_that_spark_takes_for_a_pattern_is_not_followed(folder: str) -> None:
     """It would list other folders, or none."""
     with pytest.raises(Unusable, match="for a pattern"):
-        follow(None, folder, "/checkpoint", lambda *_: None, lambda _: False)  # type: ignore[arg-type]
+        follow(None, folder, "/checkpoint", lambda *_: None, lambda _: False, lambda: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

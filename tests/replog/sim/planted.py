@@ -278,7 +278,7 @@ BUGS = (
     Planted("kip101", "B3 KAFKA-6361", "log-matching", {"truncation": Truncation.KIP101}, seed=53),
     Planted("update-on-diverge", "B9 KAFKA-13141", "committed-copies", {"updates_on_diverge": True}, seed=9),
     Planted("stale-response", "B10 KAFKA-13207", "converges", {"checks_response": False}, seed=40),
-    Planted("isr-committed-only", "B14 KIP-497", "isr-complete", {"maximal_isr": MaximalIsr.NONE}, seed=272),
+    Planted("isr-committed-only", "B14 KIP-497", "isr-complete", {"maximal_isr": MaximalIsr.NONE}, seed=90),
     Planted(
         "eager-shrink", "B14 KIP-497", "committed-copies", {"maximal_isr": MaximalIsr.EAGER_SHRINK}, seed=1
     ),
@@ -290,7 +290,7 @@ BUGS = (
         "isr-complete",
         {"checks_partition_epoch": False},
         profile="stale",
-        seed=98,
+        seed=143,
     ),
     Planted("expand-without-leso", "B5 KAFKA-7128", "isr-complete", {"expand_needs_leso": False}, seed=2),
     Planted(
@@ -309,7 +309,7 @@ BUGS = (
     Planted("no-epoch-bump", "A15", "one-leader", patches=_no_epoch_bump),
     Planted("end-offset-off-by-one", "A20", "converges", patches=_end_offset_off_by_one),
     Planted(
-        "cache-kept-on-truncation", "KAFKA-10706", "converges", patches=_cache_kept_on_truncation, seed=14
+        "cache-kept-on-truncation", "KAFKA-10706", "converges", patches=_cache_kept_on_truncation, seed=11
     ),
     Planted("hw-falls", "I2", "hw-monotone", patches=_hw_falls),
     Planted("min-isr-ignored", "A1", "isr-complete", {"hw_under_min_isr": True}, _min_isr_ignored, seed=3),

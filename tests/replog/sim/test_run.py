@@ -23,7 +23,7 @@ SAMPLE = {
     "all": 40,
     "elr": 20,
     "upgraded": 20,
-    "flush": 15,
+    "flush": 16,
     "blackout": 25,
     "stale": 15,
     "store": 20,
