@@ -24,9 +24,11 @@ from spark.cluster import wait_for
 from specchk.cli import sql
 from specchk.cli.commands import validate
 from specchk.conform.recordings.pieces import PlacedRecording
+from specchk.conform.recordings.rows import TABLES
 from specchk.search.engine import Unusable
 from specchk.spark.pipeline import files
 from specchk.spark.pipeline.stream import follow, name_of, place_of
+from specchk.spark.pipeline.tables import TablesAt
 
 BANK = """spec bank
 sort Account
@@ -145,10 +147,29 @@ def test_spark_and_the_executors_mean_the_same_file(name: str) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/runs/[1]/in", "file:///runs/%2A", "hdfs://host/runs-{1,2}"])
-def test_a_folder_that_spark_takes_for_a_pattern_is_not_followed(folder: str) -> None:
+def test_a_folder_that_spark_reads_as_a_pattern_is_not_followed(folder: str) -> None:
     """It would list other folders, or none."""
-    with pytest.raises(Unusable, match="for a pattern"):
-        follow(None, folder, "/checkpoint", lambda *_: None, lambda _: False, lambda: None)  # type: ignore[arg-type]
+    with pytest.raises(Unusable, match="as a pattern"):
+        follow(None, folder, "/checkpoint", lambda *_: None, lambda _: False, list)  # type: ignore[arg-type]
+
+
+def test_tables_are_of_one_run_at_a_time(tmp_path: Path) -> None:
+    """Two that began at once would write parts of one name; a claim that is left is in nobody's way."""
+    tables = TablesAt(str(tmp_path / "tables"), dict(TABLES))
+    with tables.claimed("one", may_continue=False):
+        with pytest.raises(Unusable, match="for one"), tables.claimed("two", may_continue=False):
+            pass
+        tables.keep_growing(["/in/half.ndjson"])
+    with pytest.raises(Unusable, match="has something"), tables.claimed("two", may_continue=True):
+        pass
+    with TablesAt(str(tmp_path / "new"), {}).claimed("one", may_continue=False):
+        pass
+    with TablesAt(str(tmp_path / "new"), {}).claimed("two", may_continue=False):
+        pass
+    assert tables.growing() == ["/in/half.ndjson"]
+    (tmp_path / "tables" / "growing.json").write_text("[")
+    with pytest.raises(Unusable, match="is damaged"):
+        tables.growing()
 
 
 @pytest.mark.slow
@@ -300,6 +321,31 @@ def test_a_stream_raises_alarms_and_a_later_run_continues(bank: Path) -> None:
         bank / "tables", "select verdict, count(*), count(distinct recording) from recordings group by all"
     )
     assert sorted(counts) == [["diverges", 3, 3], ["explained", 2, 2], ["none", 2, 2]]
+
+
+@pytest.mark.slow
+def test_a_batch_that_was_interrupted_is_done_again_on_other_cores(bank: Path) -> None:
+    """In other pieces, whose rows replace those that are there: each recording has one."""
+    begun = bank / "begun"
+    slow = f"        open({str(begun)!r}, 'w').close()\n        time.sleep(0.3)\n        if"
+    (bank / "tracing.py").write_text(f"import time\n{TRACING.replace('        if', slow)}")
+    for number in range(24):
+        (bank / "in" / f"{number:02}.ndjson").write_text(RIGHT)
+    first = Stream(bank)
+    try:
+        wait_for(begun.exists)
+        assert first.end(21)["accepted"] == 0
+    finally:
+        first.process.kill()
+    second = Stream(bank, "--idle", "1", "--master", "local[1]")
+    try:
+        assert second.ended(0)["accepted"] == 24
+    finally:
+        second.process.kill()
+    counts = rows(
+        bank / "tables", "select verdict, count(*), count(distinct recording) from recordings group by all"
+    )
+    assert counts == [["explained", 24, 24]]
 
 
 def written(bank: Path) -> list[str]:

@@ -64,29 +64,31 @@ class PipelineChoice:
         """The campaign, done by executors; its tables are written."""
         room = loaded("specchk.spark.pipeline.tables", NO_PYSPARK)
         files = loaded("specchk.spark.pipeline.files", NO_PYSPARK)
-        tables = None
-        if self.tables is not None:
-            tables = room.TablesAt(files.as_all_name_it(self.tables), dict(TABLES))
-            room.see_that_place_is_free(tables, may_continue=self.is_followed)
-        work = CrewExplainer(cls, checked, wanted, crew, files.read, tables)
         places = [files.as_all_name_it(place) for place in recordings]
-        if self.is_followed:
-            campaign = self._followed(work, places[0], tables)
-        else:
-            found = crew.each(files.RecordingListing(), places, f"{cls.__name__}: list the recordings")
-            campaign = run_campaign_by(work, [name for names in found for name in names])
-        if tables is not None:
+        if self.tables is None:
+            return self._done(CrewExplainer(cls, checked, wanted, crew, files.read), places, None)
+        tables = room.TablesAt(files.as_all_name_it(self.tables), dict(TABLES))
+        with tables.claimed(f"the recordings of {cls.__name__}", may_continue=self.is_followed):
+            work = CrewExplainer(cls, checked, wanted, crew, files.read, tables)
+            campaign = self._done(work, places, tables)
             about = {"spec": campaign.spec, "tracing": campaign.tracing, "verdict": verdict(campaign),
                      "complete": True, "reason": None}  # fmt: skip
             tables.finish(about, "recordings", campaign.tally.recordings if not self.is_followed else 0)
         return campaign
+
+    def _done(self, work: CrewExplainer, places: Sequence[str], tables: Any) -> Campaign:
+        if self.is_followed:
+            return self._followed(work, places[0], tables)
+        files = loaded("specchk.spark.pipeline.files", NO_PYSPARK)
+        found = work.crew.each(files.RecordingListing(), places, f"{work.cls.__name__}: list the recordings")
+        return run_campaign_by(work, [name for names in found for name in names])
 
     def _followed(self, work: CrewExplainer, folder: str, tables: Any) -> Campaign:
         """The campaign of a stream, until it is idle or interrupted."""
         begun = perf_counter()
         stream = loaded("specchk.spark.pipeline.stream", NO_PYSPARK)
         follower = Follower(work, lambda line: echo(f"alarm: {line}", err=True), self.patience or 60.0)
-        news = _News(self.idle)
+        news, batches = _News(self.idle), list[int]()
         if tables is not None:
             follower.expect(tables.growing())
 
@@ -95,7 +97,12 @@ class PipelineChoice:
                 tables.keep_growing(follower.growing)
 
         def take(number: int, places: list[str]) -> None:
-            follower.take(f"{number:08d}-", places)
+            prefix = f"{number:08d}-"
+            if tables is not None and not batches:
+                # Perhaps one that an earlier run left, and it had other pieces on another number of cores.
+                tables.drop(prefix)
+            batches.append(number)
+            follower.take(prefix, places)
             keep()
             news.came()
 

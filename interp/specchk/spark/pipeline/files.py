@@ -21,7 +21,9 @@ from pyarrow import fs
 from specchk.search.engine import Unusable
 from specchk.spark.states.storage import as_all_name_it
 
-__all__ = ["RecordingListing", "as_all_name_it", "files_in", "listed", "local_path", "names_in", "read"]
+__all__ = [
+    "RecordingListing", "as_all_name_it", "files_in", "listed", "local_path", "names_in", "read", "remove",
+]  # fmt: skip
 SUFFIX = ".ndjson"
 
 
@@ -82,6 +84,16 @@ def _system(place: str) -> tuple[Any, str]:
     except (ValueError, OSError) as error:  # of a scheme that pyarrow does not have, or has no library for
         raise OSError(str(error).partition("\n")[0]) from error
     return system, name
+
+
+def remove(place: str) -> None:
+    """Remove a file; raises `OSError`."""
+    path = local_path(place)
+    if path is not None:
+        path.unlink()
+    else:
+        system, name = _system(place)
+        system.delete_file(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from specchk.spark.reasons import SPARK_FAILED
 
 SCHEMA = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 TICK_S = 1.0
-PATTERN = frozenset("{}[]*?\\")  # what Spark takes for a pattern in the path of a source
+PATTERN = frozenset("{}[]*?\\")  # what Spark reads as a pattern in the path of a source
 Take = Callable[[int, list[str]], None]  # the number of a batch, and the places of its files
 
 
@@ -86,7 +86,7 @@ def follow(
 def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callable[[Any, int], None]) -> Any:
     place = name_of(folder)
     if PATTERN.intersection(place):
-        raise Unusable(f"{folder} cannot be followed: Spark takes {' '.join(sorted(PATTERN))} for a pattern")
+        raise Unusable(f"{folder} cannot be followed: Spark reads {' '.join(sorted(PATTERN))} as a pattern")
     # A file that is removed while Spark lists it is one that was never there.
     source = SparkSession(context).readStream.format("binaryFile").schema(SCHEMA)
     source = source.option("pathGlobFilter", f"*{SUFFIX}").option("ignoreMissingFiles", "true")

@@ -13,6 +13,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from specchk.export.manifest import NAME, manifest_of
 from specchk.export.parts import TablePart
 from specchk.search.engine import Unusable
-from specchk.spark.pipeline.files import files_in, names_in
+from specchk.spark.pipeline.files import files_in, names_in, remove
 from specchk.spark.states.storage import Storage, Unwritable, storage_at
 
 GROWING = "growing.json"
@@ -51,6 +52,30 @@ class TablesAt:
             pq.write_table(data, sink, compression="zstd", compression_level=1)
             self._write(storage, f"{table}/part-{name}.parquet", memoryview(sink.getvalue()))
 
+    @contextmanager
+    def claimed(self, purpose: str, *, may_continue: bool) -> Iterator[None]:
+        """Have the place for one run alone.
+
+        `Unusable` where it is a file, has something, or another run has it; a stream may continue its
+        own tables.
+        """
+        _see_that_place_is_free(self.place, may_continue=may_continue)
+        with storage_at(self.place).claim(purpose):
+            # Once more: another run may have had it meanwhile.
+            _see_that_place_is_free(self.place, may_continue=may_continue)
+            yield
+
+    def drop(self, prefix: str) -> None:
+        """Remove the parts whose names begin so, from the driver; `Unusable` where that is not possible."""
+        for table in self.columns:
+            for place in files_in(f"{self.place.rstrip('/')}/{table}", ".parquet"):
+                if place.rpartition("/")[2].startswith(f"part-{prefix}"):
+                    try:
+                        remove(place)
+                    except OSError as error:
+                        host, reason = socket.gethostname(), error.strerror or error
+                        raise Unusable(f"--tables: {host} cannot remove {place}: {reason}") from error
+
     def finish(self, about: Mapping[str, Any], table: str, rows: int) -> None:
         """Write the manifest, from the driver; `Unusable` where it does not see so many rows of a table."""
         storage = storage_at(self.place)
@@ -69,8 +94,12 @@ class TablesAt:
         storage = storage_at(self.place)
         if not storage.exists(GROWING):
             return []
-        with storage.open(GROWING) as file:
-            return [str(name) for name in json.loads(file.read())]
+        try:
+            with storage.open(GROWING) as file:
+                return [str(name) for name in json.loads(file.read())]
+        except (OSError, ValueError, TypeError) as error:
+            damaged = storage.name_of(GROWING)
+            raise Unusable(f"--tables: {damaged} is damaged; unfinished recordings are named there") from error
 
     def keep_growing(self, places: Sequence[str]) -> None:
         """Keep the unfinished recordings for a later run; `Unusable` where there is no room."""
@@ -100,13 +129,13 @@ def _schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:
     return pa.schema([(name, _TYPES[word]) for name, word in columns])
 
 
-def see_that_place_is_free(tables: TablesAt, *, may_continue: bool) -> None:
-    """`Unusable` for a place that is a file or has something; a stream may continue with its own tables."""
+def _see_that_place_is_free(place: str, *, may_continue: bool) -> None:
     try:
-        there = names_in(tables.place)
+        # Claims are left behind, and say nothing of what else there is.
+        there = [name for name in names_in(place) if not name.startswith(("claim", "bid-", "held-"))]
     except NotADirectoryError:
-        raise Unusable(f"--tables: {tables.place} is a file: choose another place") from None
+        raise Unusable(f"--tables: {place} is a file: choose another place") from None
     except OSError as error:
-        raise Unusable(f"--tables: {tables.place}: {error.strerror or error}") from error
+        raise Unusable(f"--tables: {place}: {error.strerror or error}") from error
     if there and not (may_continue and "checkpoint" in there):
-        raise Unusable(f"--tables: {tables.place} has something: choose another place, or remove it")
+        raise Unusable(f"--tables: {place} has something: choose another place, or remove it")
