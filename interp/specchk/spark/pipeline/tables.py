@@ -98,8 +98,8 @@ class TablesAt:
             with storage.open(GROWING) as file:
                 return [str(name) for name in json.loads(file.read())]
         except (OSError, ValueError, TypeError) as error:
-            damaged = storage.name_of(GROWING)
-            raise Unusable(f"--tables: {damaged} is damaged; unfinished recordings are named there") from error
+            reason = f"{storage.name_of(GROWING)} is damaged; unfinished recordings are named there"
+            raise Unusable(f"--tables: {reason}") from error
 
     def keep_growing(self, places: Sequence[str]) -> None:
         """Keep the unfinished recordings for a later run; `Unusable` where there is no room."""
