@@ -176,12 +176,17 @@ def test_a_spec_without_loops_says_so(tmp_path: Path) -> None:
     assert "vacuous: no step of the spec is on a loop" in output
 
 
-def test_rounds_are_an_option(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rounds", "said"), [(1, "1 round each"), (7, "7 rounds each")])
+def test_rounds_are_an_option(rounds: int, said: str, tmp_path: Path) -> None:
     """A wheel of four floors has one loop."""
     wheel = STAIRS.replace("    require floor < 3\n    floor' = floor + 1", "    floor' = (floor + 1) % 4")
     binding = STAIRS_BINDING.replace('if system[0] == 3:\n            return Refused("top")', "pass")
     binding = binding.replace("system[0] += 1", "system[0] = (system[0] + 1) % 4")
-    code, output = conform(tmp_path, wheel, binding, "--rounds", "7")
+    code, output = conform(tmp_path, wheel, binding, "--rounds", str(rounds))
     assert code == 0, output
-    assert "28 steps taken" in output
-    assert "cover: 1 loop, 7 rounds each" in output
+    assert f" {4 * rounds} steps taken" in output
+    assert f"cover: 1 loop, {said}" in output
+    assert (
+        f"lassos: 1 case, 1 loop, {said}"
+        in conform(tmp_path, wheel, binding, "--list", "--rounds", str(rounds))[1]
+    )

@@ -122,7 +122,8 @@ class Suite:
     def cover(self) -> str:
         """In words: `all 28 edges`, `52 suffixes`, `9 loops, 3 rounds each` or `classes alone`."""
         if self.rounds:
-            return f"{self.loops} loop{'' if self.loops == 1 else 's'}, {self.rounds} rounds each"
+            loops, rounds = ("" if number == 1 else "s" for number in (self.loops, self.rounds))
+            return f"{self.loops} loop{loops}, {self.rounds} round{rounds} each"
         if self.order == 0:
             return f"{self.suffixes} suffixes" if self.suffixes else "classes alone"
         return f"all {self.sequences} " + ("edges" if self.order == 1 else f"sequences of {self.order} edges")

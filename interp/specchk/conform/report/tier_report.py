@@ -60,7 +60,8 @@ def render_cases(suites: Sequence[Suite]) -> str:
     """All cases: id, number of steps, the last step."""
     lines = []
     for suite in suites:
-        lines.append(f"{suite.label}, {suite.kind}: {len(suite.cases)} cases, {suite.cover}")
+        cases = "1 case" if len(suite.cases) == 1 else f"{len(suite.cases)} cases"
+        lines.append(f"{suite.label}, {suite.kind}: {cases}, {suite.cover}")
         lines += [f"  {case.id}  {len(case.steps):3} steps to {case.steps[-1]}" for case in suite.cases]
     return "\n".join(lines)
 
