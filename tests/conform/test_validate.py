@@ -118,6 +118,22 @@ def test_an_event_that_cannot_be_read_is_not_explained(event, reason):
     assert reason in told_of(recorded(event))
 
 
+class OddError(Exception):
+    """A tracing's own."""
+
+
+@pytest.mark.parametrize("error", [OddError("planted"), AssertionError("planted"), SystemExit(0)], ids=repr)
+def test_whatever_a_tracing_raises_is_of_its_event(error, monkeypatch):
+    """No exception ends a campaign, and no `sys.exit` ends it with success."""
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(BankTracing, "after", fails)
+    text = told_of(recorded(moved("a1", "a2")))
+    assert f"cannot be read: {type(error).__name__}: {error}" in text
+
+
 def test_a_value_outside_the_spec_is_not_explained():
     """A balance that the spec has no number for equals none."""
     assert explained(recorded({"event": "looked", "after": {"a1": 99}})).blocked is not None

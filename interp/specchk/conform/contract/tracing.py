@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import Event, Recording
 from specchk.ir.program import Program
 
@@ -186,7 +187,9 @@ class Tracing:
             near = self.near(found) if self.silent else None
         # What a missing or odd field raises: the recording is at fault, or the tracing; neither may end a
         # campaign.
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except LEAVING as error:
+            if isinstance(error, ImpossibleEvent) or not is_implementations(error):
+                raise
             what = f"{type(error).__name__}: {error}"
             raise ImpossibleEvent(f"the event `{found['event']}` cannot be read: {what}") from error
         # The short forms of the user's class become the long one here, and nowhere else.
