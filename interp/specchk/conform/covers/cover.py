@@ -95,20 +95,20 @@ def _suite_of_lassos(
     graph: ClassGraph, bounds: Sequence[tuple[str, str]], chosen: Sequence[Lasso], rounds: int
 ) -> Suite:
     """The suite of some lassos, measured by the classes in their loops: those of the last round count."""
-    paths = {lasso.path(rounds): lasso for lasso in chosen}
-    whole = _suite(graph, "lassos", bounds, sorted(paths))
+    paths = sorted((lasso.path(rounds), len(lasso.loop)) for lasso in chosen)
+    whole = _suite(graph, "lassos", bounds, [path for path, _ in paths])
     numbers = {number: at for at, number in enumerate(classes_of(graph, chosen))}
     cases = []
-    for case, path in zip(whole.cases, sorted(paths), strict=True):
-        before = len(case.steps) - len(paths[path].loop)
+    for case, (_, last_round) in zip(whole.cases, paths, strict=True):
+        before = len(case.steps) - last_round
         last = [tuple(numbers[number] for number in classes) for classes in case.classes[before:]]
         cases.append(replace(case, classes=(*[()] * before, *last)))
     # A refusal that no lasso meets is for other suites.
-    probed = sorted({probe.of for probe in whole.probes})
+    probed = {number: at for at, number in enumerate(sorted({probe.of for probe in whole.probes}))}
     return replace(
         whole, cases=tuple(cases), classes=tuple(whole.classes[number] for number in numbers),
         probe_classes=tuple(whole.probe_classes[number] for number in probed),
-        probes=tuple(replace(probe, of=probed.index(probe.of)) for probe in whole.probes),
+        probes=tuple(replace(probe, of=probed[probe.of]) for probe in whole.probes),
         loops=len(cases), rounds=rounds,
     )  # fmt: skip
 
