@@ -37,9 +37,8 @@ class Follower:
         self.tally = Tally()
         self._count = 0
         self._has_ended = False
-        self._growing: dict[
-            str, tuple[PlacedRecording, float]
-        ] = {}  # by place, with the time of the last growth
+        # By place, with the time of the last growth.
+        self._growing: dict[str, tuple[PlacedRecording, float]] = {}
         self._taken: dict[str, PlacedRecording] = {}  # of the batch that is being done
         self._diverging: dict[int, str] = {}  # the places of the first ones, by number
 
