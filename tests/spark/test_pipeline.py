@@ -130,7 +130,7 @@ def test_names_of_recordings_may_have_what_a_uri_escapes(bank: Path, monkeypatch
     def reached(place: str) -> tuple[Any, str]:
         return fs.FileSystem.from_uri(place.replace("far://host/", "file:///", 1))
 
-    monkeypatch.setattr(files, "_system", reached)
+    monkeypatch.setattr(files, "system_of", reached)
     folder = bank / "in"
     for place in (str(folder), folder.as_uri(), folder.as_uri().replace("file:///", "far://host/", 1)):
         found = files.listed(place)

@@ -14,25 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from pyarrow import fs
 
 from specchk.search.engine import Unusable
-from specchk.spark.states.storage import as_all_name_it
+from specchk.spark.states.storage import as_all_name_it, local_path, system_of
 
-__all__ = [
-    "RecordingListing", "as_all_name_it", "files_in", "listed", "local_path", "names_in", "read", "remove",
-]  # fmt: skip
+__all__ = ["RecordingListing", "as_all_name_it", "listed", "names_in", "read"]
 SUFFIX = ".ndjson"
-
-
-def local_path(place: str) -> Path | None:
-    """The path of a place on this machine; None for one of another file system."""
-    parts = urlsplit(place)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    return Path(place) if len(parts.scheme) <= 1 else None
 
 
 def read(place: str) -> bytes:
@@ -40,7 +30,7 @@ def read(place: str) -> bytes:
     path = local_path(place)
     if path is not None:
         return path.read_bytes()
-    system, name = _system(place)
+    system, name = system_of(place)
     with system.open_input_file(name) as file:
         return bytes(file.read())
 
@@ -51,18 +41,17 @@ def listed(place: str) -> list[str]:
     if path is not None:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     else:
-        system, name = _system(place)
+        system, name = system_of(place)
         kind = system.get_file_info(name).type
         if kind == fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
         is_folder = kind == fs.FileType.Directory
-    return files_in(place, SUFFIX) if is_folder else [place]
+    return _recordings_in(place) if is_folder else [place]
 
 
-def files_in(folder: str, suffix: str) -> list[str]:
-    """The files in a folder whose names end so, in their order; raises `OSError`."""
+def _recordings_in(folder: str) -> list[str]:
     path = local_path(folder)
-    names = [name for name in names_in(folder) if name.endswith(suffix)]
+    names = [name for name in names_in(folder) if name.endswith(SUFFIX)]
     # A file of this machine has its path, whatever is in its name: it would have to be escaped in a URI.
     if path is not None:
         return [str(path / name) for name in names]
@@ -74,26 +63,8 @@ def names_in(folder: str) -> list[str]:
     path = local_path(folder)
     if path is not None:
         return sorted(one.name for one in path.iterdir()) if path.exists() else []
-    system, name = _system(folder)
+    system, name = system_of(folder)
     return sorted(one.base_name for one in system.get_file_info(fs.FileSelector(name, allow_not_found=True)))
-
-
-def _system(place: str) -> tuple[Any, str]:
-    try:
-        system, name = fs.FileSystem.from_uri(place)
-    except (ValueError, OSError) as error:  # of a scheme that pyarrow does not have, or has no library for
-        raise OSError(str(error).partition("\n")[0]) from error
-    return system, name
-
-
-def remove(place: str) -> None:
-    """Remove a file; raises `OSError`."""
-    path = local_path(place)
-    if path is not None:
-        path.unlink()
-    else:
-        system, name = _system(place)
-        system.delete_file(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 
 from specchk.search.engine import Unusable
 from specchk.spark.jobs import Failed, reason_of
-from specchk.spark.pipeline.files import SUFFIX, local_path
+from specchk.spark.pipeline.files import SUFFIX
 from specchk.spark.reasons import SPARK_FAILED
+from specchk.spark.states.storage import local_path
 
 SCHEMA = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 TICK_S = 1.0

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from specchk.export.manifest import NAME, manifest_of
 from specchk.export.parts import TablePart
 from specchk.search.engine import Unusable
-from specchk.spark.pipeline.files import files_in, names_in, remove
+from specchk.spark.pipeline.files import names_in
 from specchk.spark.states.storage import Storage, Unwritable, storage_at
 
 GROWING = "growing.json"
@@ -67,13 +67,15 @@ class TablesAt:
 
     def drop(self, prefix: str) -> None:
         """Remove the parts whose names begin so, from the driver; `Unusable` where that is not possible."""
+        storage = storage_at(self.place)
         for table in self.columns:
-            for place in files_in(f"{self.place.rstrip('/')}/{table}", ".parquet"):
-                if place.rpartition("/")[2].startswith(f"part-{prefix}"):
+            for name in _parts_of(storage, table):
+                if name.startswith(f"{table}/part-{prefix}"):
                     try:
-                        remove(place)
+                        storage.remove_file(name)
                     except OSError as error:
                         host, reason = socket.gethostname(), error.strerror or error
+                        place = storage.name_of(name)
                         raise Unusable(f"--tables: {host} cannot remove {place}: {reason}") from error
 
     def finish(self, about: Mapping[str, Any], table: str, rows: int) -> None:
@@ -112,8 +114,7 @@ class TablesAt:
 
     def _parts(self, storage: Storage, table: str) -> Iterator[TablePart]:
         """The parts of a table, with the rows that their footers count."""
-        for place in files_in(f"{self.place.rstrip('/')}/{table}", ".parquet"):
-            name = f"{table}/{place.rpartition('/')[2]}"
+        for name in _parts_of(storage, table):
             with storage.open(name) as file:
                 rows, size = pq.read_metadata(file).num_rows, file.seek(0, os.SEEK_END)
             yield TablePart(table, name, rows, size)
@@ -123,6 +124,11 @@ class TablesAt:
             storage.write(name, [data])
         except Unwritable as error:
             raise Unusable(f"--tables: {socket.gethostname()} cannot write {error}") from None
+
+
+def _parts_of(storage: Storage, table: str) -> list[str]:
+    """The paths of a table's parts; drafts of such are left out."""
+    return [f"{table}/{name}" for name in storage.file_names(table) if name.endswith(".parquet")]
 
 
 def _schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:

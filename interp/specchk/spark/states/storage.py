@@ -48,8 +48,14 @@ class Storage(Protocol):
     def folders(self) -> list[str]:
         """The folders that are directly below."""
 
+    def file_names(self, folder: str) -> list[str]:
+        """The files in a folder, which need not be there, in order; `OSError`."""
+
     def remove(self, folder: str) -> None:
         """Remove a folder with all its contents, as far as possible."""
+
+    def remove_file(self, path: str) -> None:
+        """Remove a file; `OSError`."""
 
     def claim(self, purpose: str) -> AbstractContextManager[None]:
         """Have the ledger for one driver alone; `Unusable` where another one has it."""
@@ -110,9 +116,18 @@ class LocalStorage:
         """See `Storage`."""
         return sorted(entry.name for entry in self.root.iterdir() if entry.is_dir())
 
+    def file_names(self, folder: str) -> list[str]:
+        """See `Storage`."""
+        place = self.root / folder
+        return sorted(entry.name for entry in place.iterdir() if entry.is_file()) if place.exists() else []
+
     def remove(self, folder: str) -> None:
         """See `Storage`."""
         shutil.rmtree(self.root / folder, ignore_errors=True)
+
+    def remove_file(self, path: str) -> None:
+        """See `Storage`."""
+        (self.root / path).unlink()
 
     def claim(self, purpose: str) -> AbstractContextManager[None]:
         """See `Storage`."""
@@ -180,11 +195,11 @@ class ArrowStorage:
         return sorted(self.system.get_file_info(wanted), key=lambda info: str(info.base_name))
 
     def file_names(self, folder: str) -> list[str]:
-        """The files in a folder."""
+        """See `Storage`."""
         return [info.base_name for info in self._below(folder) if info.type == fs.FileType.File]
 
     def remove_file(self, path: str) -> None:
-        """Remove a file; `OSError`."""
+        """See `Storage`."""
         self.system.delete_file(f"{self.root}/{path}")
 
 
@@ -217,16 +232,30 @@ class Bids:
 
 def storage_at(place: str, *, durable: bool = True) -> Storage:
     """The storage of a path or URI; `Unusable` for an unsupported scheme."""
-    parts = urlsplit(place)
-    if len(parts.scheme) <= 1:  # a path, or a drive letter
-        return LocalStorage(Path(place), durable)
-    if parts.scheme == "file":
-        return LocalStorage(Path(unquote(parts.path)), durable)
+    path = local_path(place)
+    if path is not None:
+        return LocalStorage(path, durable)
     try:
-        system, root = fs.FileSystem.from_uri(place)
-    except (ValueError, OSError) as error:
+        return ArrowStorage(*system_of(place))
+    except OSError as error:
         raise Unusable(f"{place}: {error}") from error
-    return ArrowStorage(system, root)
+
+
+def local_path(place: str) -> Path | None:
+    """The path of a place on this machine, a plain path or `file:`; None for one of another file system."""
+    parts = urlsplit(place)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return Path(place) if len(parts.scheme) <= 1 else None  # a path, or a drive letter
+
+
+def system_of(place: str) -> tuple[Any, str]:
+    """The file system of a URI, and the name of the place there; `OSError` with one line of reason."""
+    try:
+        system, name = fs.FileSystem.from_uri(place)
+    except (ValueError, OSError) as error:  # of a scheme that pyarrow does not have, or has no library for
+        raise OSError(str(error).partition("\n")[0]) from error
+    return system, name
 
 
 def as_all_name_it(place: str) -> str:
