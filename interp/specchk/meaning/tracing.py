@@ -26,7 +26,7 @@ kept for the values of its own variables, and is that of every state that has th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
@@ -91,8 +91,9 @@ class Tracer(Stepper):
         super().__init__(program)
         self._every = [list(product(*domains)) for domains in self._domains]
         touched = [of_action(action) for action in program.actions]
-        self._footprints = [tuple(sorted(one.reads | one.writes)) for one in touched]
-        self._known = [lru_cache(KEPT)(partial(self._instances, index)) for index in range(len(self._every))]
+        self.footprints = [tuple(sorted(one.reads | one.writes)) for one in touched]
+        """Of each action the positions of its variables."""
+        self._known = [lru_cache(KEPT)(partial(self._known_by, index)) for index in range(len(self._every))]
 
     def make_evaluator(self) -> Evaluator:
         """One that notes what it decides."""
@@ -113,17 +114,24 @@ class Tracer(Stepper):
 
     def look(self, state: State) -> Iterator[Looked]:
         """Every instance of every action in a state; those that are undefined are left out."""
-        for footprint, known in zip(self._footprints, self._known, strict=True):
+        for footprint, known in zip(self.footprints, self._known, strict=True):
             for looked in known(tuple([state[slot] for slot in footprint])):
                 yield replace(looked, reached=_within(state, looked.reached)) if looked.reached else looked
 
-    def _instances(self, index: int, values: tuple[Any, ...]) -> tuple[Looked, ...]:
-        """Every instance of an action where its variables have these values; all others have none."""
+    def _known_by(self, index: int, values: tuple[Any, ...]) -> tuple[Looked, ...]:
+        return tuple(self.instances(index, self.narrow(index, values)))
+
+    def narrow(self, index: int, values: Sequence[Any]) -> State:
+        """A state in which an action's variables have these values, and all others have none."""
         state: list[Any] = [None] * self.size
-        for slot, value in zip(self._footprints[index], values, strict=True):
+        for slot, value in zip(self.footprints[index], values, strict=True):
             state[slot] = value
-        looked = [self._look(tuple(state), index, args) for args in self._every[index]]
-        return tuple(one for one in looked if one is not None)
+        return tuple(state)
+
+    def instances(self, index: int, state: State) -> Iterator[Looked]:
+        """Every instance of an action in a state; those that are undefined are left out."""
+        looked = (self._look(state, index, args) for args in self._every[index])
+        return (one for one in looked if one is not None)
 
     def _look(self, state: State, index: int, args: tuple[Any, ...]) -> Looked | None:
         env = self.environment(state)
