@@ -121,7 +121,7 @@ class ReplogBinding(MachinesBinding):
             return Impossible("no response is on its way")
         if state is None:
             return DOWN
-        following = state.following
+        following = cluster.running(broker).following
         was_waiting = following is not None and following.in_flight == slot.reply.correlation
         cluster.receive(broker, slot.to, slot.reply)
         if not was_waiting or following is None or following.in_flight != -1:
@@ -347,8 +347,9 @@ class ReplogBinding(MachinesBinding):
         known = cluster.metadata.get(epoch)
         if known is None or (known.partitions[PARTITION].leader == broker) != (role is Role.LEADER):
             return Impossible("no such metadata was written")
-        if state.role is Role.NONE and epoch < cluster.nodes[broker].registered_at:
+        if state.role is Role.NONE and epoch < cluster.nodes.seen[broker].registered_at:
             return Impossible("it is told nothing from before its registration")
+        state = cluster.running(broker)
         before = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
         # Without news on the partition it is `hear_of_brokers` that brings the news on brokers.
         is_news = known.partitions[PARTITION].partition_epoch > state.partition_epoch
@@ -366,6 +367,7 @@ class ReplogBinding(MachinesBinding):
         known = cluster.metadata[state.leader_epoch].partitions[PARTITION]
         if known.partition_epoch > state.partition_epoch:
             return Impossible("the metadata is news on the partition, too")
+        state = cluster.running(broker)
         before = state.brokers
         cluster.apply_metadata(broker, state.leader_epoch)
         return taken_or(state.brokers != before, "it is not news")

@@ -185,6 +185,11 @@ class Cluster:
     # -- looking
 
     @property
+    def seen_controller(self) -> ControllerState:
+        """The controller's state, to be read."""
+        return self._controller.state
+
+    @property
     def image(self) -> PartitionImage:
         """Return the controller's word on the partition."""
         return self._controller.state.partitions[PARTITION]
@@ -194,9 +199,18 @@ class Cluster:
         return self._controller.state.brokers[broker].state is BrokerState.FENCED
 
     def state(self, broker: int) -> ReplicaState | None:
-        """Return the state of a broker's replica, None where no process runs."""
-        process = self.nodes[broker].process
+        """Return the state of a broker's replica, None where no process runs: to be read, and before events.
+
+        Most of what is tried is refused by a look at the state, for which no machine needs to be copied.
+        """
+        process = self.nodes.seen[broker].process
         return None if process is None else process.state
+
+    def running(self, broker: int) -> ReplicaState:
+        """Return the state of a running replica, which events will change."""
+        process = self.nodes[broker].process
+        assert process is not None
+        return process.state
 
     # -- events of brokers
 
@@ -221,9 +235,7 @@ class Cluster:
 
         Only the partition has a version that a replica could compare, and a metadata log never goes back.
         """
-        state = self.state(broker)
-        assert state is not None
-        self._apply(broker, replace(self.metadata[epoch], brokers=state.brokers))
+        self._apply(broker, replace(self.metadata[epoch], brokers=self.running(broker).brokers))
 
     def _apply(self, broker: int, update: MetadataImage) -> None:
         node = self.nodes[broker]
@@ -237,16 +249,14 @@ class Cluster:
                 self._sent(broker, effect)
             elif not isinstance(effect, SetTimer):
                 self.nodes[broker].storage.perform(effect)
-        state = self.state(broker)
-        assert state is not None
+        state = self.running(broker)
         if state.role is Role.LEADER and state.log.hw > len(self.committed):
             self.committed = epochs_of(state)[: state.log.hw]
         return effects
 
     def _sent(self, broker: int, sent: Send) -> None:
         """Put a message in flight where it has a place; a reply to a fetch is left to who serves it."""
-        state = self.state(broker)
-        assert state is not None
+        state = self.running(broker)
         match sent.message:
             case FetchRequest() as request:
                 self.fetches[broker] = FetchInFlight(sent.to, request)
@@ -282,12 +292,12 @@ class Cluster:
 
     def heartbeat(self, broker: int) -> None:
         """Let a broker tell the controller that it lives, and how much metadata it has applied."""
-        node = self.nodes[broker]
+        node = self.nodes.seen[broker]
         self.ask_controller(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
 
     def register(self, broker: int) -> Error:
         """Start a process on what is on the disk, if the controller admits it as a new incarnation."""
-        node = self.nodes[broker]
+        node = self.nodes.seen[broker]
         incarnation = len(node.broker_epochs) + 1
         disk = node.storage.copy()
         recovered = disk.recover()

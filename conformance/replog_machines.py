@@ -100,25 +100,26 @@ class MachinesBinding(RuledBinding[Cluster]):
     @action("checkpoint_hw")
     def checkpoint_hw(self, cluster: Cluster, broker: str) -> Answer:
         """The checkpoint's timer rings, unless nobody will read what it writes."""
-        state = cluster.state(self.id(broker))
+        number = self.id(broker)
+        state = cluster.state(number)
         if state is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
             return DOWN if state is None else Impossible("no more crashes in this model")
-        storage = cluster.nodes[self.id(broker)].storage
-        if storage.hw_checkpoint == state.log.hw:
+        if cluster.nodes.seen[number].storage.hw_checkpoint == state.log.hw:
             return Impossible("there is nothing new to write")
-        cluster.fire(self.id(broker), Timer.HW_CHECKPOINT)
-        return taken_or(storage.hw_checkpoint == state.log.hw, "it has no role yet")
+        cluster.fire(number, Timer.HW_CHECKPOINT)
+        is_written = cluster.nodes[number].storage.hw_checkpoint == cluster.running(number).log.hw
+        return taken_or(is_written, "it has no role yet")
 
     @action("flush")
     def flush(self, cluster: Cluster, broker: str) -> Answer:
         """The operating system writes its page cache."""
-        storage = cluster.nodes[self.id(broker)].storage
+        storage = cluster.nodes.seen[self.id(broker)].storage
         state = cluster.state(self.id(broker))
         if cluster.spent.losses == self.constants["MaxPowerLosses"] or storage.flushed() == storage.end():
             return Impossible("no more power losses in this model, or nothing to write")
         if state is None or state.role is Role.NONE:
             return Impossible("the spec lets brokers flush that run and know their role")
-        storage.flush()
+        cluster.nodes[self.id(broker)].storage.flush()
         return Accepted()
 
     @action("crash")
@@ -136,12 +137,13 @@ class MachinesBinding(RuledBinding[Cluster]):
     def stop(self, cluster: Cluster, broker: str) -> Answer:
         """The process stops in good order: HW is written, all is synced, the marker is left."""
         number = self.id(broker)
-        state, node = cluster.state(number), cluster.nodes[number]
+        state = cluster.state(number)
         if not self.constants["clean_stops"] or cluster.spent.crashes == self.constants["MaxCrashes"]:
             return Impossible("no more stops in this model")
         if state is None or state.role is Role.NONE:
             return DOWN if state is None else Impossible("the spec lets brokers stop that know their role")
         cluster.fire(number, Timer.HW_CHECKPOINT)
+        node = cluster.nodes[number]
         node.storage.close(node.broker_epochs[-1])
         cluster.end_process(number)
         cluster.spent = replace(cluster.spent, crashes=cluster.spent.crashes + 1)
@@ -151,13 +153,13 @@ class MachinesBinding(RuledBinding[Cluster]):
     def power_loss(self, cluster: Cluster, broker: str) -> Answer:
         """The machine loses power, and all that was not flushed."""
         number = self.id(broker)
-        spent, storage = cluster.spent, cluster.nodes[number].storage
+        spent, storage = cluster.spent, cluster.nodes.seen[number].storage
         is_over = (
             self.constants["MaxCrashes"] == spent.crashes or self.constants["MaxPowerLosses"] == spent.losses
         )
         if cluster.state(number) is None or is_over or storage.flushed() == storage.end():
             return Impossible("no process, nothing to lose, or no more power losses in this model")
-        storage.lose_power(lambda choices: 0)
+        cluster.nodes[number].storage.lose_power(lambda choices: 0)
         cluster.end_process(number)
         cluster.spent = replace(spent, crashes=spent.crashes + 1, losses=spent.losses + 1)
         return Accepted()
@@ -168,9 +170,9 @@ class MachinesBinding(RuledBinding[Cluster]):
         number, image = self.id(broker), cluster.image
         if cluster.state(number) is not None:
             return Impossible("a process is running")
-        is_clean = cluster.nodes[number].storage.copy().recover().previous_broker_epoch >= 0
+        is_clean = cluster.nodes.seen[number].storage.copy().recover().previous_broker_epoch >= 0
         elr = [member for member in image.elr if is_clean or member != number]
-        brokers = cluster.controller.state.brokers
+        brokers = cluster.seen_controller.brokers
         heirs = [b for b in candidates(image.isr, elr, image) if brokers[b].state is BrokerState.ACTIVE]
         if image.leader == NO_LEADER and heirs and image.leader_epoch == self.epochs[-1]:
             return Impossible("no more elections in this model")
