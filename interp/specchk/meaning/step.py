@@ -96,6 +96,16 @@ class Stepper:
             raise Faulty(index, self._arguments(env, index), undefined) from None
         return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
 
+    def successors_by(self, state: State, index: int) -> list[Successor]:
+        """The successors by one action, in the order of arguments and choices; with repetitions."""
+        env = self.environment(state)
+        self._out.clear()
+        try:
+            self._actions[index](env)
+        except Undefined as undefined:
+            raise Faulty(index, self._arguments(env, index), undefined) from None
+        return self._out.copy()
+
     @property
     def emitted(self) -> tuple[Successor, ...]:
         """The successors found last; those before the fault where there was one."""

@@ -1,5 +1,8 @@
 """The spec's side of a replay: instances of actions, and those that a state allows, with their successors.
 
+What an action allows depends on the variables that it touches, so it is computed once for the values of
+these: the places of a path differ in a few variables each.
+
 Not here: the implementation's side (`replay`).
 """
 
@@ -7,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
 from specchk.conform.contract.binding import Binding, BindingError, Mistake
 from specchk.conform.contract.values import plain
+from specchk.ir.footprint import of_action
 from specchk.ir.nodes import Value
 from specchk.meaning.explain import false_guards
 from specchk.meaning.initial import initial_states
@@ -23,6 +27,8 @@ from specchk.search.verdict import Step
 
 # States whose options are kept: cases share their beginnings, and a place is left by one step after another.
 RECENT = 1024
+KEPT = 4096  # of each action the values of its variables for which its steps are kept
+Changes = tuple[tuple[int, Value], ...]  # the variables that a step changes, with their new values
 Options = tuple[Sequence[tuple["ActionCall", tuple[State, ...]]], Sequence["ActionCall"]]
 
 
@@ -35,6 +41,17 @@ class ActionCall:
     plain: tuple[Any, ...]  # the arguments as the binding gets them
     label: Step  # its state is not used
     ways: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """What an action does where its variables have some values: the steps of each instance that has any.
+
+    `beyond`: the instances without a step that lead beyond a horizon.
+    """
+
+    steps: dict[tuple[Value, ...], tuple[Changes, ...]]
+    beyond: frozenset[tuple[Value, ...]]
 
 
 class SpecSide:
@@ -50,6 +67,12 @@ class SpecSide:
             raise BindingError((Mistake("no state satisfies the spec's `init`", hint),))
         ways = {bound.action: bound.ways or ("",) for bound in binding.actions()}
         self.instances = tuple(self._all_instances(ways))
+        self._by_action: list[list[ActionCall]] = [[] for _ in self.program.actions]
+        for call in self.instances:
+            self._by_action[call.index].append(call)
+        touched = [of_action(action) for action in self.program.actions]
+        self._touched = [tuple(sorted(one.reads | one.writes)) for one in touched]
+        self._known = [lru_cache(KEPT)(partial(self._allowed_by, index)) for index in range(len(touched))]
         self.options = lru_cache(RECENT)(self._options)
         """For a state `_options`, which are the same whenever it is reached."""
         self._by_label = {(call.label.action, call.label.args): call for call in self.instances}
@@ -76,22 +99,36 @@ class SpecSide:
 
         One that only leads beyond a horizon is neither.
         """
-        reached: dict[tuple[int, tuple[Any, ...]], dict[State, None]] = {}
-        self._stepper.cut.clear()
-        for index, args, after in self._stepper.successors(state):
-            reached.setdefault((index, args), {})[after] = None
-        cut = frozenset(self._stepper.cut)
         enabled: list[tuple[ActionCall, tuple[State, ...]]] = []
         disabled: list[ActionCall] = []
-        for instance in self.instances:
-            successors = reached.get((instance.index, instance.args))
-            if successors is not None:
-                enabled.append((instance, tuple(successors)))
-            # Checked only where some step of the action was cut: running every instance alone once more
-            # doubles the work.
-            elif not (instance.index in cut and self._goes_beyond(state, instance)):
-                disabled.append(instance)
+        for calls, touched, known in zip(self._by_action, self._touched, self._known, strict=True):
+            allowed = known(tuple([state[slot] for slot in touched]))
+            for call in calls:
+                if call.args in allowed.steps:
+                    steps = allowed.steps[call.args]
+                    enabled.append((call, tuple([_after(state, changes) for changes in steps])))
+                elif call.args not in allowed.beyond:
+                    disabled.append(call)
         return enabled, disabled
+
+    def _allowed_by(self, index: int, values: tuple[Value, ...]) -> _Allowed:
+        """What an action does where its variables have these values; all others have none."""
+        blank: list[Any] = [None] * len(self.program.variables)
+        for slot, value in zip(self._touched[index], values, strict=True):
+            blank[slot] = value
+        state = tuple(blank)
+        steps: dict[tuple[Value, ...], dict[State, None]] = {}
+        self._stepper.cut.clear()
+        for _, args, after in self._stepper.successors_by(state, index):
+            steps.setdefault(args, {})[after] = None
+        beyond: frozenset[tuple[Value, ...]] = frozenset()
+        # Checked only where some step of the action was cut: running every instance alone once more doubles
+        # the work.
+        if self._stepper.cut:
+            idle = [call for call in self._by_action[index] if call.args not in steps]
+            beyond = frozenset(call.args for call in idle if self._goes_beyond(state, call))
+        changes = {args: tuple([_changes(state, after) for after in all_]) for args, all_ in steps.items()}
+        return _Allowed(changes, beyond)
 
     def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
         """The successors by one instance; none where it is not enabled."""
@@ -115,3 +152,15 @@ class SpecSide:
         cuts = self._stepper.horizon_cuts
         self._stepper.of_action(state, instance.index, instance.args)
         return self._stepper.horizon_cuts > cuts
+
+
+def _changes(before: State, after: State) -> Changes:
+    pairs = enumerate(zip(before, after, strict=True))
+    return tuple([(slot, new) for slot, (old, new) in pairs if old is not new])
+
+
+def _after(state: State, changes: Changes) -> State:
+    after = list(state)
+    for slot, value in changes:
+        after[slot] = value
+    return tuple(after)
