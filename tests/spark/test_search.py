@@ -16,7 +16,7 @@ from specchk.ir.program import Program
 from specchk.native.machine.layout import layout_of
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Unavailable, Unusable
-from specchk.search.verdict import Inconclusive, Outcome, Violated
+from specchk.search.verdict import Inconclusive, Outcome, Violated, name_of
 from specchk.spark import engine
 from specchk.spark.engine import SparkOptions, search
 from specchk.spark.states.slices import Slices
@@ -109,6 +109,40 @@ def test_it_does_not_matter_when_spark_takes_over(handover: int) -> None:
     checked = program("kafka/kip320.spec", "small")
     options = replace(AT_ONCE, handover=handover, partitions=3, symmetry=False)
     assert said(search(checked, options)) == said(natively(checked, options))
+
+
+# 4 096 values are no bits, and the set has more items than the slots that are tried first.
+COMPUTED = """\
+spec computed
+type Id = 0..63
+var n : 0..40 = 0
+action send():
+    require n < 40
+    n' = n + 1
+def sent(): set[{ from: Id, to: Id }] = { { from: i, to: (i * 7) % 64 } for i in 0..n }
+PROPERTY
+fair send
+deadlock ok
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("invariant few: card(sent()) < 40", "violated"),
+        ("liveness many: eventually card(sent()) > 39", "holds"),
+        ("liveness many: eventually card(sent()) > 41", "violated"),
+    ],
+)
+def test_a_set_that_is_only_computed_gets_room_in_the_small_levels(
+    text: str, verdict: str, tmp_path: Path
+) -> None:
+    """The search restarts with more, as the native engine's does."""
+    checked = of_text(COMPUTED.replace("PROPERTY", text), tmp_path)
+    found, expected = search(checked), natively(checked, SparkOptions())
+    assert name_of(found.verdict) == verdict
+    assert found.verdict == expected.verdict
+    assert found.statistics.distinct == expected.statistics.distinct
 
 
 def test_a_search_that_stays_small_is_the_native_engine_s() -> None:

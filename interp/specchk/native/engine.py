@@ -139,7 +139,7 @@ class NativeEngine(Engine[list[Run]]):
         room = options.room or FIRST_ROOM
         self.roomy = roomy = with_room(self.program, room)
         layout = layout_of(roomy)
-        renamings = search.symmetry.renamings if search.symmetry is not None else []
+        renamings = search.renamings
         self.source = KernelSource(roomy, layout, renamings, options.compact)
         kernel = load_kernel(self.source, is_long=not options.optimise_after)
         self.store = Store(roomy, layout, kernel, options.workers or os.cpu_count() or 1)

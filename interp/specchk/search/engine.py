@@ -27,7 +27,7 @@ from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.search.liveness.explored import Explored
 from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.refined import claim, wrong_beginnings
-from specchk.search.symmetry import Symmetry, symmetry_of
+from specchk.search.symmetry import Renaming, Symmetry, symmetry_of
 from specchk.search.temporal import TemporalCheck
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic
 
@@ -111,6 +111,11 @@ class Search:
         self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=wanted)
         if temporal and self.options.symmetry:
             self.symmetry_text = "off (temporal properties)"
+
+    @property
+    def renamings(self) -> list[Renaming]:
+        """The renamings of sort elements under which states are one; none without symmetry."""
+        return self.symmetry.renamings if self.symmetry is not None else []
 
     @property
     def is_stopped(self) -> bool:

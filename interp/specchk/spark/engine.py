@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 from pyspark import SparkContext
 
 from specchk.ir.program import Program
+from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.claims import purpose_of
 from specchk.native.compiler import exchange_code
@@ -32,13 +33,13 @@ from specchk.native.engine import NativeEngine, NativeOptions
 from specchk.native.explain import Explainer
 from specchk.native.identity import Identity, identity_of
 from specchk.native.machine.frames import records_of
-from specchk.native.machine.layout import layout_of
+from specchk.native.machine.layout import NoRoom, layout_of
+from specchk.native.machine.rooms import first_room
 from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.store import NotedState
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
 from specchk.search.liveness.regions import Look, StepSource
-from specchk.search.symmetry import Renaming
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.exporting import SliceSource
 from specchk.spark.homes import NO_HOMES, Homes, tasks_of
@@ -120,11 +121,18 @@ def _searched(
     program: Program, options: SparkOptions, on_progress: OnProgress | None, context: SparkContext, place: str
 ) -> Outcome:
     see_scratch(context, options.scratch)
-    engine = SparkEngine(Search(program, options, on_progress), options, context, place)
-    if options.resume:
-        engine.take_up()
-    elif (answer := engine.small_levels()) is not None:
-        return answer
+    search, room = Search(program, options, on_progress), first_room(program)
+    while True:
+        engine = SparkEngine(search, options, context, place)
+        try:
+            if options.resume:
+                engine.take_up()
+            elif (answer := engine.small_levels(room)) is not None:
+                return answer
+            break
+        except NoRoom:  # of the native engine; what Spark runs has a bit for each value of a set
+            began, search, room = search.meter.started, Search(program, options, on_progress), room.larger
+            search.meter.started = began
     try:
         return explore(engine)
     finally:
@@ -162,19 +170,16 @@ class SparkEngine(Engine[int]):
         self.storage = storage_at(self.place, durable=self.options.ledger is not None)
         self.explain = Explainer(self.program, layout_of(self.program), self, self.search.symmetry)
         self.identity = identity_of(
-            self.program, self._renamings, ROOMS, keep_going=self.options.keep_going, compact=False
+            self.program, self.search.renamings, ROOMS, keep_going=self.options.keep_going, compact=False
         )
 
-    @property
-    def _renamings(self) -> list[Renaming]:
-        return self.search.symmetry.renamings if self.search.symmetry is not None else []
-
-    def small_levels(self) -> Outcome | None:
-        """Search on the native engine and hand over; its answer, if that is all."""
+    def small_levels(self, room: Room) -> Outcome | None:
+        """Search on the native engine and hand over; its answer, if that is all.  `NoRoom`, as there."""
         make_ready(self.storage)
         options = self.options
         small = NativeEngine(self.search, NativeOptions(
             options.budget, options.symmetry, options.keep_going, options.strict, handover=options.handover,
+            room=room,
         ))  # fmt: skip
         try:
             self.search.find_states(small)
@@ -217,14 +222,13 @@ class SparkEngine(Engine[int]):
         """Count the levels that were done."""
         levels = self.search.levels
         while levels[-1] and not self.search.is_answered:
-            slices = self._slices.level(len(levels), self.handed.partitions)
-            if slices is None:
+            if (slices := self._slices.level(len(levels), self.handed.partitions)) is None:
                 return
             levels.append(self._count(slices))
             self.is_exhausted = not levels[-1]
 
     def _ship(self, handed: Handed) -> None:
-        layout, renamings = layout_of(self.program), self._renamings
+        layout, renamings = layout_of(self.program), self.search.renamings
         code = exchange_code(self.program, layout, renamings)
         parcel = Parcel(
             handed.run, self.program, renamings, code, handed.partitions, self.place, self.options.scratch,
@@ -335,10 +339,8 @@ class SparkEngine(Engine[int]):
                 self.findings.announced.add(name)
 
     def finish(self) -> bool:
-        """Make violations and witnesses of what was noted: in the end, when all cores are free for it.
-
-        Also after a stop, violations first: what was found is reported.
-        """
+        """Make violations and witnesses of what was noted, also after a stop: violations first."""
+        # Only now, when all cores are free for it.
         if self.made is not None:
             self.made.close()
         if not self.homes.is_known:
@@ -393,8 +395,6 @@ class SparkEngine(Engine[int]):
 
     def totals(self) -> Totals:
         """The counts at the end, those of the native engine's levels included."""
-        tally = self.tally
-        return Totals(
-            sum(self.search.levels), tally.generated + self.handed.initial, tally.counts, tally.cuts,
-            outside=self.outside > 0,
-        )  # fmt: skip
+        tally, states = self.tally, sum(self.search.levels)
+        generated = tally.generated + self.handed.initial
+        return Totals(states, generated, tally.counts, tally.cuts, outside=self.outside > 0)
