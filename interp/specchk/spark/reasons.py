@@ -34,7 +34,9 @@ SPARK_FAILED = (Py4JError, PySparkException, ConnectionRefusedError)  # the last
 NO_JAVA = (
     "Spark needs Java 17 or later: install it (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
 )
-LEAST_MEMORY = 450 << 20  # bytes; below that Spark refuses to start (its `UnifiedMemoryManager`)
+LEAST_MEMORY = 450  # MiB; below that Spark refuses to start (its `UnifiedMemoryManager`)
+# The same of a driver with the collector of `session`, which leaves a survivor space out of its memory.
+LEAST_OF_LOCAL_DRIVER = 465
 CONNECT_S = 5.0  # seconds for a connection to a master, which then has more to do than to accept it
 _SIZE = re.compile(r"(\d+)([bkmgtp]?)b?", re.IGNORECASE)
 _UNITS = "bkmgtp"
@@ -62,7 +64,8 @@ def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
     """`Unavailable` for a master that cannot be reached, and for settings that Spark cannot start with."""
     for name in ("spark.driver.memory", "spark.executor.memory"):
         if name in settings:
-            _see_memory(name, settings[name])
+            is_small = name == "spark.driver.memory" and master.startswith("local")
+            _see_memory(name, settings[name], LEAST_OF_LOCAL_DRIVER if is_small else LEAST_MEMORY)
     if not _MASTERS.fullmatch(master):
         raise Unavailable(
             f"--master {master} is no master of Spark: local[N], spark://HOST:PORT, yarn or k8s://HOST:PORT"
@@ -77,14 +80,14 @@ def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
         _see_that_one_answers(master)
 
 
-def _see_memory(name: str, text: str) -> None:
+def _see_memory(name: str, text: str, least: int) -> None:
     size = _SIZE.fullmatch(text.strip())
     if size is None:
         raise Unavailable(f"--conf {name}={text} is no size; write e.g. 512m or 4g")
     # Without a unit Spark means MiB here.
     power = _UNITS.index(size[2].lower() or "m")
-    if int(size[1]) << 10 * power < LEAST_MEMORY:
-        raise Unavailable(f"--conf {name}={text} is too small: Spark needs {LEAST_MEMORY >> 20}m at least")
+    if int(size[1]) << 10 * power < least << 20:
+        raise Unavailable(f"--conf {name}={text} is too small: Spark needs {least}m at least")
 
 
 def _see_python() -> None:
