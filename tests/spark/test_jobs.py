@@ -284,6 +284,26 @@ def test_what_only_the_driver_has_is_missing(context: SparkContext, toy: Path, m
     assert "has no module `only_the_driver_has_it`" in found.output
 
 
+KILLS_SPARK = """
+def step(counter):
+    above = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
+    if Path(f"/proc/{above}/comm").read_text() == "java\\n":  # of a worker: its daemon's parent
+        os.kill(int(above), 9)
+    counter.n += 1
+"""
+
+
+@pytest.mark.slow
+def test_a_gate_whose_spark_ends_has_no_answer(toy: Path) -> None:
+    """One sentence, and not the exit code of a wrong option."""
+    (toy.parent / "helper.py").write_text(f"{HELPER}{KILLS_SPARK}")
+    line = [sys.executable, "-m", "specchk", "conform", str(toy), "--master", "local[2]"]
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(line, capture_output=True, text=True, env=env, check=False)
+    assert (done.returncode, done.stdout) == (21, ""), done.stderr
+    assert "Error: Spark failed: its process ended" in done.stderr.splitlines()
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     assert has_java(), NO_JAVA

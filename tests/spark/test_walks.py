@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from click.testing import CliRunner
 from pyspark import SparkContext
 
-from spark.small import program
+from spark.small import SPEC, program
+from specchk.cli.commands import simulate as command
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.search.verdict import Outcome, Violated
+from specchk.spark import walks as on_spark
 from specchk.spark.walks import simulate
 
 
@@ -30,3 +34,16 @@ def test_a_cluster_finds_the_same_violation(context: SparkContext) -> None:
     found = simulate(checked, walks, None)
     assert isinstance(found.verdict, Violated)
     assert quiet(found) == quiet(simulate_on(checked, walks, 1))
+
+
+def test_walks_whose_spark_ends_have_none(context: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, exit code 21."""
+
+    def ended(*_: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(on_spark, "_taken", ended)
+    line = [str(SPEC / "kafka" / "kip320.spec"), "--engine", "reference", "--master", "local[2]"]
+    found = CliRunner().invoke(command.command, line)
+    assert found.exit_code == 21
+    assert "Error: Spark failed: " in found.output

@@ -7,6 +7,7 @@ Spark's libraries are loaded only where it is asked for: by `--master`, or by ru
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ import click
 
 from specchk.cli.common import parse_settings
 from specchk.cli.engines import loaded
+from specchk.cli.exits import Exit
 from specchk.cli.groups import option
+from specchk.cli.output import echo
 from specchk.conform.work.crews import Job, LostWork
 from specchk.conform.work.kit import Kit, shipped
 from specchk.search.engine import Unavailable, Unusable
@@ -87,7 +90,7 @@ class OnSpark:
 
 @contextmanager
 def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> Iterator[OnSpark | None]:
-    """The executors as a crew; None without `--master`."""
+    """The executors as a crew; None without `--master`.  Where Spark gives up or ends, there is no answer."""
     if not cluster.is_wanted:
         yield None
         return
@@ -100,4 +103,5 @@ def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> I
     except (Unavailable, Unusable) as reason:
         raise click.UsageError(str(reason)) from None
     except (jobs.Failed, LostWork) as reason:
-        raise click.ClickException(f"Spark failed: {reason}") from None
+        echo(f"Error: Spark failed: {reason}", err=True)
+        sys.exit(Exit.INCONCLUSIVE)

@@ -18,6 +18,8 @@ from specchk.explore.walkers import Block, simulate_by
 from specchk.ir.program import Program
 from specchk.search.budget import Progress
 from specchk.search.verdict import Outcome
+from specchk.spark.jobs import Failed, reason_of
+from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.session import session
 
 # Enough that no core waits for the last block of a wave for long, few enough that a violation ends the run
@@ -28,9 +30,12 @@ WAVE = 4  # blocks for each core between two looks at what was found
 def simulate(
     program: Program, walks: Walks, master: str | None, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
-    """As `explore.walkers.simulate_on`, on a cluster; `Unavailable` without Spark."""
+    """As `explore.walkers.simulate_on`, on a cluster; `Unavailable` without Spark, `Failed` where it ends."""
     with session(master, {}) as context:
-        return simulate_by(program, walks, lambda p, todo: _taken(context, p, todo), on_progress)
+        try:
+            return simulate_by(program, walks, lambda p, todo: _taken(context, p, todo), on_progress)
+        except SPARK_FAILED as error:
+            raise Failed(reason_of(error)) from error
 
 
 def _taken(context: SparkContext, program: Program, todo: list[Walks]) -> Generator[Block, None, None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,9 +12,11 @@ import click
 
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import instead, loaded, shown_progress
+from specchk.cli.exits import Exit
 from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.spark import NO_PYSPARK
+from specchk.cli.output import echo
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
@@ -129,4 +132,7 @@ def simulate_on_spark(
         outcome: Outcome = engine.simulate(program, walks, master, progress)
     except Unavailable as reason:
         raise click.UsageError(str(reason)) from None
+    except engine.Failed as reason:
+        echo(f"Error: Spark failed: {reason}", err=True)
+        sys.exit(Exit.INCONCLUSIVE)
     return outcome
