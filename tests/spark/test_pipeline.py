@@ -27,6 +27,7 @@ from specchk.conform.recordings.pieces import PlacedRecording
 from specchk.conform.recordings.rows import TABLES
 from specchk.search.engine import Unusable
 from specchk.spark.pipeline import files
+from specchk.spark.pipeline import tables as tables_at
 from specchk.spark.pipeline.stream import follow, name_of, place_of
 from specchk.spark.pipeline.tables import TablesAt
 
@@ -203,6 +204,24 @@ def test_executors_report_as_one_process_does(context: SparkContext, bank: Path)
     )
     assert again.exit_code == 2
     assert "has something" in again.output
+
+
+@pytest.mark.slow
+def test_tables_that_the_driver_does_not_see_leave_the_report(
+    context: SparkContext, bank: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found is printed, and the exit code is that of wrong usage."""
+    del context
+    (bank / "in" / "right.ndjson").write_text(RIGHT)
+    monkeypatch.setattr(tables_at, "_parts_of", lambda *_: [])
+    line = [str(bank / "tracing.py"), str(bank / "in"), "--partial", "--no-power", "--json"]
+    line += ["--master", "local[2]", "--tables", str(bank / "tables")]
+    found = CliRunner().invoke(validate.command, line)
+    assert found.exit_code == 2
+    assert "sees 0 rows" in found.stderr
+    report = json.loads(found.stdout)
+    assert (report["verdict"], report["accepted"], report["exit_code"]) == ("explained", 1, 2)
+    assert not (bank / "tables" / "manifest.json").exists()
 
 
 @pytest.mark.slow

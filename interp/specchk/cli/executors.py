@@ -24,6 +24,7 @@ from specchk.conform.recordings.following import Follower
 from specchk.conform.recordings.rows import TABLES
 from specchk.conform.report.campaign_report import verdict
 from specchk.lang.frontend import CheckedSpec
+from specchk.search.engine import Unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +61,30 @@ class PipelineChoice:
     def run(
         self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions, crew: OnSpark,
         recordings: Sequence[str],
-    ) -> Campaign:  # fmt: skip
-        """The campaign, done by executors; its tables are written."""
+    ) -> tuple[Campaign, str]:  # fmt: skip
+        """The campaign, done by executors; and why its tables are of no use, if they are not."""
         room = loaded("specchk.spark.pipeline.tables", NO_PYSPARK)
         files = loaded("specchk.spark.pipeline.files", NO_PYSPARK)
         places = [files.as_all_name_it(place) for place in recordings]
         if self.tables is None:
-            return self._done(CrewExplainer(cls, checked, wanted, crew, files.read), places, None)
+            work = CrewExplainer(cls, checked, wanted, crew, files.read)
+            return self._done(work, places, None, files.RecordingListing()), ""
         tables = room.TablesAt(files.as_all_name_it(self.tables), dict(TABLES))
         with tables.claimed(f"the recordings of {cls.__name__}", may_continue=self.is_followed):
             work = CrewExplainer(cls, checked, wanted, crew, files.read, tables)
-            campaign = self._done(work, places, tables)
+            campaign = self._done(work, places, tables, files.RecordingListing())
             about = {"spec": campaign.spec, "tracing": campaign.tracing, "verdict": verdict(campaign),
                      "complete": True, "reason": None}  # fmt: skip
-            tables.finish(about, "recordings", campaign.tally.recordings if not self.is_followed else 0)
-        return campaign
+            try:
+                tables.finish(about, "recordings", 0 if self.is_followed else campaign.tally.recordings)
+            except Unusable as reason:  # hours of work have a verdict all the same
+                return campaign, str(reason)
+        return campaign, ""
 
-    def _done(self, work: CrewExplainer, places: Sequence[str], tables: Any) -> Campaign:
+    def _done(self, work: CrewExplainer, places: Sequence[str], tables: Any, listing: Any) -> Campaign:
         if self.is_followed:
             return self._followed(work, places[0], tables)
-        files = loaded("specchk.spark.pipeline.files", NO_PYSPARK)
-        found = work.crew.each(files.RecordingListing(), places, f"{work.cls.__name__}: list the recordings")
+        found = work.crew.each(listing, places, f"{work.cls.__name__}: list the recordings")
         return run_campaign_by(work, [name for names in found for name in names])
 
     def _followed(self, work: CrewExplainer, folder: str, tables: Any) -> Campaign:

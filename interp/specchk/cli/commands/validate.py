@@ -12,6 +12,7 @@ from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.executors import PipelineChoice
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
+from specchk.cli.output import echo
 from specchk.conform.contract.load import NoBinding, load_tracing
 from specchk.conform.recordings.campaign import run_campaign
 from specchk.conform.recordings.explainer import CampaignOptions
@@ -57,10 +58,12 @@ def command(
         checked = check(str(Path(tracing).parent / cls.spec))
         with crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls) as crew:
             if crew is None:
-                campaign = run_campaign(cls, checked, paths, wanted)
+                campaign, refused = run_campaign(cls, checked, paths, wanted), ""
             else:
-                campaign = pipeline.run(cls, checked, wanted, crew, recordings)
-    code = dict(CODES)[verdict(campaign)]
+                campaign, refused = pipeline.run(cls, checked, wanted, crew, recordings)
+    if refused:
+        echo(f"Error: {refused}", err=True)
+    code = Exit.USAGE if refused else dict(CODES)[verdict(campaign)]
     leave(code, as_json=as_json, json=lambda: as_json_of(campaign, int(code)), text=lambda: text(campaign))
 
 

@@ -81,7 +81,12 @@ class TablesAt:
     def finish(self, about: Mapping[str, Any], table: str, rows: int) -> None:
         """Write the manifest, from the driver; `Unusable` where it does not see so many rows of a table."""
         storage = storage_at(self.place)
-        parts = [part for one in self.columns for part in self._parts(storage, one)]
+        try:
+            parts = [part for one in self.columns for part in self._parts(storage, one)]
+        except (OSError, pa.ArrowException) as error:
+            raise Unusable(
+                f"--tables: {socket.gethostname()} cannot read the parts of {self.place}: {error}"
+            ) from error
         there = sum(part.rows for part in parts if part.table == table)
         if there < rows:
             raise Unusable(
