@@ -40,13 +40,14 @@ def written(recording: Recording) -> bytes:
 
 @dataclass
 class Desk:
-    """A crew of one, on files in memory; it dies of recordings with certain names, and counts its work."""
+    """A crew of one, on files in memory; dies of recordings with certain names, and counts its work."""
 
     folder: Path
     files: dict[str, bytes]
     kills: tuple[str, ...] = ()
     hands: int = 1
     done: Counter[str] = field(default_factory=Counter)
+    reads: Counter[str] = field(default_factory=Counter)
     rows: dict[str, Any] = field(default_factory=dict)
 
     def each(self, work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
@@ -58,9 +59,12 @@ class Desk:
                     raise LostWork("the worker exited unexpectedly")
         return [pickle.loads(pickle.dumps(do(piece))) for piece in pieces]
 
-    def read(self, place: str) -> bytes:
+    def read(self, place: str, unless: int) -> bytes | None:
         if place not in self.files:
             raise FileNotFoundError(2, "No such file or directory", place)
+        if len(self.files[place]) == unless:
+            return None
+        self.reads[place] += 1
         return self.files[place]
 
     def write(self, name: str, rows: Any) -> None:
@@ -256,6 +260,23 @@ def test_a_recording_that_is_being_written_is_waited_for(desk):
     assert "explains event 1" in alarms[-1]
     assert crew.verdicts() == [("gone", "none"), ("slow", "diverges"), ("stuck", "none")]
     assert follower.finish().recordings == 3
+
+
+def test_a_recording_that_does_not_grow_is_not_read_again(desk):
+    """Its size is enough, until it has grown or waited too long."""
+    crew = desk({"slow": written(RIGHT)[:20]})
+    follower, alarms, clock = followed(crew)
+    follower.take("0-", ["slow"])
+    for clock.now in range(1, 50):
+        assert not follower.look_again()
+    assert crew.reads == {"slow": 1}
+    crew.files["slow"] = written(RIGHT)[:50]
+    for clock.now in range(50, 100):
+        assert not follower.look_again()
+    assert (crew.reads, alarms) == ({"slow": 2}, [])
+    clock.now = 111
+    assert follower.look_again()
+    assert (crew.reads, len(alarms)) == ({"slow": 3}, 1)
 
 
 def test_what_a_run_leaves_is_counted_and_continued(desk):

@@ -135,7 +135,8 @@ def test_names_of_recordings_may_have_what_a_uri_escapes(bank: Path, monkeypatch
     folder = bank / "in"
     for place in (str(folder), folder.as_uri(), folder.as_uri().replace("file:///", "far://host/", 1)):
         found = files.listed(place)
-        assert [files.read(one).decode() for one in found] == list(ODD)
+        assert [(files.read(one) or b"").decode() for one in found] == list(ODD)
+        assert [files.read(one, unless=len(name)) for one, name in zip(found, ODD, strict=True)] == [None] * 5
         assert [PlacedRecording(0, one).name for one in found] == list(ODD)
 
 

@@ -25,7 +25,8 @@ from specchk.conform.recordings.result import RecordingResult, Tally
 from specchk.conform.recordings.rows import Row, rows_of
 from specchk.lang.frontend import check
 
-Read = Callable[[str], bytes]  # the bytes at a place; raises `OSError`
+# The bytes at a place; None, unread, where there are as many as before.  Raises `OSError`.
+Read = Callable[[str, int], bytes | None]
 # Writes a part of each table, by name.
 Write = Callable[[str, Mapping[str, Sequence[Row]]], None]
 
@@ -35,7 +36,7 @@ class PlacedRecording:
     """A recording by its number among all, and its place.
 
     `lost` is why it has no verdict, where that is known.  While it `may_grow`, a recording without its end
-    has none either; one that still has `size` bytes was read before.
+    has none either; one that still has `size` bytes is not read again.
     """
 
     number: int
@@ -110,8 +111,8 @@ class Explaining:
             return RecordingResult(entry.name, bad=f"{entry.name}: {entry.lost}")
         size = entry.size
         try:
-            data = bytes_of(self.read, entry)
-            if entry.may_grow and len(data) == size:
+            data = _bytes_of(self.read, entry, unless=size if entry.may_grow else -1)
+            if data is None:
                 return entry
             size = len(data)
             return explainer.explained(decode(entry.name, data))
@@ -134,14 +135,14 @@ class Contradicting:
         """Searches by the spec of a tracing."""
         explainer = RecordingExplainer(cls, check(str(folder / cls.spec)), self.wanted)
         return lambda piece: explainer.contradiction(
-            piece[0].name, partial(bytes_of, self.read, piece[0]), piece[1]
+            piece[0].name, lambda: _bytes_of(self.read, piece[0], unless=-1) or b"", piece[1]
         )
 
 
-def bytes_of(read: Read, entry: PlacedRecording) -> bytes:
-    """A recording's file; raises `BadRecording`."""
+def _bytes_of(read: Read, entry: PlacedRecording, *, unless: int) -> bytes | None:
+    """A recording's file, or None where it has so many bytes; raises `BadRecording`."""
     try:
-        return read(entry.place)
+        return read(entry.place, unless)
     except OSError as error:
         raise BadRecording(f"{entry.name}: {error}") from None
 
