@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -47,6 +50,24 @@ def test_a_divergence_has_its_own_exit_code(lossy):
     result = CliRunner().invoke(command, [str(lossy)])
     assert result.exit_code == 13
     assert result.output.startswith("diverges: the implementation took the step to a state")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("suite", ["classes", "product"])
+def test_an_implementation_that_ends_its_process_diverges(lossy, suite):
+    """`os._exit(0)` gives specchk neither its exit code nor its silence."""
+    ending = lossy.read_text().replace("answer = ", "os._exit(0)\n        answer = ")
+    lossy.write_text(f"import os\n{ending}")
+    places = [str(ROOT / "interp"), str(Path(__file__).parent)]
+    done = subprocess.run(
+        [sys.executable, "-m", "specchk", "conform", str(lossy), "--suite", suite],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (13, "")
+    assert "SystemExit: 0" in done.stdout
 
 
 def test_json_has_the_path_and_the_places_that_differ(lossy):

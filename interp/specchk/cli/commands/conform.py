@@ -19,6 +19,7 @@ from specchk.cli.groups import GroupedCommand, takes
 from specchk.cli.options.suites import SuiteChoice
 from specchk.cli.output import echo
 from specchk.conform.contract.binding import Binding, BindingError
+from specchk.conform.contract.failures import exits_raised
 from specchk.conform.contract.load import NoBinding
 from specchk.conform.contract.load import load_binding as load
 from specchk.conform.covers.cases import MADE_OF_CASES
@@ -42,6 +43,7 @@ from specchk.meaning.undefined import Undefined
 @click.command("conform", cls=GroupedCommand)
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
 @takes(wanted=SuiteChoice, options=GateOptions, cluster=ClusterChoice, files=Files)
+@exits_raised()
 def command(
     binding: str, wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
 ) -> None:

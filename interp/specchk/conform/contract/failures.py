@@ -5,6 +5,11 @@ Not here: turning them into divergences (`replay`), driving processes (`adapter`
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
 # What broken code raises, whatever it is a part of.
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
             TypeError, ValueError)  # fmt: skip
@@ -12,6 +17,27 @@ DIED, HUNG, GARBLED, UNREPEATABLE = "died", "hung", "garbled", "unrepeatable"
 # `sys.exit` in an implementation would end specchk, and with exit code 0.
 LEAVING = (Exception, SystemExit)  # what may leave a binding's method: see `is_implementations`
 LOST = (DIED, HUNG, GARBLED)  # kinds of a failure after which the process must be started again
+
+
+@contextmanager
+def exits_raised() -> Iterator[None]:
+    """Let `os._exit` in this process raise `SystemExit`, so that it is reported as `sys.exit` is.
+
+    It would end specchk at once, without output and with the implementation's own code.  Not in processes
+    forked from here, whose end is detected; nor an exit from C, whose code needs a process of its own.
+    """
+    leave, here = os._exit, os.getpid()
+
+    def raise_exit(status: int) -> NoReturn:
+        if os.getpid() != here:
+            leave(status)
+        raise SystemExit(status)
+
+    os._exit = raise_exit
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 class ImplementationFailure(Exception):
