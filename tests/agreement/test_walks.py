@@ -293,9 +293,18 @@ def climbing(more: str) -> Program:
     return instance_of(f"{text}{more}\nmodel m:\n    expect holds\n").program
 
 
-@pytest.mark.parametrize("more", ["invariant low: x < 250", "reachable high: x == 250"])
-def test_a_budget_ends_the_confirmation_of_a_long_walk(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not confirmed in time is no violation and no witness, and the verdict names the limit."""
+@pytest.mark.parametrize(
+    ("more", "finding"),
+    [
+        ("invariant low: x < 250", "a violation"),
+        ("reachable high: x == 250", "the witness of `high`"),
+    ],
+    ids=["violation", "witness"],
+)
+def test_a_budget_ends_the_confirmation_of_a_long_walk(
+    more: str, finding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was not confirmed in time is no violation and no witness, but the verdict names it."""
     monkeypatch.setattr(simulation, "CONFIRMED_EVERY", 100)
     limit = Budget(max_seconds=3600)
 
@@ -305,8 +314,9 @@ def test_a_budget_ends_the_confirmation_of_a_long_walk(more: str, monkeypatch: p
 
     outcome = simulate(climbing(more), Walks(1, 1, 400, limit), 1, end_the_budget)
     assert isinstance(outcome.verdict, Inconclusive)
-    reason = "the limit of 3600 s (--max-seconds) was reached while a finding of walk 1 was confirmed"
-    assert outcome.verdict.reason == f"{reason}: 200 of 250 steps"
+    reason = f"the limit of 3600 s (--max-seconds) was reached before {finding} in walk 1 was confirmed"
+    hint = "a larger limit and the same --seed confirm it"
+    assert outcome.verdict.reason == f"{reason}: 200 of 250 steps; {hint}"
     assert outcome.verdict.budget
     assert outcome.witnesses == ()
 
@@ -325,7 +335,7 @@ def test_a_violation_stands_if_the_budget_ends_at_a_witness(monkeypatch: pytest.
     outcome = simulate(program, Walks(1, 1, 400, Budget(max_seconds=3600)), 1, end_the_budget)
     assert first(outcome).name == "low"
     assert outcome.stopped is not None
-    assert "while a finding of walk 1 was confirmed" in outcome.stopped.reason
+    assert "before the witness of `high` in walk 1 was confirmed" in outcome.stopped.reason
 
 
 def test_a_set_without_room_restarts_the_walks() -> None:

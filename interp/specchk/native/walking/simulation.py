@@ -307,7 +307,7 @@ class _Run:
         return None
 
     def _confirmed(self, memory: WalkMemory, walk: int, steps: int) -> Violation:
-        violation = self._followed(memory, walk, steps, 1).violation
+        violation = self._followed(memory, walk, steps, 1, "a violation").violation
         if violation is None:
             raise ReplayFailed(f"no property fails at the end of walk {walk + 1}, where one did")
         return violation
@@ -335,12 +335,12 @@ class _Run:
             if candidates and record.name not in self.reached:
                 places.append((min(candidates), record.name))
         for (walk, step), name in sorted(places):
-            followed = self._followed(memory, walk, step, 0)
+            followed = self._followed(memory, walk, step, 0, f"the witness of `{name}`")
             if name not in followed.reached:
                 raise ReplayFailed(f"`{name}` is not true where walk {walk + 1} found it to be")
             self.reached[name] = followed.reached[name]
 
-    def _followed(self, memory: WalkMemory, walk: int, steps: int, beyond: int) -> Followed:
+    def _followed(self, memory: WalkMemory, walk: int, steps: int, beyond: int, finding: str) -> Followed:
         """The findings of a walk up to a step, or of one more that it could not take."""
         path = without_loops(memory.path(walk, steps))
         last = len(path) - 1
@@ -352,7 +352,10 @@ class _Run:
                 if self.on_progress is not None:
                     self._progress(memory, self.on_progress, f"confirming walk {walk + 1}: {taken}")
                 if (limit := self.meter.exceeded(0)) is not None:
-                    raise _Unfinished(f"{limit} while a finding of walk {walk + 1} was confirmed: {taken}")
+                    # No violation yet: the rule is that the reference stepper takes every trace first.
+                    more = "a larger limit and the same --seed confirm it"
+                    reason = f"{limit} before {finding} in walk {walk + 1} was confirmed"
+                    raise _Unfinished(f"{reason}: {taken}; {more}")
 
         return follow(self.program, path, last + beyond, report)
 
