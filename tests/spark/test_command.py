@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hang import HANG_S
+from spark.cluster import wait_for
 from spark.small import SPEC
 from specchk.cli.commands.run import command
 
@@ -52,3 +56,26 @@ def test_without_pyspark_it_says_what_to_install() -> None:
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert "pip install 'specchk[spark]'" in found.stderr
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_java_starts_leaves_nothing() -> None:
+    """Neither a trace of PySpark's nor a process of Java's, whose pipes would stay open here."""
+    line = [sys.executable, "-m", "specchk", "run", KIP320, "--engine", "spark"]
+    run = subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
+    )
+
+    def has_java() -> bool:
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        return any(Path(f"/proc/{child}/comm").read_text() == "java\n" for child in children)
+
+    try:
+        wait_for(has_java)
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does: every process of the command
+        out, errors = run.communicate(timeout=HANG_S)
+    finally:
+        run.kill()
+    assert (run.returncode, out) == (21, "")
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1] == "interrupted"

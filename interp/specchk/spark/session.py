@@ -10,13 +10,14 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event, Timer, current_thread, main_thread
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -56,8 +57,11 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
     see_that_java_starts()
     # Somebody's own session (a notebook's) must be there after the search.
     existing = SparkContext._active_spark_context is not None
-    context = _made(master, settings)
+    with _interrupt_later() as interrupted:
+        context = _made(master, settings)
     try:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
         # Executors that join later fetch the package, too; somebody's own session has some after the search.
         _prepare(context, Path(lasting_folder()))
         yield context
@@ -65,6 +69,32 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
         if not existing:
             with suppress(ConnectionError):  # Spark's process ended before
                 context.stop()
+
+
+@contextmanager
+def _interrupt_later() -> Iterator[Event]:
+    """Note a first Ctrl-C instead of raising it; a second one is raised.
+
+    PySpark that is interrupted while it starts Java prints traces and leaves a process that never ends: it
+    removes the directory in which Java is about to write its port.
+    """
+    interrupted = Event()
+
+    def note(*_: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    if current_thread() is not main_thread():  # which alone has signals
+        yield interrupted
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        # A context that was made has a handler of its own, which ends its jobs.
+        if signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, before)
 
 
 @cache
