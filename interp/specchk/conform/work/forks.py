@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from specchk.conform.contract.failures import exits_raised
 from specchk.conform.work.pool import Say, Task, run_all
 
 T = TypeVar("T")
@@ -54,7 +55,8 @@ def each(
 def _saying(task: Callable[[], T], passing: tuple[type[Exception], ...]) -> Task:
     def work(say: Say) -> None:
         try:
-            say((task(), None))
+            with exits_raised():
+                say((task(), None))
         except passing as error:
             say((None, error))
 

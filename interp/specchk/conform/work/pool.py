@@ -20,8 +20,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from specchk.conform.contract.failures import exits_raised
-
 Say = Callable[[Any], None]
 Task = Callable[[Say], None]
 DONE, LATE, LOST = "done", "late", "lost"
@@ -156,8 +154,7 @@ def _work(to: Connection, task: Task) -> None:
     # What the parent has loaded is no garbage here; without this each full collection goes through all of it.
     gc.freeze()
     try:
-        with exits_raised():
-            task(lambda what: to.send((_SAID, what)))
+        task(lambda what: to.send((_SAID, what)))
         to.send((_END, None))
     except BaseException as error:  # whatever ends it, it is to be known
         to.send((_DIED, _last_words(error)))
