@@ -51,6 +51,13 @@ def copy(tmp_path: Path) -> Copy:
     return Copy(tmp_path)
 
 
+@pytest.fixture
+def short(copy: Copy) -> Copy:
+    """A copy whose gate has one small suite."""
+    copy.shorten()
+    return copy
+
+
 def test_a_lock_is_written_once_and_holds(copy: Copy):
     """A gate that has its lock ends with 0."""
     assert copy.conform("--update-lock").code == 0
@@ -83,13 +90,13 @@ def test_a_gate_below_its_lock_ends_with_14(copy: Copy):
     assert "changed: action restart" in below["spec"]
 
 
-def test_another_implementation_is_told_and_passes(copy: Copy):
+def test_another_implementation_is_told_and_passes(short: Copy):
     """A change that conforms does not need another lock."""
-    copy.conform("--update-lock")
-    copy.edit(
+    short.conform("--update-lock")
+    short.edit(
         "two_phase.py", "def __init__(self) -> None:\n", "def __init__(self) -> None:\n        # empty\n"
     )
-    done = copy.conform("--lock")
+    done = short.conform("--lock")
     assert done.code == 0
     assert "implementation changed since the lock" in done.text
 
@@ -106,20 +113,20 @@ def test_the_gate_finds_each_planted_bug(copy: Copy, bug: str):
     assert all(failure.text and "!! diverges" in failure.text for failure in failures)
 
 
-def test_controls_that_find_nothing_make_the_gate_vacuous(copy: Copy):
+def test_controls_that_find_nothing_make_the_gate_vacuous(short: Copy):
     """A gate that cannot find a planted mistake is blind, and writes no lock."""
-    copy.edit("binding.py", '"self.log.force()", "pass"', '"self.log.force()", "self.log.force() or None"')
-    done = copy.conform("--update-lock")
+    short.edit("binding.py", '"self.log.force()", "pass"', '"self.log.force()", "self.log.force() or None"')
+    done = short.conform("--update-lock")
     assert done.code == 21
     assert done.text.startswith("vacuous: no divergence was found with the control `prepared in memory only`")
-    assert not (copy.folder / "specchk.lock").exists()
+    assert not (short.folder / "specchk.lock").exists()
 
 
-def test_a_lock_asks_for_one_control_of_each_kind(copy: Copy):
+def test_a_lock_asks_for_one_control_of_each_kind(short: Copy):
     """Without a wrong line of the implementation nobody knows that the gate sees any."""
-    text = (copy.folder / "binding.py").read_text()
-    (copy.folder / "binding.py").write_text(re.sub(r"        BadCode\(.*\),\n", "", text))
-    done = copy.conform("--update-lock")
+    text = (short.folder / "binding.py").read_text()
+    (short.folder / "binding.py").write_text(re.sub(r"        BadCode\(.*\),\n", "", text))
+    done = short.conform("--update-lock")
     assert done.code == 21
     assert "lack an error in the implementation" in done.text
 
@@ -152,12 +159,12 @@ def test_the_files_of_a_green_gate(copy: Copy):
     assert "prepared in memory only" in page
 
 
-def test_a_score_of_other_mutants_than_there_are_is_below_the_lock(copy: Copy):
+def test_a_score_of_other_mutants_than_there_are_is_below_the_lock(short: Copy):
     """One that was added since was never tried, one that was deleted cannot be tried again."""
-    (copy.folder / "scores.json").write_text(json.dumps(SCORES))
-    assert copy.conform("--update-lock", "--mutants", "scores.json").code == 0
-    folder = copy.folder / "mutants"
-    assert copy.conform("--lock").code == 14
+    (short.folder / "scores.json").write_text(json.dumps(SCORES))
+    assert short.conform("--update-lock", "--mutants", "scores.json").code == 0
+    folder = short.folder / "mutants"
+    assert short.conform("--lock").code == 14
     folder.mkdir()
     scored = [one["id"] for one in SCORES["mutants"]]
     other = [*scored[1:], "m9"]
@@ -165,33 +172,33 @@ def test_a_score_of_other_mutants_than_there_are_is_below_the_lock(copy: Copy):
         (scored, 0, ""), ([*scored, "m9"], 14, "5"), (scored[1:], 14, "3"), (other, 14, "4 other"),
     ):  # fmt: skip
         (folder / "all.toml").write_text("".join(map(MUTANT.format, names)))
-        done = copy.conform("--lock")
+        done = short.conform("--lock")
         assert done.code == code
         line = f"mutants: curated: the lock has 3 of 4, this run {found} mutants, run `mutate`"
         assert (line in done.text) == (code == 14)
     (folder / "all.toml").write_text("[[mutant]]\n")
-    assert copy.conform("--lock").code == 2
+    assert short.conform("--lock").code == 2
 
 
-def test_a_score_without_names_gets_those_of_as_many_mutants(copy: Copy):
+def test_a_score_without_names_gets_those_of_as_many_mutants(short: Copy):
     """A lock from before names were kept needs no new campaign; with another number of mutants it does."""
-    (copy.folder / "scores.json").write_text(json.dumps(SCORES))
-    path, folder = copy.folder / "specchk.lock", copy.folder / "mutants"
-    assert copy.conform("--update-lock", "--mutants", "scores.json").code == 0
+    (short.folder / "scores.json").write_text(json.dumps(SCORES))
+    path, folder = short.folder / "specchk.lock", short.folder / "mutants"
+    assert short.conform("--update-lock", "--mutants", "scores.json").code == 0
     known = lock.read(path)
     lock.write(path, replace(known, mutants={"curated": lock.Kills(3, 4)}))
     assert "names" not in path.read_text()
     folder.mkdir()
     for names, is_named in (("abc", False), ("abcd", True)):
         (folder / "all.toml").write_text("".join(map(MUTANT.format, names)))
-        assert copy.conform("--update-lock").code == 0
+        assert short.conform("--update-lock").code == 0
         assert lock.read(path).mutants["curated"] == lock.Kills(
             3, 4, lock.digest_of(names) if is_named else ""
         )
     (folder / "all.toml").write_text("".join(map(MUTANT.format, "abcx")))
-    assert copy.conform("--lock").code == 14
-    assert copy.conform("--update-lock").code == 0
-    assert copy.conform("--lock").code == 14
+    assert short.conform("--lock").code == 14
+    assert short.conform("--update-lock").code == 0
+    assert short.conform("--lock").code == 14
 
 
 def test_a_file_without_mutation_scores_is_an_error(copy: Copy):
