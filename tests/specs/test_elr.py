@@ -6,18 +6,16 @@ others there are no published figures.
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import run_scenario
-from specchk.lang.frontend import CheckedSpec, check, choose_model
+from specchk.lang.frontend import choose_model
 from specchk.native import engine
 from specchk.search.expect import unmet
 from specchk.search.reference import search
-from specchk.search.verdict import HoldsWithin, Outcome, Violated
+from specchk.search.verdict import HoldsWithin, Outcome
+from specs.spec_runs import lengths, spec
 
 slow = pytest.mark.slow
 SMALL = [
@@ -38,25 +36,15 @@ HOLD = (
 )  # fmt: skip
 
 
-@cache
-def spec() -> CheckedSpec:
-    return check(str(Path(__file__).parents[2] / "spec" / "elr.spec"))
-
-
 def is_met(outcome: Outcome, model: str) -> bool:
-    return unmet(outcome, choose_model(spec(), model, {}).expects) == []
-
-
-def violations(outcome: Outcome) -> list[tuple[str, int]]:
-    assert isinstance(outcome.verdict, Violated)
-    return [(v.name, len(v.trace.steps)) for v in outcome.verdict.violations if v.trace is not None]
+    return unmet(outcome, choose_model(spec("elr"), model, {}).expects) == []
 
 
 @pytest.mark.parametrize(("model", "law", "steps"), SMALL)
 def test_a_rule_of_elr_that_is_missing_fails_in_its_shortest_run(model: str, law: str, steps: int) -> None:
     """One rule turned back violates the property named, first in the length measured."""
-    outcome = search(instantiate(spec(), model).program)
-    assert violations(outcome) == [(law, steps)]
+    outcome = search(instantiate(spec("elr"), model).program)
+    assert lengths(outcome) == {law: steps}
     assert is_met(outcome, model)
 
 
@@ -64,8 +52,8 @@ def test_a_rule_of_elr_that_is_missing_fails_in_its_shortest_run(model: str, law
 @pytest.mark.parametrize(("model", "law", "steps"), LARGER)
 def test_a_rule_of_elr_that_is_missing_fails_on_the_native_engine(model: str, law: str, steps: int) -> None:
     """The same, of thousands of states."""
-    outcome = engine.search(instantiate(spec(), model).program)
-    assert violations(outcome) == [(law, steps)]
+    outcome = engine.search(instantiate(spec("elr"), model).program)
+    assert lengths(outcome) == {law: steps}
     assert is_met(outcome, model)
 
 
@@ -73,18 +61,18 @@ def test_a_rule_of_elr_that_is_missing_fails_on_the_native_engine(model: str, la
 @pytest.mark.parametrize("model", HOLD)
 def test_the_rules_of_elr_hold(model: str) -> None:
     """Millions of states each: a power loss, kills of all, clean stops, laggards, another minimum."""
-    outcome = engine.search(instantiate(spec(), model).program)
+    outcome = engine.search(instantiate(spec("elr"), model).program)
     assert isinstance(outcome.verdict, HoldsWithin)
     assert is_met(outcome, model)
 
 
 def test_every_model_is_checked_here() -> None:
     """A model that is added is a flaw with its length, or it holds."""
-    assert {*(one[0] for one in (*SMALL, *LARGER)), *HOLD} == set(spec().spec.models)
+    assert {*(one[0] for one in (*SMALL, *LARGER)), *HOLD} == set(spec("elr").spec.models)
 
 
 def test_every_worked_example_runs_as_written() -> None:
     """Each scenario takes its steps, is refused where it states so, and asserts what comes true."""
-    for scenario in spec().spec.scenarios.values():
-        result = run_scenario(instantiate(spec(), scenario.model.full), scenario)
+    for scenario in spec("elr").spec.scenarios.values():
+        result = run_scenario(instantiate(spec("elr"), scenario.model.full), scenario)
         assert result.failure is None, f"{scenario.name}: {result.failure}"

@@ -6,7 +6,6 @@ Not here: restarts, which are the subject of store.spec, and proposals in flight
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,9 @@ from specchk.lang.frontend import CheckedSpec, check, choose_model
 from specchk.native import engine
 from specchk.search.expect import unmet
 from specchk.search.reference import search
-from specchk.search.verdict import HoldsWithin, Outcome, Violated
+from specchk.search.verdict import HoldsWithin, Outcome
+from specs.spec_runs import SPECS, lengths, spec
 
-SPEC = Path(__file__).parents[2] / "spec" / "log_start.spec"
 slow = pytest.mark.slow
 
 FLAWS = [
@@ -47,27 +46,17 @@ MUTANTS = [  # what a rule states, what a flawed one states, a model of today, t
 ]
 
 
-@cache
-def spec() -> CheckedSpec:
-    return check(str(SPEC))
-
-
 def found(model: str, given: Mapping[str, str] | None = None, of: CheckedSpec | None = None) -> Outcome:
-    program = instantiate(of or spec(), model, dict(given or {})).program
+    program = instantiate(of or spec("log_start"), model, dict(given or {})).program
     return engine.search(program, engine.NativeOptions(symmetry=False))
-
-
-def violations(outcome: Outcome) -> list[tuple[str, int]]:
-    assert isinstance(outcome.verdict, Violated)
-    return [(v.name, len(v.trace.steps)) for v in outcome.verdict.violations if v.trace is not None]
 
 
 @pytest.mark.parametrize(("model", "law", "steps"), FLAWS)
 def test_a_rule_that_is_missing_fails_in_its_shortest_run(model: str, law: str, steps: int) -> None:
     """One rule turned back violates the property named, first in the length measured."""
     outcome = found(model)
-    assert violations(outcome) == [(law, steps)]
-    assert unmet(outcome, choose_model(spec(), model, {}).expects) == []
+    assert lengths(outcome) == {law: steps}
+    assert unmet(outcome, choose_model(spec("log_start"), model, {}).expects) == []
 
 
 @pytest.mark.parametrize(("model", "states"), HOLD)
@@ -76,30 +65,30 @@ def test_the_rules_hold(model: str, states: int) -> None:
     outcome = found(model)
     assert isinstance(outcome.verdict, HoldsWithin)
     assert outcome.statistics.distinct == states
-    assert unmet(outcome, choose_model(spec(), model, {}).expects) == []
+    assert unmet(outcome, choose_model(spec("log_start"), model, {}).expects) == []
 
 
 def test_the_reference_engine_reaches_the_same_states() -> None:
     """With one record and one election."""
     given = {"MaxOffset": "1"}
-    program = instantiate(spec(), "two_brokers", given).program
+    program = instantiate(spec("log_start"), "two_brokers", given).program
     assert search(program).statistics.distinct == found("two_brokers", given).statistics.distinct
 
 
 @pytest.mark.parametrize(("right", "wrong", "model", "law"), MUTANTS)
 def test_each_rule_is_needed(right: str, wrong: str, model: str, law: str, tmp_path: Path) -> None:
     """A rule that is stated wrongly violates a property: none is there for show."""
-    text = SPEC.read_text(encoding="utf-8")
+    text = (SPECS / "log_start.spec").read_text(encoding="utf-8")
     assert text.count(right) == 1
     path = tmp_path / "log_start.spec"
     path.write_text(text.replace(right, wrong), encoding="utf-8")
-    assert law in [name for name, _ in violations(found(model, of=check(str(path))))]
+    assert law in lengths(found(model, of=check(str(path))))
 
 
 def test_the_worked_examples_run() -> None:
     """A follower that begins again, a client that waits, and a log that is cut below its start."""
-    scenarios = spec().spec.scenarios.values()
+    scenarios = spec("log_start").spec.scenarios.values()
     assert len(scenarios) == 3
     for scenario in scenarios:
-        result = run_scenario(instantiate(spec(), scenario.model.full), scenario)
+        result = run_scenario(instantiate(spec("log_start"), scenario.model.full), scenario)
         assert result.failure is None, f"{scenario.name}: {result.failure}"

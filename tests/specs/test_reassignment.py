@@ -11,14 +11,12 @@ replication.spec.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import run_scenario
-from specchk.lang.frontend import CheckedSpec, check, choose_model
+from specchk.lang.frontend import check, choose_model
 from specchk.native import engine
 from specchk.search.expect import unmet
 from specchk.search.reference import search
@@ -31,8 +29,9 @@ from specs.reassignment_searches import (
     lacks_a_record_in_leader,
     steps_to,
 )
+from specs.spec_runs import SPECS, lengths, spec
 
-SPEC = Path(__file__).parents[2] / "spec" / "reassignment.spec"
+SPEC = SPECS / "reassignment.spec"
 slow = pytest.mark.slow
 BOTH, ONE = frozenset({0, 1}), frozenset({0})
 TWO_BROKERS = Rules(2, BOTH, reassignments=2)
@@ -85,30 +84,20 @@ MUTANTS = [  # what a rule states, what a flawed one states, a model of today, t
 ]  # fmt: skip
 
 
-@cache
-def spec() -> CheckedSpec:
-    return check(str(SPEC))
-
-
 def found(model: str, given: Mapping[str, str] | None = None, *, symmetry: bool = True) -> Outcome:
-    program = instantiate(spec(), model, dict(given or {})).program
+    program = instantiate(spec("reassignment"), model, dict(given or {})).program
     return engine.search(program, engine.NativeOptions(symmetry=symmetry))
 
 
 def is_met(outcome: Outcome, model: str) -> bool:
-    return unmet(outcome, choose_model(spec(), model, {}).expects) == []
-
-
-def violations(outcome: Outcome) -> list[tuple[str, int]]:
-    assert isinstance(outcome.verdict, Violated)
-    return [(v.name, len(v.trace.steps)) for v in outcome.verdict.violations if v.trace is not None]
+    return unmet(outcome, choose_model(spec("reassignment"), model, {}).expects) == []
 
 
 @pytest.mark.parametrize(("model", "law", "steps"), FLAWS)
 def test_a_rule_that_is_missing_fails_in_its_shortest_run(model: str, law: str, steps: int) -> None:
     """One rule turned back violates the property named, first in the length measured."""
     outcome = found(model)
-    assert violations(outcome) == [(law, steps)]
+    assert lengths(outcome) == {law: steps}
     assert is_met(outcome, model)
 
 
@@ -151,17 +140,17 @@ def test_a_flawed_rule_is_detected(rule: str, flaw: str, model: str, law: str) -
 def test_every_model_is_checked_here() -> None:
     """A model that is added is a flaw with its length, or it holds."""
     rows = [case.values if hasattr(case, "values") else case for case in (*FLAWS, *COUNTED_TWICE)]
-    assert {*(str(row[0]) for row in rows), *LARGER} == set(spec().spec.models)
+    assert {*(str(row[0]) for row in rows), *LARGER} == set(spec("reassignment").spec.models)
 
 
 def test_models_that_hold_change_no_rule() -> None:
     """What holds today is checked under the defaults; the two of B25 show that either rule is enough."""
     for model in {*LARGER, "removed_and_added", "two_replicas", "one_replica"}:
-        assert not set(choose_model(spec(), model, {}).bindings) & RULES, model
+        assert not set(choose_model(spec("reassignment"), model, {}).bindings) & RULES, model
 
 
 def test_every_worked_example_runs_as_written() -> None:
     """Each scenario takes its steps, is refused where it states so, and asserts what comes true."""
-    for scenario in spec().spec.scenarios.values():
-        result = run_scenario(instantiate(spec(), scenario.model.full), scenario)
+    for scenario in spec("reassignment").spec.scenarios.values():
+        result = run_scenario(instantiate(spec("reassignment"), scenario.model.full), scenario)
         assert result.failure is None, f"{scenario.name}: {result.failure}"
