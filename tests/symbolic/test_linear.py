@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from specchk.meaning.linear import Form, added, divided, scaled, substituted, symbol
 from specchk.meaning.open_numbers import OpenNumber, Term
-from specchk.meaning.paths import START, ForkPath, NotSymbolic, definitions, ends_of, outcomes
+from specchk.meaning.paths import START, Defined, ForkPath, NotSymbolic, definitions, ends_of, outcomes
 from specchk.meaning.regions import outside
 from specchk.symbolic.zones.solver import LinearSolver
+from specchk.symbolic.zones.zones import closed
 
 SIZE = 3
 NUMBERS = st.integers(-6, 6)
@@ -211,3 +212,37 @@ def test_open_numbers_have_no_other_uses():
     assert a - a == 0
     assert a + b - b is not a
     assert repr(a + b - b) == repr(a)
+
+
+def matrices(seed: int) -> list[Defined]:
+    """Closed matrices of three symbols, the last two of which are defined by few forms of the first."""
+    random = Random(seed)
+    found = []
+    for _ in range(60):
+        terms = random.choice([((1, 2),), ((((((1, 1),), 1, 2)), 1),), ((1, 1), (2, 1))])
+        rows = [[0 if i == j else random.randint(-1, 6) for j in range(4)] for i in range(4)]
+        if min(row[index] for index, row in enumerate(closed(rows))) >= 0:
+            found.append(Defined(rows, ((terms, 3, random.choice((0, 1))),)))
+    return found
+
+
+def forgetful(self, rows, used):
+    """Whatever satisfied the definitions once satisfies any matrix: wrong."""
+    return bool(self._witnesses.get(rows.definitions))
+
+
+def wrong_answers(seed: int) -> int:
+    """Matrices of which a solver that has answered others has another answer than a new one."""
+    used = LinearSolver()
+    return sum(used.is_possible(rows) is not LinearSolver().is_possible(rows) for rows in matrices(seed))
+
+
+def test_numbers_that_answered_before_change_no_answer(monkeypatch):
+    """They are tried on each matrix; where they were not, wrong answers would be seen."""
+    assert [wrong_answers(seed) for seed in range(3)] == [0, 0, 0]
+    shared = LinearSolver()
+    answers = [shared.is_possible(rows) for rows in matrices(0)]
+    assert {True, False} == set(answers)
+    assert shared.checks < len(answers)
+    monkeypatch.setattr(LinearSolver, "_is_witnessed", forgetful)
+    assert sum(wrong_answers(seed) for seed in range(3)) > 0

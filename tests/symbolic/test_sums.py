@@ -64,10 +64,10 @@ def share_of_z3(outcome: Outcome) -> float:
     ],
 )
 def test_less_than_one_comparison_in_a_hundred_of_replication_is_a_query(model, constants, tmp_path):
-    """The matrix decides them or the step forks; a spec of sums has a query for every second one."""
+    """The matrix decides them or the step forks; a spec of sums has a query for every fifth one."""
     program = instantiate(check(str(REPLICATION)), model, constants).program
     assert share_of_z3(joined(program, JoinOptions(workers=1))) < 0.01
-    assert share_of_z3(searched(SPECS["sum_below"][0], tmp_path)) > 0.5
+    assert share_of_z3(searched(SPECS["sum_below"][0], tmp_path)) > 0.1
 
 
 @pytest.mark.parametrize("name", [name for name in SPECS if name != "segment"])

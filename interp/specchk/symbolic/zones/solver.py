@@ -3,6 +3,9 @@
 A closed matrix decides what follows from differences, and its intervals much of what follows from sums.
 The rest is a question to Z3: do some whole numbers satisfy the matrix and the definitions?  Only symbols
 that occur in a definition are part of it, since a closed matrix projects exactly to them.
+
+Most questions have the answer yes, and numbers that answered one often answer the next, too: a few of
+them are tried before Z3.  Of a comparison and its negation one is true of any numbers.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from typing import Any
 
 import z3
 
-from specchk.meaning.linear import Form, symbols
+from specchk.meaning.linear import Form, Terms, symbols
 from specchk.meaning.paths import FREE, Defined, Matrix, assuming
 
 MAX_CACHED = 100_000
+MAX_WITNESSES = 8  # numbers that are tried before Z3, of the same definitions
+Definitions = tuple[tuple[Terms, int, int], ...]
 
 
 class LinearSolver:
@@ -29,6 +34,10 @@ class LinearSolver:
         self.pruned = 0
         self._known: dict[Any, bool] = {}
         self._symbols: list[Any] = [z3.IntVal(0)]
+        self._witnesses: dict[Definitions, list[dict[int, int]]] = {}
+        # Making an expression takes longer than checking it.
+        self._bounds: dict[tuple[int, int, int], Any] = {}
+        self._defined: dict[tuple[Terms, int, int], Any] = {}
         self._solver: Any = None
 
     def is_possible(self, rows: Matrix) -> bool:
@@ -41,8 +50,15 @@ class LinearSolver:
         if answer is None:
             if len(self._known) >= MAX_CACHED:
                 self._known.clear()
-            answer = self._known[key] = self._check(rows, used)
+            answer = self._known[key] = self._is_witnessed(rows, used) or self._check(rows, used)
         return answer
+
+    def _is_witnessed(self, rows: Defined, used: Sequence[int]) -> bool:
+        """Whether numbers that Z3 has found for the same definitions satisfy a matrix, too."""
+        return any(
+            all(x[i] - x[j] <= rows[i][j] for i in used for j in used)
+            for x in self._witnesses.get(rows.definitions, ())
+        )
 
     def decided(self, rows: Matrix, i: int, j: int, bound: int) -> bool | None:
         """Whether `x_i - x_j <= bound` follows (True), or its negation (False), of what is possible."""
@@ -78,16 +94,46 @@ class LinearSolver:
         self._solver.push()
         try:
             self._solver.add(self._constraints(rows, used))
+            found = self._solver.check()
+            if found == z3.sat:
+                self._keep(rows.definitions, used)
             # Unknown counts as possible: a state too many is refuted by real offsets, one too few is lost.
-            return bool(self._solver.check() != z3.unsat)
+            return bool(found != z3.unsat)
         finally:
             self._solver.pop()
 
+    def _keep(self, definitions: Definitions, used: Sequence[int]) -> None:
+        """Keep the numbers that Z3 has found; they satisfy the definitions, of whatever matrix."""
+        model, x = self._solver.model(), self._symbols
+        if len(self._witnesses) >= MAX_CACHED // MAX_WITNESSES:
+            self._witnesses.clear()
+        kept = self._witnesses.setdefault(definitions, [])
+        kept.insert(0, {number: model.eval(x[number], model_completion=True).as_long() for number in used})
+        del kept[MAX_WITNESSES:]
+
     def _constraints(self, rows: Defined, used: Sequence[int]) -> list[Any]:
-        x = self._numbers(len(rows))
-        found = [x[i] - x[j] <= rows[i][j] for i in used for j in used if i != j and rows[i][j] < FREE]
-        found += [self._sum((terms, -plus)) == x[number] for terms, number, plus in rows.definitions]
-        return found
+        self._numbers(len(rows))
+        found = [self._bound(i, j, rows[i][j]) for i in used for j in used if i != j and rows[i][j] < FREE]
+        return found + [self._definition(one) for one in rows.definitions]
+
+    def _bound(self, i: int, j: int, bound: int) -> Any:
+        """`x_i - x_j <= bound` for Z3."""
+        known = self._bounds.get((i, j, bound))
+        if known is None:
+            if len(self._bounds) >= MAX_CACHED:
+                self._bounds.clear()
+            known = self._bounds[i, j, bound] = self._symbols[i] - self._symbols[j] <= bound
+        return known
+
+    def _definition(self, definition: tuple[Terms, int, int]) -> Any:
+        """A definition for Z3."""
+        known = self._defined.get(definition)
+        if known is None:
+            if len(self._defined) >= MAX_CACHED:
+                self._defined.clear()
+            terms, number, plus = definition
+            known = self._defined[definition] = self._sum((terms, -plus)) == self._symbols[number]
+        return known
 
     def _numbers(self, size: int) -> list[Any]:
         self._symbols += [z3.Int(f"x{number}") for number in range(len(self._symbols), size)]
