@@ -179,7 +179,7 @@ class _Check:
             self.demand(fits(part.type, expr.type), "{} given as {}", part.type, expr.type)
         for part, names in scoped(expr):
             # A name inside of another with its slot would change the value that is read behind it.
-            self.demand(not names & scope, f"a slot is bound twice: {expr.span.where}")
+            self.demand(not names & scope, "a slot is bound twice: {}", expr.span)
             self.expr(part, scope | names)
 
     def truth(self, expr: nodes.Expr) -> None:
