@@ -52,3 +52,13 @@ def test_a_file_that_is_no_recording_is_dealt_too(tmp_path):
     dealt = dealt_by_program(SizedTracing, paths, 2)
     assert sorted(number for share in dealt for number in share) == [0, 1, 2, 3]
     assert dealt_by_program(SizedTracing, paths, 1) == [range(4)]
+
+
+def test_of_a_recording_only_the_header_is_read_to_deal_it(tmp_path):
+    """A broken line behind the header changes nothing."""
+    paths = written(tmp_path, [2, 3, 2, 3])
+    for path in paths[:2]:
+        header, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        path.write_text(header + "\n" + "?" + rest[1:], encoding="utf-8")
+    dealt = dealt_by_program(SizedTracing, paths, 2)
+    assert sorted(map(sorted, dealt)) == [[0, 2], [1, 3]]

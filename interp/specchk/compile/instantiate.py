@@ -55,6 +55,17 @@ def instantiate(
     fixed = choose_model(checked, model, overrides or {})
     if properties:
         _select(checked, fixed, properties)
+    return _instance(checked, fixed)
+
+
+def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
+    """A model's program without properties, for what takes steps and judges none."""
+    fixed = choose_model(checked, model, overrides)
+    fixed.properties = ()
+    return _instance(checked, fixed)
+
+
+def _instance(checked: CheckedSpec, fixed: FixedModel) -> Instance:
     try:
         program, lowering = lower(checked, fixed)
         verify(program)

@@ -82,8 +82,7 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
     objects = [_object(name, number, line) for number, line in enumerate(lines, 1)]
     if not objects:
         raise Unfinished(f"{name}:1: the file is empty, so its first line is not a header with a `format`")
-    if not isinstance(objects[0].get("format"), str):
-        raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
+    _check_header(name, objects[0])
     # Before the numbers of the events: a file that was cut off is reported as that, and not as one with a
     # gap.
     last = objects[-1]
@@ -99,7 +98,20 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
     return Recording(name, objects[0], events)
 
 
-def _object(name: str, number: int, line: str) -> dict[str, Any]:
+def header_of(name: str, line: bytes) -> Event:
+    """The header in a file's first line; raises `BadRecording`."""
+    # Bytes: what is no text is no JSON either.
+    header = _object(name, 1, line)
+    _check_header(name, header)
+    return header
+
+
+def _check_header(name: str, header: Event) -> None:
+    if not isinstance(header.get("format"), str):
+        raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
+
+
+def _object(name: str, number: int, line: str | bytes) -> dict[str, Any]:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):  # the latter of arrays in arrays, a hundred thousand deep

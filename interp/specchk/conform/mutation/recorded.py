@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from specchk.compile.instantiate import instantiate
+from specchk.compile.instantiate import instantiate_steps
 from specchk.conform.contract.load import only_class
 from specchk.conform.contract.recording import BadRecording, Recording, parse
 from specchk.conform.contract.tracing import Tracing
@@ -87,5 +87,5 @@ class Recorded:
             path = str((bench.folder / tracing.spec).resolve())
             if path not in bench.specs:
                 bench.specs[path] = check(path)
-            bench.validators[key] = Validator(instantiate(bench.specs[path], tracing.model, constants))
+            bench.validators[key] = Validator(instantiate_steps(bench.specs[path], tracing.model, constants))
         return bench.validators[key]

@@ -6,28 +6,24 @@ Invariant: each recording is dealt once, and the same recordings are dealt in th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
-from specchk.conform.contract.recording import BadRecording, decode, read_bytes
+from specchk.conform.contract.recording import BadRecording, Recording, header_of
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.explainer import constants_of
-from specchk.conform.work.forks import each
 
 
 def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) -> Sequence[Sequence[int]]:
-    """The numbers of the recordings of each process; those that need the same program are together.
+    """The numbers of the recordings of each process; those whose headers need the same program are together.
 
-    A program takes as long as thousands of events, and reading a recording twice as long as a few of its own.
+    A program takes as long as thousands of events, and to read all events for the rest of its constants
+    as long as a few programs: so `constants` is given the header, and no event.
     """
     if workers == 1:
         return [range(len(paths))]
-    shares = [range(number, len(paths), workers) for number in range(workers)]
-    tasks = [partial(_constants, cls, [paths[number] for number in mine]) for mine in shares]
     groups: dict[str, list[int]] = {}
-    for mine, keys in zip(shares, each(tasks, workers), strict=True):
-        for number, key in zip(mine, keys, strict=True):
-            groups.setdefault(key, []).append(number)
+    for number, path in enumerate(paths):
+        groups.setdefault(_constants(cls, path), []).append(number)
     size = {number: path.stat().st_size if path.exists() else 0 for number, path in enumerate(paths)}
     most = -(-sum(size.values()) // workers)
     pieces = [piece for group in groups.values() for piece in _pieces(sorted(group), size, most)]
@@ -51,13 +47,11 @@ def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[li
     return pieces
 
 
-def _constants(cls: type[Tracing], paths: Sequence[Path]) -> list[str]:
-    """The constants that recordings need, as text; empty for a file that is no recording of the tracing."""
-    keys = []
-    for path in paths:
-        try:
-            recording = decode(path.name, read_bytes(path))
-            keys.append(repr(sorted(constants_of(cls, recording).items())))
-        except BadRecording:
-            keys.append("")  # reported where it is explained
-    return keys
+def _constants(cls: type[Tracing], path: Path) -> str:
+    """The constants that a header needs, as text; empty where it is none of the tracing's, or not enough."""
+    try:
+        with path.open("rb") as file:
+            header = header_of(path.name, file.readline())
+        return repr(sorted(constants_of(cls, Recording(path.name, header, ())).items()))
+    except (OSError, BadRecording):
+        return ""  # reported where it is explained

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from time import perf_counter
 
-from specchk.compile.instantiate import instantiate
+from specchk.compile.instantiate import instantiate_steps
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import BadRecording, Recording, decode
 from specchk.conform.contract.tracing import Tracing
@@ -98,7 +98,7 @@ class RecordingExplainer:
         constants = constants_of(self.cls, recording)
         key = tuple(sorted(constants.items()))
         if key not in self._validators:
-            instance = instantiate(self.checked, self.cls.model, constants)
+            instance = instantiate_steps(self.checked, self.cls.model, constants)
             self._validators[key] = Validator(instance)
         return self._validators[key]
 
