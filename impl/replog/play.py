@@ -33,14 +33,14 @@ def title(path: Path) -> str:
 
 @click.command(short_help="Play a story of a cluster, command by command.")
 @click.argument("story", required=False, metavar="[NAME|FILE]")
-@click.option("--compare", is_flag=True, help="Show only where the outputs are not those in the file.")
+@click.option("--compare", is_flag=True, help="Show only outputs that differ from those in the file.")
 @click.pass_context
 def command(context: click.Context, story: str | None, compare: bool) -> None:
     """Play a story: the worked examples F1 to F9, the failures S29 and S31, or a file of commands.
 
-    After each command are the clients' answers, and every broker that changed. At the end are the logs side
-    by side. Without a name, the stories are listed. With --compare the exit code is 1 if an output is not
-    that in the file.
+    Each command is followed by the clients' answers and the brokers that changed, the last one by the logs,
+    side by side. Without a name, the stories are listed. With --compare, the exit code is 1 if an output
+    differs from that in the file.
     """
     known = stories()
     if story is None:

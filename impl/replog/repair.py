@@ -45,9 +45,7 @@ def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
 @click.option(
     "--apply", "applies", is_flag=True, help="Carry out the repair; without it, nothing is changed."
 )
-@click.option(
-    "--adopt", "adopts", is_flag=True, help="Also keep records that nothing but their CRCs vouches for."
-)
+@click.option("--adopt", "adopts", is_flag=True, help="Also keep records whose only evidence is their CRC.")
 @click.pass_context
 def command(context: click.Context, directory: Path, applies: bool, adopts: bool) -> None:
     """Show the damage in the log directory of a stopped broker, and what a repair would keep and cut.

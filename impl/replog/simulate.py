@@ -110,7 +110,7 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
     "--record",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Write recordings to DIR, one file for each seed; they have a profile of their own.",
+    help="Write recordings to DIR, one file for each seed; these runs have a profile of their own.",
 )
 @click.pass_context
 def command(

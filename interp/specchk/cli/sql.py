@@ -29,9 +29,9 @@ AT_ONCE = 4096  # rows of CSV that are printed at once
 def command(directories: tuple[str, ...], query: str, *, as_json: bool, as_csv: bool) -> None:
     """Query the state space in DIR, which `specchk run --export DIR` wrote.
 
-    QUERY is one SQL statement that reads, in DuckDB's dialect. Tables: run, states, edges, levels, coverage,
-    violations, traces. Several directories are schemas, named as the directories; a table without a schema
-    is one of the first.
+    QUERY is one SQL statement that only reads, in DuckDB's dialect. Tables: run, states, edges, levels,
+    coverage, violations, traces. Each of several directories is a schema of its name; a table without a
+    schema is that of the first directory.
     """
     if as_json and as_csv:
         raise click.UsageError("--json and --csv both write to standard output")

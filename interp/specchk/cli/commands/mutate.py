@@ -59,7 +59,9 @@ class MutateChoice:
         "--only", multiple=True, metavar="ID", help="Run only this mutant; repeatable."
     )
     sample: int | None = option("--sample", type=COUNT, metavar="N", help="Run a random sample of N mutants.")
-    seed: int = option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+    seed: int = option(
+        "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample."
+    )
     show: str | None = option(
         "--show", metavar="ID", help="Print a mutant's story and diff without running it."
     )
@@ -69,7 +71,7 @@ class MutateChoice:
     )  # fmt: skip
     max_seconds: float = option(
         "--max-seconds", type=Seconds(), default=1800.0, show_default=True, metavar="S",
-        help="Stop a hanging mutant after S seconds, undecided.",
+        help="Stop a mutant after S seconds; it is then undecided.",
     )  # fmt: skip
     test_work: int | None = option(
         "--test-work", type=COUNT, metavar="N",

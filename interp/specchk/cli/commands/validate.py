@@ -35,7 +35,9 @@ CODES = (("explained", Exit.OK), ("diverges", Exit.DIVERGED), ("vacuous", Exit.I
 @click.option(
     "--no-power", is_flag=True, help="Do not check that spoiled copies of the recordings are rejected."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the spoiled copies.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the spoiled copies."
+)
 @takes(cluster=ClusterChoice, pipeline=PipelineChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(

@@ -47,7 +47,7 @@ class SuiteChoice:
     )
     rounds: int = option(
         "--rounds", type=COUNT, metavar="N", default=ROUNDS, show_default=True,
-        help="How many times each loop of lassos is taken.",
+        help="Number of times that each loop is taken (lassos).",
     )  # fmt: skip
     case: str | None = option(
         "--case", metavar="ID", help="Run only the case whose id is ID or begins with it."
