@@ -1,6 +1,6 @@
 """Temporal properties beside the safety search: the same states with and without one property, in turns.
 
-    python bench/temporal.py [--sizes small,large] [--runs 3] [--workers 2]
+    python bench/temporal_properties.py [--sizes small,large] [--runs 3] [--workers 2]
 
 Kip320 with all of its actions weakly fair.  Of each size the search alone and the search with a property take
 turns in one process, and have to find the same number of states; both properties hold, so that all of the
