@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import (
     BuiltinFunctionType,
@@ -46,10 +47,10 @@ Values = Mapping[str, str]  # a digest of each, by the file's shown path and the
 def lasting_values(binding: type, names: Mapping[str, str]) -> Values:
     """The values of a binding and of the modules in some files, by now; `names` has their shown paths."""
     found: dict[str, str] = {}
-    for path, module in _modules(binding):
-        shown = names.get(str(path))
+    for file, members in _modules(binding):
+        shown = names.get(_resolved(file))
         if shown is not None:
-            for name, value in module.items():
+            for name, value in [*members.items()]:  # a lazy import would change it meanwhile
                 if not (name.startswith("__") and name.endswith("__")):
                     found[f"{name} of {shown}"] = _digest(value, names)
     return found
@@ -78,16 +79,21 @@ def changed_values(then: Values, now: Values) -> list[str]:
     return sorted(name for name in both if then.get(name) != now.get(name) or now.get(name) == UNKNOWN)
 
 
-def _modules(binding: type) -> Iterable[tuple[Path, Mapping[str, Any]]]:
+def _modules(binding: type) -> Iterable[tuple[str, Mapping[str, Any]]]:
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if file is not None:
-            yield Path(file).resolve(), dict(vars(module))
+            yield file, vars(module)
     # The binding's own file is run, not imported.
     for member in vars(binding).values():
         if isinstance(member, FunctionType):
-            yield Path(member.__code__.co_filename).resolve(), dict(member.__globals__)
+            yield member.__code__.co_filename, member.__globals__
             return
+
+
+@cache  # for a thousand modules, each time that values are compared
+def _resolved(file: str) -> str:
+    return str(Path(file).resolve())
 
 
 class _Digest:
