@@ -90,9 +90,10 @@ class ProcessDisk:
         with TemporaryDirectory() as copied:
             copytree(self.directory, copied, dirs_exist_ok=True)
             storage = FileStorage(OsFs(), f"{copied}/{DATA}")
-            found = what(storage)
-            storage.abandon()
-        return found
+            try:
+                return what(storage)
+            finally:
+                storage.abandon()
 
 
 Taken = tuple[str, tuple[str, ...]]  # a handler's method and its arguments
