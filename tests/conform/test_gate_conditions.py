@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from stairs import SPEC, StairsBinding
 from test_choices import Gate
 
+from laws.sources import ROOT
+from replog_rules import GATE
 from specchk.cli.deciding import decided_conditions
+from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import At
 from specchk.conform.gate.conditions import (
     NAME,
@@ -21,11 +24,13 @@ from specchk.conform.gate.conditions import (
     GateConditions,
     UndecidedCondition,
     determined,
+    proved,
     read,
     write,
 )
 from specchk.conform.gate.lock import ConditionCounts
 from specchk.conform.gate.tiers import parts_of
+from specchk.conform.report.conditions_report import ConditionStatus
 from specchk.lang.frontend import check
 
 # In a model with Top = 0 nobody climbs to 3; one that ends at 2 never rests.
@@ -202,3 +207,35 @@ def test_a_part_of_the_gate_determines_nothing(gate: Gate):
     code, text = gate.conform("--model", "small", "--update-conditions")
     assert code == 2
     assert "cover the whole gate" in text
+
+
+def test_a_proof_is_kept_and_reported(tmp_path: Path):
+    """What is shown to be impossible needs no reason of a person, and is counted apart from what has one."""
+    text = SPEC.replace("n < Top", "n < Top and not lame")
+    text = text.replace("var n", "var lame : bool = false\nvar n")
+    checked = check("stairs.spec", text)
+    parts = parts_of(StairsBinding, checked, [At("small")])
+    found = determined(checked, parts, lambda program: decided_conditions(program, quiet=True), None)
+    (proved,) = [one for one in found.undecided if one.proved]
+    assert (proved.effect, proved.text, proved.proved) == (
+        "forbids",
+        "lame",
+        "one value in every state: lame",
+    )
+    write(tmp_path / NAME, found)
+    assert read(tmp_path / NAME) == found
+    lines = [*ConditionStatus(tmp_path / NAME, found, is_current=True).lines()]
+    assert "  1 is impossible, as shown by induction" in lines
+    assert not any("lame" in line for line in lines)
+
+
+def test_the_conditions_of_replog_are_proved_as_the_lock_has_them():
+    """17 of 66 are impossible in every model of the gate; the others have a reason."""
+    checked = check(str(ROOT / "spec" / "replication.spec"))
+    listed = read(ROOT / "conformance" / NAME)
+    assert listed is not None
+    programs = [instantiate(checked, at.model, at.bounds).program for at in GATE]
+    shown = proved(checked, programs)
+    assert {replace(one, proved=""): one.proved for one in listed.undecided if one.proved} == shown
+    assert (len(shown), len(listed.undecided)) == (17, 66)
+    assert all(one.reason for one in listed.undecided)

@@ -5,6 +5,7 @@
     all             conditions that the constants of some model leave open
     [[undecided]]   of a condition that decides in none of them: the action or property (owner), its effect,
                     the declaration that it is in, its text
+                    proved    the variables that keep one value, so that it is impossible (`explore.fixed`)
                     reason    a person's words for that, kept when the rest is written anew
 
 A suite reaches no state that its model does not have.  So where a condition never decides, code that lacks
@@ -17,7 +18,7 @@ Not here: what a condition is (`explore.conditions`), searching for states in wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from specchk.conform.gate.lock import ConditionCounts, of_spec, short_name
 from specchk.conform.gate.tiers import Part
 from specchk.conform.work import seal
 from specchk.explore.conditions import Condition, Decided
+from specchk.explore.conditions import conditions as conditions_of
+from specchk.explore.fixed import fixed, is_never_true, read_of
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
@@ -50,6 +53,7 @@ class UndecidedCondition:
     within: str
     text: str
     reason: str = field(default="", compare=False)
+    proved: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ def determined(
     # Suites of one model reach the same states, whatever their kind, so it is searched once.
     programs = {of_model(part.instance.program): part.instance.program for part in parts}
     every: dict[UndecidedCondition, bool] = {}
+    proofs = proved(checked, programs.values())
     for program in programs.values():
         decided = decide(program)
         if not decided.is_complete:
@@ -92,10 +97,32 @@ def determined(
             for condition in conditions:
                 named = _named(checked, condition)
                 every[named] = every.get(named, False) or decides
-    reasons = {part: part.reason for part in known.undecided} if known else {}
-    left = [replace(part, reason=reasons.get(part, "")) for part, decides in every.items() if not decides]
+    wrong = [named for named, decides in every.items() if decides and named in proofs]
+    assert not wrong, f"decides, and was shown not to: {wrong}"
+    reasons = {replace(part, proved=""): part.reason for part in known.undecided} if known else {}
+    left = [
+        replace(part, proved=proofs.get(part, ""), reason=reasons.get(part, ""))
+        for part, decides in every.items() if not decides
+    ]  # fmt: skip
     left.sort(key=lambda part: (part.owner, part.within, part.text, part.effect))
     return GateConditions(_of_conditions(checked), _models(parts), len(every), tuple(left))
+
+
+def proved(checked: CheckedSpec, programs: Iterable[Program]) -> dict[UndecidedCondition, str]:
+    """The conditions that are impossible in all programs that have them, each with what shows it.
+
+    By induction over the steps and not by a search, so that no size or horizon of a model matters.
+    """
+    shown: dict[UndecidedCondition, set[str]] = {}
+    for program in programs:
+        supposed = fixed(program)
+        for condition, witness in conditions_of(program).items():
+            names = [program.variables[slot].name for slot in read_of(witness.body, supposed)]
+            is_impossible = is_never_true(witness.body, supposed)
+            because = f"one value in every state: {', '.join(names)}" if is_impossible else ""
+            shown.setdefault(_named(checked, condition), set()).add(because)
+    # Of several models the shortest: a model may fix more variables than the others, and than it takes.
+    return {named: min(sorted(every), key=len) for named, every in shown.items() if "" not in every}
 
 
 def _named(checked: CheckedSpec, condition: Condition) -> UndecidedCondition:
@@ -142,8 +169,9 @@ def _lines(conditions: GateConditions) -> Iterator[str]:
     )
     for condition in conditions.undecided:
         yield from ("", "[[undecided]]")
-        for key in ("owner", "effect", "within", "text"):
-            yield f"{key} = {seal.quoted(getattr(condition, key))}"
+        for key in ("owner", "effect", "within", "text", "proved"):
+            if getattr(condition, key) or key != "proved":
+                yield f"{key} = {seal.quoted(getattr(condition, key))}"
         yield f"{_REASON}{seal.quoted(condition.reason)}"
 
 

@@ -35,8 +35,12 @@ class ConditionStatus:
         written = f"{self.path} written; " if self.is_written else ""
         decide = self.conditions.all - len(undecided)
         yield f"conditions: {written}{decide} of {self.conditions.all} decide in a model of the gate"
-        open_ = [condition for condition in undecided if not condition.reason]
-        argued = len(undecided) - len(open_)
+        proved = sum(1 for condition in undecided if condition.proved)
+        if proved:
+            yield f"  {proved} {'is' if proved == 1 else 'are'} impossible, as shown by induction"
+        left = [condition for condition in undecided if not condition.proved]
+        open_ = [condition for condition in left if not condition.reason]
+        argued = len(left) - len(open_)
         if argued:
             yield f"  {argued} decide in none, with a reason in {self.path}"
         for condition in open_:
