@@ -55,8 +55,6 @@ class ReplogBinding(MachinesBinding):
     spec, model = "../spec/replication.spec", "two_brokers"
     smoke, gate, exhaustive, controls = SMOKE, GATE, EXHAUSTIVE, CONTROLS
 
-    # -- produce and fetch
-
     @action("produce")
     def produce(self, cluster: Cluster, leader: str) -> Answer:
         """One record, by a producer that is no idempotent one."""
@@ -160,8 +158,6 @@ class ReplogBinding(MachinesBinding):
         cluster.receive(broker, question.to, reply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
-    # -- consumers
-
     @action("read")
     def read(self, cluster: Cluster, broker: str, start: int, end: int) -> Answer:
         """A consumer fetches from a leader or a follower, without an epoch; all that it may see fits."""
@@ -183,8 +179,6 @@ class ReplogBinding(MachinesBinding):
         (reply,) = _replies(cluster.receive(leader, CLIENT, request), ListOffsetsReply)
         is_right = reply.error is Error.NONE and reply.offset == latest
         return taken_or(is_right, f"{reply.error.name}, {reply.offset}")
-
-    # -- the ISR
 
     @action("shrink_isr")
     def shrink_isr(self, cluster: Cluster, leader: str, follower: str) -> Answer:
@@ -256,8 +250,6 @@ class ReplogBinding(MachinesBinding):
             cluster.receive(broker, -1, slot.reply)
         return Accepted()
 
-    # -- the controller
-
     @action("elect")
     def elect(self, cluster: Cluster, broker: str) -> Answer:
         """An operator wants this leader: it is made the preferred one for the time of the election."""
@@ -326,8 +318,6 @@ class ReplogBinding(MachinesBinding):
         """Never: the change is a part of the partition's metadata."""
         del cluster, leader
         return Impossible("it comes with the partition's metadata")
-
-    # -- metadata
 
     @action("become_leader")
     def become_leader(self, cluster: Cluster, broker: str, epoch: int) -> Answer:

@@ -182,8 +182,6 @@ class Cluster:
             self._has_own_controller = True
         return self._controller
 
-    # -- looking
-
     @property
     def seen_controller(self) -> ControllerState:
         """The controller's state, to be read."""
@@ -211,8 +209,6 @@ class Cluster:
         process = self.nodes[broker].process
         assert process is not None
         return process.state
-
-    # -- events of brokers
 
     def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
         """Let a broker handle a message; its effects are performed, and returned to look at."""
@@ -269,8 +265,6 @@ class Cluster:
                 self.acked = epochs_of(state)[: base + 1]
             case _:
                 pass
-
-    # -- events of the controller
 
     def ask_controller(self, source: int, message: Message) -> Message | None:
         """Let the controller handle a message; return its reply.  Metadata waits to be applied."""

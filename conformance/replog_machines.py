@@ -95,8 +95,6 @@ class MachinesBinding(RuledBinding[Cluster]):
         """Return a broker's number."""
         return self.names.index(name)
 
-    # -- storage and faults
-
     @action("checkpoint_hw")
     def checkpoint_hw(self, cluster: Cluster, broker: str) -> Answer:
         """The checkpoint's timer rings, unless nobody will read what it writes."""

@@ -44,9 +44,6 @@ class Seen:
     end: int
 
 
-# -- the broker's process
-
-
 def main(descriptor: int) -> None:
     """Serve over a socket until the other side is gone."""
     with Connection(descriptor) as link, suppress(EOFError):
@@ -74,9 +71,6 @@ def serve(link: Connection) -> None:
         for effect in effects:
             if not isinstance(effect, Send | SetTimer):
                 disk.perform(effect)
-
-
-# -- this side of it
 
 
 @dataclass(slots=True)

@@ -42,9 +42,6 @@ def abstract(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
             **_in_flight(cluster, names), **_ghosts(cluster, epochs)}  # fmt: skip
 
 
-# -- the controller
-
-
 def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
     return {
         "current": cluster.image.leader_epoch,
@@ -98,9 +95,6 @@ def _registry(cluster: Cluster, names: Sequence[str], brokers: Mapping[int, Brok
 
 def _named(cluster: Cluster, names: Sequence[str]) -> list[tuple[str, Node]]:
     return list(zip(names, cluster.nodes.seen, strict=True))
-
-
-# -- brokers
 
 
 def _brokers(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
@@ -199,9 +193,6 @@ def _ends(written: Sequence[int], epochs: range) -> dict[int, int]:
     return {epoch: bisect_right(written, epoch) for epoch in epochs}
 
 
-# -- in flight
-
-
 def _in_flight(cluster: Cluster, names: Sequence[str]) -> Plain:
     fetches = {name: cluster.fetches.get(broker) for broker, name in enumerate(names)}
     alters = {name: cluster.alters.get(broker) for broker, name in enumerate(names)}
@@ -256,9 +247,6 @@ def _proposal(cluster: Cluster, names: Sequence[str], slot: AlterInFlight) -> Pl
         "incarnation": min(incarnations, default=0),
         "state": answers.get(None if slot.reply is None else slot.reply.error, "refused"),
     }
-
-
-# -- ghosts
 
 
 def _ghosts(cluster: Cluster, epochs: range) -> Plain:

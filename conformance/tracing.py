@@ -132,8 +132,6 @@ class ReplogTracing(Tracing):
             raise ImpossibleEvent(f"there is no broker {number!r}")
         return self.names[number]
 
-    # -- fetches
-
     @event("fetch")
     def fetch(self, found: Event) -> Call:
         """A request that the network has."""
@@ -182,8 +180,6 @@ class ReplogTracing(Tracing):
             )
         self._stages[message] = stage
 
-    # -- leaders
-
     @event("produce")
     def produce(self, found: Event) -> Ways:
         """Records are appended: one where the event has no count, since that is what the producers send."""
@@ -206,8 +202,6 @@ class ReplogTracing(Tracing):
         """The controller's verdict arrives."""
         return self._in_time(found, Call("apply_alter_reply", (self._me(found),)))
 
-    # -- one step each: of the controller, of metadata without news on the partition, of storage, and faults
-
     judge = single("judge", "alter_partition", "leader")  # granted, or refused for who is in it
     elect = single("elect", "elect", "broker")  # as an operator wants
     fence = single("fence", "fence_broker", "broker")
@@ -219,8 +213,6 @@ class ReplogTracing(Tracing):
     crash = single("crash", "crash")
     power_loss = single("power-loss", "power_loss")  # with what was not flushed
 
-    # -- metadata
-
     @event("lead")
     def lead(self, found: Event) -> Ways:
         """Metadata in which this broker leads."""
@@ -230,8 +222,6 @@ class ReplogTracing(Tracing):
     def follow(self, found: Event) -> Call:
         """Metadata in which another broker leads, or none."""
         return Call("become_follower", (self._me(found), found.get("epoch", ANY)))
-
-    # -- what is seen
 
     def _controller(self, shown: Mapping[str, Any]) -> Iterable[Seen]:
         if "epoch" in shown:

@@ -162,8 +162,6 @@ class DeliveryBinding(RuledBinding[Parties]):
         """Another copy, to run on."""
         return kept.copy()
 
-    # -- the producer
-
     @action("send")
     def send(self, parties: Parties, message: int) -> Answer:
         """The application hands over a message; the producer sends it if it has room."""
@@ -220,8 +218,6 @@ class DeliveryBinding(RuledBinding[Parties]):
             kept = [waiting for waiting in parties.producer.outstanding if waiting.number != message]
             parties.producer.outstanding = kept
 
-    # -- the broker
-
     @action("handle_request")
     def handle_request(self, parties: Parties) -> Answer:
         """The oldest request arrives."""
@@ -241,8 +237,6 @@ class DeliveryBinding(RuledBinding[Parties]):
         message, request = parties.connection.pop(0)
         parties.answers[message] = _produce(parties.messages, request)
         return Accepted()
-
-    # -- the consumer
 
     @action("poll")
     def poll(self, parties: Parties) -> Answer:
@@ -320,8 +314,6 @@ class DeliveryBinding(RuledBinding[Parties]):
         records = parties.commits.state.log.batches
         groups = Groups.replay(Commit.from_body(batch.body) for batch in records)
         return replace(parties, groups=groups, generation=groups.join(GROUP, READER))
-
-    # -- what is seen
 
     def _status(self, parties: Parties, message: int) -> str:
         if message in parties.known.numbers:

@@ -130,8 +130,6 @@ class LogStartBinding(RuledBinding[Trimming]):
         """Return a broker's number."""
         return self.names.index(name)
 
-    # -- produce and delete
-
     @action("produce")
     def produce(self, cluster: Trimming, leader: str) -> Answer:
         """One record, whose producer waits for the leader alone."""
@@ -170,8 +168,6 @@ class LogStartBinding(RuledBinding[Trimming]):
             cluster.fire(number, Timer.RETENTION)
         replica.state.config = config
         return Accepted() if is_deleted else Refused("it keeps some of these records")
-
-    # -- fetch
 
     @action("send_fetch")
     def send_fetch(self, cluster: Trimming, follower: str) -> Answer:
@@ -245,8 +241,6 @@ class LogStartBinding(RuledBinding[Trimming]):
         """Never: replog moves no logs."""
         del cluster, broker
         return Impossible("a log stays in its directory")
-
-    # -- the ISR and elections
 
     @action("shrink_isr")
     def shrink_isr(self, cluster: Trimming, follower: str) -> Answer:

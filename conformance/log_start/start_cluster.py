@@ -99,8 +99,6 @@ class Trimming:
         state = self.brokers[broker].state
         return state.leading is not None and state.leader_epoch == self.image.leader_epoch
 
-    # -- events of the controller
-
     def ask(self, source: int, message: Message) -> Message | None:
         """Let the controller handle a message; return its reply."""
         effects = self.controller.handle(Received(source, message), NOW_MS)
@@ -125,8 +123,6 @@ class Trimming:
         known = {b: BrokerImage(r.broker_epoch, r.state) for b, r in state.brokers.items()}
         image = MetadataImage(state.version, {PARTITION: self.image}, known)
         self.metadata[self.image.leader_epoch] = image
-
-    # -- events of brokers
 
     def tell_leader(self) -> None:
         """Let the leader of the latest epoch apply what is news in it."""

@@ -153,8 +153,6 @@ class ReassignmentBinding(RuledBinding[Moving]):
         """Return the numbers of brokers."""
         return frozenset(map(self.id, names))
 
-    # -- the operator
-
     @action("reassign", ways=ORDERS)
     def reassign(self, cluster: Moving, to: Collection[str], way: str) -> Answer:
         """An operator requests other replicas; whom it names first is preferred."""
@@ -192,8 +190,6 @@ class ReassignmentBinding(RuledBinding[Moving]):
         """Let the order of the assignment be that of the names, or the reverse."""
         ordered = tuple(sorted(cluster.image.replicas, reverse=way != ORDERS[0]))
         cluster.controller.state.partitions[PARTITION] = replace(cluster.image, replicas=ordered)
-
-    # -- the controller
 
     @action("alter_partition", ways=ORDERS)
     def alter_partition(self, cluster: Moving, leader: str, way: str) -> Answer:
@@ -250,8 +246,6 @@ class ReassignmentBinding(RuledBinding[Moving]):
         cluster.spent = replace(cluster.spent, elections=cluster.spent.elections + 1)
         return Accepted()
 
-    # -- metadata
-
     @action("apply_metadata", ways=("alone", "after the answer"))
     def apply_metadata(self, cluster: Moving, broker: str, version: int, way: str) -> Answer:
         """A broker applies what was decided; the answer to a proposal that it has made may come before."""
@@ -263,8 +257,6 @@ class ReassignmentBinding(RuledBinding[Moving]):
             cluster.receive(number, CONTROLLER, answer)
         cluster.apply(number, version)
         return Accepted()
-
-    # -- produce and fetch
 
     @action("produce")
     def produce(self, cluster: Moving, leader: str) -> Answer:
@@ -321,8 +313,6 @@ class ReassignmentBinding(RuledBinding[Moving]):
         """The network loses the request or the response."""
         is_there = cluster.fetches.pop(self.id(follower), None) is not None
         return Accepted() if is_there else Impossible("nothing is in flight")
-
-    # -- the ISR
 
     @action("shrink_isr")
     def shrink_isr(self, cluster: Moving, leader: str, follower: str) -> Answer:

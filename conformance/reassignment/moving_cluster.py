@@ -98,8 +98,6 @@ class Moving:
             ordered = replace(self.image, replicas=(broker, *others))
             self.controller.state.partitions[PARTITION] = ordered
 
-    # -- events of the controller
-
     def ask(self, source: int, message: Message) -> Message | None:
         """Let the controller handle a message; return its reply."""
         effects = self.controller.handle(Received(source, message), NOW_MS)
@@ -119,8 +117,6 @@ class Moving:
         state = self.controller.state
         epoch = state.brokers[broker].broker_epoch
         self.ask(broker, HeartbeatRequest(broker, epoch, state.version))
-
-    # -- events of brokers
 
     def apply(self, broker: int, version: int) -> None:
         """Let a broker apply the partition's metadata of one version."""

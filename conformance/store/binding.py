@@ -152,8 +152,6 @@ class StoreBinding(RuledBinding[PackedMachine]):
         """Every variable but `disk`."""
         return kept.machine.state()
 
-    # -- writing
-
     @action("append_batch")
     def append_batch(self, kept: PackedMachine, epoch: int) -> Answer:
         """A producer's batch, which the store stamps."""
@@ -197,8 +195,6 @@ class StoreBinding(RuledBinding[PackedMachine]):
         kept.machine.log.flush()
         return Accepted()
 
-    # -- cutting
-
     @action("truncate")
     def truncate(self, kept: PackedMachine, offset: int) -> Answer:
         """A follower cuts what its leader does not have."""
@@ -234,8 +230,6 @@ class StoreBinding(RuledBinding[PackedMachine]):
             return Refused(str(error))
         return Accepted() if kept.machine.log.log_start > before else Refused("the log begins there or later")
 
-    # -- checkpoints, stops and starts
-
     @action("checkpoint")
     def checkpoint(self, kept: PackedMachine) -> Answer:
         """The three checkpoints of the directory."""
@@ -259,8 +253,6 @@ class StoreBinding(RuledBinding[PackedMachine]):
             return RUNNING
         kept.machine.begin()
         return Accepted()
-
-    # -- crashes
 
     @action("die_alone", ways=(KILLED, SYNC_FAILED, LATER_SYNC_FAILED))
     def die_alone(self, kept: PackedMachine, way: str) -> Answer:

@@ -120,8 +120,6 @@ class Machine:
         self.next_batch(epoch)
         return batch_of(self.batches)
 
-    # -- failures
-
     def fails_to_flush(self) -> bool:
         """Return whether a flush fails with the disk, and the store then stays off, though the disk is sound.
 
@@ -179,8 +177,6 @@ class Machine:
             self.wrong = f"a truncation to {offset} that is repeated leads to {again}, not {target}"
         before.end()
         self.fs = before.fs
-
-    # -- what is seen
 
     def state(self) -> dict[str, Any]:
         """Return the spec's variables, but for `disk`."""
