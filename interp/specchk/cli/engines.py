@@ -1,6 +1,7 @@
 """Running a program on the engine that the user selected.
 
-The native engine is the default.  What it cannot compile is reported on standard error and in the
+The native engine is the default.  Small models are over before its code would be compiled, on the reference
+engine (`explore.small`).  What the native engine cannot compile is reported on standard error and in the
 warnings, and explored by the reference engine.
 """
 
@@ -15,10 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import click
+from click.core import ParameterSource
 
 from specchk.cli.common import Seconds, rejections
 from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
+from specchk.explore.small import small_search
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.report.progress import TerminalProgress
@@ -33,14 +36,18 @@ SPARK = "spark"
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """An engine by name, with the fields of its options that the others do not have."""
+    """An engine by name, with the fields of its options that the others do not have.
+
+    `is_default`: nobody has named it, so a search may begin on another one.
+    """
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    is_default: bool = False
 
     def set(self, **settings: Any) -> EngineSettings:
         """The engine with more of its options set."""
-        return EngineSettings(self.name, {**self.settings, **settings})
+        return replace(self, settings={**self.settings, **settings})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,8 @@ class EngineChoice:
         if self.workers is not None and self.engine not in ("native", "symbolic"):
             raise click.UsageError("--workers is for the native and the symbolic engine")
         # Set only where given: not every engine has these options, and those that do know the machine.
-        chosen = EngineSettings(self.engine)
+        source = click.get_current_context().get_parameter_source("engine")
+        chosen = EngineSettings(self.engine, is_default=source is ParameterSource.DEFAULT)
         if self.workers is not None:
             chosen = chosen.set(workers=self.workers)
         return chosen.set(compact=True) if self.compact else chosen
@@ -96,7 +104,7 @@ class Keeping:
             raise click.UsageError("--checkpoint and --spill are for the native engine")
         if self.resume and not self.checkpoint and engine.name != SPARK:
             raise click.UsageError("--resume needs --checkpoint DIR, the checkpoint to continue from")
-        if engine.name != "native":
+        if not (self.checkpoint or self.spill):
             return engine
         return engine.set(
             checkpoint=Path(self.checkpoint) if self.checkpoint else None,
@@ -144,6 +152,11 @@ def _explored(
     entry = engine_named(engine.name)
     if not entry.is_temporal:
         refuse_temporal(program, f"the {entry.name} engine", as_json=as_json)
+    # Options of the engine are about states that it keeps, or code that it runs.
+    if engine.is_default and not engine.settings:
+        small = small_search(program, options)
+        if small is not None:
+            return small
     missing = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
     module = loaded(entry.module, missing if entry.extra else None)
     common = {member.name: getattr(options, member.name) for member in fields(Options)}

@@ -1,0 +1,173 @@
+"""The search of a small model: an answer where it has one, and an effort that is bounded."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from spec_texts import instance_of, small_specs
+
+from specchk.explore.small import EFFORT, PER_STATE, effort_of_state, small_search
+from specchk.ir import nodes
+from specchk.ir.program import Program
+from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.evaluate import Env, Eval, Evaluator
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Faulty, Stepper
+from specchk.search.budget import Budget
+from specchk.search.engine import Options
+from specchk.search.reference import search
+
+COUNTER = """\
+spec counter
+var x : 0..{most} = 0
+action up():
+    require x < {most}
+    x' = x + 1
+deadlock ok
+{more}
+model m:
+    expect holds
+"""
+PICK = """\
+spec pick
+sort R
+var s : set[R] = {}
+action add(r: R):
+    s' = s union {r}
+model m:
+    R = 6
+"""
+
+
+class Counting(Evaluator):
+    """Counts the nodes that are evaluated."""
+
+    evaluations: list[int]
+
+    def compile(self, expr: nodes.Expr) -> Eval:
+        """The function of an expression, which counts its calls."""
+        function, evaluations = super().compile(expr), self.evaluations
+
+        def counted(e: Env) -> nodes.Value:
+            evaluations[0] += 1
+            return function(e)
+
+        return counted
+
+
+class CountingStepper(Stepper):
+    """A stepper with the number of evaluations since it was set to 0."""
+
+    def make_evaluator(self) -> Evaluator:
+        """One that counts."""
+        made = Counting(self.size, self.counts)
+        made.evaluations = self.evaluations = [0]
+        return made
+
+
+def counter(most: int, more: str = "") -> Program:
+    """A program of `most + 1` states in a row."""
+    return instance_of(COUNTER.format(most=most, more=more)).program
+
+
+def test_a_small_model_has_the_answer_of_the_reference_engine() -> None:
+    """All of it but the time."""
+    program = counter(20, "invariant small: x <= 20\nreachable far: x == 7")
+    found, wanted = small_search(program, Options()), search(program)
+    assert found is not None
+    assert (found.engine, found.verdict, found.coverage) == ("reference", wanted.verdict, wanted.coverage)
+    assert found.statistics.levels == wanted.statistics.levels == (1,) * 21
+    assert found.witnesses == wanted.witnesses
+
+
+@pytest.mark.parametrize(
+    "more", ["invariant low: x < 7", "reachable never: x > 25", "liveness again: always eventually x == 3"]
+)
+def test_a_property_that_fails_is_left_to_the_other_engine(more: str) -> None:
+    """Of several counterexamples each engine has its own choice, which is not to depend on a model's size."""
+    assert small_search(counter(20, more), Options(strict=True)) is None
+
+
+def test_a_model_with_more_states_than_the_effort_is_for_has_no_answer() -> None:
+    """One state more is the difference."""
+    states = EFFORT // effort_of_state(counter(20))
+    assert small_search(counter(states - 2), Options()) is not None
+    assert small_search(counter(states), Options()) is None
+
+
+@pytest.mark.parametrize("start", [" in 0..100000", "\ninit: true"])
+def test_many_initial_states_are_not_listed(monkeypatch: pytest.MonkeyPatch, start: str) -> None:
+    """More values of a variable than the effort is for, as choices or left open."""
+    many = "spec many\nvar x : 0..100000{}\naction stay():\n    x' = x\nmodel m:\n    expect holds\n"
+    program = instance_of(many.format(start)).program
+    monkeypatch.delattr("specchk.search.engine.initial_states")
+    assert small_search(program, Options()) is None
+
+
+def test_a_limit_of_the_user_that_is_reached_is_reported_by_the_other_engine() -> None:
+    """Fewer states than the model has."""
+    assert small_search(counter(20), Options(Budget(max_states=5))) is None
+
+
+def test_renamings_are_a_part_of_the_effort() -> None:
+    """A successor is compared in every order of six elements."""
+    program = instance_of(PICK).program
+    assert effort_of_state(program, 720) > effort_of_state(program) + 6 * 720
+
+
+LOOP = """\
+spec loop
+var x : 0..100000 = 0
+var m : 0..39 -> 0..1 = {{ k: 0 for k in 0..39 }}
+action act({params}):
+    {body}
+deadlock ok
+model m:
+    expect holds
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "body"),
+    [
+        ("a: 0..39, b: 0..39", "require a * b + x < 0"),
+        ("", "any a in 0..39:\n        any b in 0..39:\n            require a * b + x < 0"),
+        ("", "require exists a in 0..39: exists b in 0..39: a * b + x < 0"),
+        ("", "x' = sum(a * b for a in 0..39, b in 0..39 if a < b + x)"),
+        ("", "m' = { k: sum(m[a] * k for a in 0..39) % 2 for k in 0..39 }"),
+    ],
+    ids=["parameters", "any", "exists", "sum", "map"],
+)
+def test_a_loop_counts_as_often_as_it_runs(params: str, body: str) -> None:
+    """40 times 40 evaluations are more than the bound would be without the loops."""
+    program = instance_of(LOOP.format(params=params, body=body)).program
+    done = most_evaluations(program)
+    assert 1600 < done <= effort_of_state(program) - PER_STATE
+
+
+@given(small_specs())
+def test_no_state_takes_more_evaluations_than_its_effort(text: str) -> None:
+    """The nodes that are evaluated for the successors of a state, counted."""
+    try:
+        program = instance_of(text).program
+    except SpecError:  # as where a variable is assigned twice
+        return
+    assert most_evaluations(program) <= effort_of_state(program) - PER_STATE
+
+
+def most_evaluations(program: Program) -> int:
+    """The most nodes that are evaluated for the successors of one of the first states."""
+    stepper = CountingStepper(program)
+    states, most = initial_states(program), 0
+    seen = set(states)
+    while states and len(seen) < 30:
+        state = states.pop()
+        stepper.evaluations[0], following = 0, []
+        with suppress(Faulty):
+            following = [after for _, _, after in stepper.successors(state)]
+        most = max(most, stepper.evaluations[0])
+        states += [after for after in following if after not in seen]
+        seen.update(following)
+    return most
