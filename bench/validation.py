@@ -3,6 +3,7 @@
     python bench/validation.py [--events N] [--before CHECKOUT] [--runs N]
     python bench/validation.py --omit 0,40,80 [--recordings N]
     python bench/validation.py --faults N [--recordings N]
+    python bench/validation.py --bugs N
 
 Recordings are replog's (`replog sim --record`), seeds from 0.  The first form records at least N events, and
 times `specchk validate --no-power` on them, as whole processes that take turns with an earlier checkout's;
@@ -16,8 +17,13 @@ a false alarm; those that a bound ended are counted on their own.
 line, two successive lines of one writer exchanged, a line written twice.  A copy that the spec explains all
 the same is a behaviour, and counted as allowed.  Of the others it counts how often the reported line is that
 of the error, and how often the smallest contradiction has it.  Lines of an error: the one with the wrong
-value; either of two equal ones; those from the first to the last of two that are exchanged; after a missing
-line the next of its writer, of its message, or about its brokers.
+value; either of two equal ones; those from the first to the last of two that are exchanged.  A missing line
+has none: the right report is at the first line that needs it, which is explained once the missing one is put
+back right before it.
+
+`--bugs N` records N seeds under each of several wrong rules.  A run is a function of its seed, so the line
+of a bug is the first that differs from the same seed's under the right rules.  It may be a behaviour all the
+same: then a later one is reported.
 """
 
 from __future__ import annotations
@@ -32,24 +38,31 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from replog.core.protocol import CURRENT
 from replog.sim.recording.record_run import record
 from specchk.conform.contract.load import load_tracing
-from specchk.conform.contract.recording import Event, Recording, parse
+from specchk.conform.contract.recording import Event, Recording, parse, renumbered
 from specchk.conform.recordings.campaign import Campaign, run_campaign
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.explainer import CampaignOptions
+from specchk.conform.recordings.result import RecordingResult
 from specchk.lang.frontend import check
 
 ROOT = Path(__file__).parents[1]
 TRACING = ROOT / "conformance" / "tracing.py"
 FIXED = ("at", "seq", "event", "message", "to", "follower", "leader", "broker", "source")
 WORKERS = 2
+# Rules that are none of Kafka's today, each with a value that recordings of forty seeds show.
+RULES = (
+    ("expand_needs_leso", False), ("expand_needs_hw", False), ("keeps_remote_leo", True),
+    ("hw_under_min_isr", True), ("hw_on_diverge", True), ("hw_on_alter_ok", False),
+    ("checks_response", False), ("updates_on_diverge", True), ("fences_fetch", False),
+)  # fmt: skip
 
 
 def written(folder: Path, events: int) -> int:
@@ -144,36 +157,69 @@ def alarms(shares: list[int], count: int) -> None:
             print(f"    {one.name} event {one.blocked.number}: {one.blocked.reason or one.blocked.misses}")
 
 
+def different(right: Recording, wrong: Recording) -> list[int]:
+    """The positions, from 0, at which two recordings have other events; those that one lacks are left out."""
+    pairs = zip(right.events, wrong.events, strict=False)
+    return [n for n, (one, other) in enumerate(pairs) if {**one, "seq": 0} != {**other, "seq": 0}]
+
+
 def lines_of(kind: str, right: Recording, wrong: Recording) -> frozenset[int]:
-    """The numbers of the events of the wrong recording that are those of its error."""
-    events = [{**e, "seq": 0} for e in right.events]
-    spoiled = [{**e, "seq": 0} for e in wrong.events]
-    if kind in ("flip", "swap"):
-        pairs = enumerate(zip(events, spoiled, strict=True), 1)
-        differ = [number for number, (one, other) in pairs if one != other]
-        return frozenset(range(differ[0], differ[-1] + 1))
-    at = next(
-        (n for n, (a, b) in enumerate(zip(events, spoiled, strict=False)) if a != b),
-        min(len(events), len(spoiled)),
-    )
+    """The numbers of the events that are a planted error in the wrong recording."""
+    differ = different(right, wrong)
     if kind == "duplicate":
-        return frozenset({at, at + 1})
-    return frozenset(_after_gap(events[at], spoiled, at))
+        second = differ[0] + 1 if differ else len(wrong.events)
+        return frozenset({second - 1, second})
+    return frozenset(range(differ[0] + 1, differ[-1] + 2))
 
 
-def _after_gap(lost: Event, events: list[dict[str, Any]], at: int) -> Iterator[int]:
-    """The next event of a missing one's writer, of its message, and about its brokers."""
+def put_back(right: Recording, wrong: Recording, number: int) -> Recording:
+    """The wrong recording with its missing event right before the one of this number."""
+    lost = right.events[min(different(right, wrong), default=len(wrong.events))]
+    events = [*wrong.events[: number - 1], lost, *wrong.events[number - 1 :]]
+    return replace(wrong, events=renumbered(events))
 
-    def brokers(event: Event) -> set[Any]:
-        return {event[k] for k in ("at", "to", "follower", "leader", "broker", "source") if k in event}
 
-    rest = list(enumerate(events[at:], at + 1))
-    for is_next in (
-        lambda e: e["at"] == lost["at"],
-        lambda e: "message" in lost and e.get("message") == lost["message"],
-        lambda e: bool(brokers(e) & brokers(lost)),
-    ):
-        yield from [number for number, event in rest if is_next(event)][:1]
+def needing(pairs: list[tuple[Recording, Recording]], results: tuple[RecordingResult, ...]) -> set[int]:
+    """Of recordings without a line those that are reported at the first line that needs it, by position.
+
+    The line is explained once the missing one is put back right before it, and the lines between the gap
+    and it are explained either way.
+    """
+    blocked = [(n, one.blocked.number) for n, one in enumerate(results) if one.blocked]
+    mended = validated([put_back(*pairs[n], at) for n, at in blocked]).results
+    return {
+        n for (n, at), one in zip(blocked, mended, strict=True)
+        if one.blocked is None or one.blocked.number > at + 1
+    }  # fmt: skip
+
+
+def bugs(seeds: int) -> None:
+    """The table of recordings by a replog under wrong rules, and where each is first another one."""
+    print(
+        "| rule | recordings that differ | explained | first different line | up to 5 lines later | later |"
+    )
+    print("|---|---|---|---|---|---|")
+    total: Counter[str] = Counter()
+    for rule, value in RULES:
+        protocol = replace(CURRENT, **{rule: value})
+        pairs = [(parse("", record(n)), parse("", record(n, protocol))) for n in range(seeds)]
+        pairs = [(right, wrong) for right, wrong in pairs if right.events != wrong.events]
+        found: Counter[str] = Counter(differ=len(pairs))
+        for (right, wrong), one in zip(pairs, validated([w for _, w in pairs]).results, strict=True):
+            if one.blocked is None:
+                found["ended" if one.bad else "explained"] += 1
+                continue
+            shorter = min(len(right.events), len(wrong.events))
+            late = one.blocked.number - 1 - min(different(right, wrong), default=shorter)
+            found["at" if late == 0 else "near" if late <= 5 else "later"] += 1
+        _print_bugs(f"`{rule} = {value}`", found)
+        total += found
+    _print_bugs("all", total)
+
+
+def _print_bugs(name: str, found: Counter[str]) -> None:
+    cells = [str(found[key]) for key in ("differ", "explained", "at", "near", "later")]
+    print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def faults(count: int, recordings: int) -> None:
@@ -194,15 +240,20 @@ def faults(count: int, recordings: int) -> None:
         results = validated([wrong for _, wrong in planted]).results
         found: Counter[str] = Counter(planted=len(planted))
         sizes = []
-        for (right, wrong), one in zip(planted, results, strict=True):
+        first_needs = needing(planted, results) if kind == "drop" else set()
+        for number, ((right, wrong), one) in enumerate(zip(planted, results, strict=True)):
             if one.blocked is None:
                 found["ended" if one.bad else "allowed"] += 1
                 continue
-            lines = lines_of(kind, right, wrong)
             smallest = one.blocked.contradiction
             members = {line.number for line in smallest.lines} if smallest else {one.blocked.number}
             sizes.append(len(members))
-            at, among = one.blocked.number in lines, bool(members & lines)
+            if kind == "drop":
+                at = among = number in first_needs
+                lines = frozenset({one.blocked.number} if at else ())
+            else:
+                lines = lines_of(kind, right, wrong)
+                at, among = one.blocked.number in lines, bool(members & lines)
             found["at"], found["among"], found["either"] = (
                 found["at"] + at, found["among"] + among, found["either"] + (at or among),
             )  # fmt: skip
@@ -233,13 +284,16 @@ def main() -> None:
     parser.add_argument("--omit", metavar="PERCENT,...", help="shares of the fields to leave out")
     parser.add_argument("--faults", type=int, metavar="N", help="errors of each kind to plant")
     parser.add_argument("--recordings", type=int, default=100, help="of --omit and --faults")
+    parser.add_argument("--bugs", type=int, metavar="N", help="seeds to record under each wrong rule")
     options = parser.parse_args()
-    if options.omit is None and options.faults is None:
+    if options.omit is None and options.faults is None and options.bugs is None:
         speed(options.events, options.before, options.runs)
     if options.omit is not None:
         alarms([int(one) for one in options.omit.split(",")], options.recordings)
     if options.faults is not None:
         faults(options.faults, options.recordings)
+    if options.bugs is not None:
+        bugs(options.bugs)
 
 
 if __name__ == "__main__":
