@@ -146,6 +146,8 @@ class Evaluator:
         return items
 
     def _collect(self, expr: nodes.Collect) -> Callable[[Env], nodes.Value]:
+        if expr.gather is nodes.Gather.SET and len(expr.binders) == 1:
+            return self._set_of(expr)
         items, span = self._items(expr), expr.span
         match expr.gather:
             case nodes.Gather.SET:
@@ -161,6 +163,21 @@ class Evaluator:
             return best
 
         return extreme
+
+    def _set_of(self, expr: nodes.Collect) -> Callable[[Env], nodes.Value]:
+        """A set of one binder, as most are: a loop, where several need a generator for each."""
+        ((local, domain_expr),) = expr.binders
+        slot, domain, body = self.index(local), self.compile(domain_expr), self.compile(expr.body)
+        condition = self.compile(expr.condition) if expr.condition is not None else None
+
+        def set_of(e: Env) -> nodes.Value:
+            out = []
+            for e[slot] in domain(e):  # type: ignore[union-attr]
+                if condition is None or condition(e):
+                    out.append(body(e))
+            return distinct(out)
+
+        return set_of
 
     def _map_of(self, expr: nodes.MapOf) -> Callable[[Env], nodes.Value]:
         assert isinstance(expr.type, Map)

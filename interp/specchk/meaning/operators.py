@@ -33,6 +33,8 @@ def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
     By order and equality alone: open numbers (`meaning.paths`) are equal where no hash can show it.
     """
     ascending = sorted(items)
+    if len(ascending) < 2:
+        return tuple(ascending)
     return tuple([item for at, item in enumerate(ascending) if not at or item != ascending[at - 1]])
 
 

@@ -16,6 +16,7 @@ The same recordings and seed give the same result, on any number of processes, h
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -85,8 +86,18 @@ def _explained(
     cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: CampaignOptions
 ) -> list[list[RecordingResult]]:
     def explained(share: Sequence[Path]) -> list[RecordingResult]:
-        explainer = RecordingExplainer(cls, checked, wanted)
-        return [explainer.result(path.name, partial(read_bytes, path)) for path in share]
+        explainer, results = RecordingExplainer(cls, checked, wanted), []
+        try:
+            for path in share:
+                known = explainer.programs
+                results.append(explainer.result(path.name, partial(read_bytes, path)))
+                # A program lasts, and is some ten thousand objects that the collector would visit again and
+                # again while events come and go.
+                if explainer.programs > known:
+                    gc.freeze()
+        finally:
+            gc.unfreeze()
+        return results
 
     return each([partial(explained, share) for share in shares], len(shares))
 
