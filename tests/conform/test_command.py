@@ -52,22 +52,37 @@ def test_a_divergence_has_its_own_exit_code(lossy):
     assert result.output.startswith("diverges: the implementation took the step to a state")
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("suite", ["classes", "product"])
-def test_an_implementation_that_ends_its_process_diverges(lossy, suite):
-    """`os._exit(0)` gives specchk neither its exit code nor its silence."""
-    ending = lossy.read_text().replace("answer = ", "os._exit(0)\n        answer = ")
-    lossy.write_text(f"import os\n{ending}")
+def conform_ending(lossy, suite, ends):
+    """A run in which each transfer first ends its process."""
+    ending = lossy.read_text().replace("answer = ", f"{ends}\n        answer = ")
+    lossy.write_text(f"import os, threading\n{ending}")
     places = [str(ROOT / "interp"), str(Path(__file__).parent)]
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "specchk", "conform", str(lossy), "--suite", suite],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("suite", ["classes", "product"])
+def test_an_implementation_that_ends_its_process_diverges(lossy, suite):
+    """`os._exit(0)` gives specchk neither its exit code nor its silence."""
+    done = conform_ending(lossy, suite, "os._exit(0)")
     assert (done.returncode, done.stderr) == (13, "")
     assert "SystemExit: 0" in done.stdout
+
+
+@pytest.mark.system
+def test_a_thread_that_ends_its_process_is_no_success(lossy):
+    """It ends specchk, too, with a sentence and the exit code of a divergence."""
+    done = conform_ending(
+        lossy, "product", "(t := threading.Thread(target=os._exit, args=(0,))).start(); t.join()"
+    )
+    assert (done.returncode, done.stdout) == (13, "")
+    assert done.stderr == "os._exit(0) was called in a thread, which ends the process\n"
 
 
 def test_json_has_the_path_and_the_places_that_differ(lossy):

@@ -54,6 +54,15 @@ def test_a_failing_case_is_told_as_a_report(copy: Copy):
     assert "runner.py" not in done.text
 
 
+def test_a_case_that_ends_its_process_fails(copy: Copy):
+    """`os._exit(0)` ends neither pytest nor its report, with exit code 0."""
+    before = "self.state == WORKING and self._enter(ABORTED)"
+    copy.edit("two_phase.py", before, f"({before}) if self.state == WORKING else __import__('os')._exit(0)")
+    done = copy.pytest("-x")
+    assert done.code == 1
+    assert "SystemExit: 0" in done.text
+
+
 SPEC = """spec f
 var x : 0..3 = 0
 action up():

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
+import bank_tracing
 import pytest
-from bank import bank
+from bank import SPEC, bank
 from bank_tracing import BankTracing, moved, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laws.sources import ROOT
 from specchk.conform.contract.recording import BadRecording, Recording, decode, parse
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.corrupt import KINDS, spoil
@@ -202,3 +208,23 @@ def test_what_is_no_recording_is_refused(data: str) -> None:
     """Whatever it is that cannot be read."""
     with pytest.raises(BadRecording, match=r"^r:1: "):
         decode("r", data.encode())
+
+
+@pytest.mark.system
+def test_a_tracing_that_ends_its_process_explains_nothing(tmp_path):
+    """`os._exit(0)` gives specchk neither its exit code nor its silence."""
+    text = Path(bank_tracing.__file__).read_text().replace('return Call("toss")', "os._exit(0)")
+    (tmp_path / "tracing.py").write_text(text.replace("from __future__ import annotations", "import os"))
+    (tmp_path / "bank.spec").write_text(SPEC)
+    lines = [{"format": "bank/1"}, {"at": 0, "seq": 1, "event": "tossed"}, {"end": True, "events": 1}]
+    (tmp_path / "one.ndjson").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    done = subprocess.run(
+        [sys.executable, "-m", "specchk", "validate", "tracing.py", "one.ndjson", "--partial", "--no-power"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "interp")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (13, "")
+    assert "SystemExit: 0" in done.stdout

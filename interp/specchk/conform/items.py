@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from specchk.conform.contract.binding import BindingError
+from specchk.conform.contract.failures import exits_raised
 from specchk.conform.contract.known_bad import NoSuchText
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
@@ -165,7 +166,8 @@ class CheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the check."""
-        self.check(self.user_properties)
+        with exits_raised():
+            self.check(self.user_properties)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The report alone; another exception with its traceback."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -43,7 +44,7 @@ from specchk.meaning.undefined import Undefined
 @click.command("conform", cls=GroupedCommand)
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
 @takes(wanted=SuiteChoice, options=GateOptions, cluster=ClusterChoice, files=Files)
-@exits_raised()
+@exits_raised(partial(echo, err=True))
 def command(
     binding: str, wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
 ) -> None:

@@ -6,7 +6,8 @@ Not here: turning them into divergences (`replay`), driving processes (`adapter`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -16,21 +17,29 @@ FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameEr
 DIED, HUNG, GARBLED, UNREPEATABLE = "died", "hung", "garbled", "unrepeatable"
 # `sys.exit` in an implementation would end specchk, and with exit code 0.
 LEAVING = (Exception, SystemExit)  # what may leave a binding's method: see `is_implementations`
+EXITED = 13  # the exit code of a process that a thread of an implementation ends: that of a divergence
 LOST = (DIED, HUNG, GARBLED)  # kinds of a failure after which the process must be started again
 
 
 @contextmanager
-def exits_raised() -> Iterator[None]:
+def exits_raised(report: Callable[[str], object] = lambda _: None) -> Iterator[None]:
     """Let `os._exit` in this process raise `SystemExit`, so that it is reported as `sys.exit` is.
 
     It would end specchk at once, without output and with the implementation's own code.  Not in processes
-    forked from here, whose end is detected; nor an exit from C, whose code needs a process of its own.
+    forked from here, whose end is detected; nor an exit from C, whose code needs a process of its own.  From
+    another thread it does end the process, after a `report` and with the exit code of a failure.
     """
-    leave, here = os._exit, os.getpid()
+    leave, here, thread = os._exit, os.getpid(), threading.get_ident()
 
     def raise_exit(status: int) -> NoReturn:
         if os.getpid() != here:
             leave(status)
+        if threading.get_ident() != thread:
+            # Raised there, it would end that thread alone, and nobody would learn of it.
+            try:
+                report(f"os._exit({status}) was called in a thread, which ends the process")
+            finally:
+                leave(EXITED)
         raise SystemExit(status)
 
     os._exit = raise_exit

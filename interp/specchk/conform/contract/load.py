@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from specchk.conform.contract.binding import Binding
+from specchk.conform.contract.failures import exits_raised
 from specchk.conform.contract.tracing import Tracing
 from specchk.lang.text.diagnostics import nearest
 
@@ -39,7 +40,8 @@ def _load(path: Path, base: type[T]) -> type[T]:
     # `run_path` and no import: bindings may have the same file name, and an import would give the first one
     # again.
     try:
-        names = runpy.run_path(str(path))
+        with exits_raised():
+            names = runpy.run_path(str(path))
     # An exit, too: it would end this program with a code that says something else.
     except (Exception, SystemExit) as error:
         sys.path[:] = known  # nothing of this folder is imported any more
