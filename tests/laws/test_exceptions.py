@@ -40,12 +40,12 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
     "NoTruth": (((1,), (2,)), BLAME),
     "NotAValue": ("a", "b"),
     "SpecError": ([Diagnostic("S103", "a", SPAN, "b"), Diagnostic("S104", "c", SPAN, "d")],),
-    "Spurious": ("a",),
     "TooDeep": (SPAN,),
     "Undefined": (SPAN, "why"),
     "Unencodable": (SPAN, "why"),
     "ViolationError": ("one-leader", "why"),
     "_Failed": (ScenarioFailure(SPAN, "a", BLAME, None),),
+    "_Spurious": ("a",),
 })  # fmt: skip
 
 

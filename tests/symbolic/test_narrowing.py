@@ -46,33 +46,6 @@ model one:
 """
 WITNESS = "reachable astray: aside == 3\ndeadlock ok"
 STEP = "step invariant near: at' < 5"
-# The hull of both sides grows first by the left one, and only states of the right one fail.
-SIDES = """\
-spec sides
-type Offset = nat upto 3
-var at : 0..9 = 0
-var a : Offset = 0
-var b : Offset = 0
-var aside : 0..9 = 0
-action left():
-    require at == 0
-    at' = 1
-    a' = a + 1
-action right():
-    require at == 0
-    at' = 1
-    b' = b + 1
-action proceed():
-    require at > 0 and at < 9
-    at' = at + 1
-action stray():
-    require aside < 9
-    aside' = aside + 1
-invariant near: at < 4 or b <= a
-deadlock ok
-model one:
-    expect violates near in 4 steps
-"""
 # No real state has an odd difference, and a sum of offsets cannot be listed.
 REFUSED = """\
 spec refused
@@ -166,21 +139,6 @@ def test_hulls_that_are_refused_narrow_nothing(workers, tmp_path):
 
 
 @pytest.mark.usefixtures("hulls_first")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_violation_is_found_though_no_path_of_hulls_is_real(workers, tmp_path, monkeypatch):
-    """By a search of as many steps as hulls have levels where they fail; without it hulls are split."""
-    program = program_of(SIDES, tmp_path)
-    alone = exact(program, ZoneOptions(workers=1))
-    beside = search(program, JoinOptions(workers=workers, join_after=0))
-    assert said(alone) == said(beside)
-    assert beside.statistics.levels == (1, 2, 2, 2, 2)
-    monkeypatch.setattr(engine, "NARROWED_STEPS", -(10**9))
-    without = search(program, JoinOptions(workers=workers, join_after=0))
-    assert said(alone) == said(without)
-    assert [one.statistics.symbolic.rounds for one in (beside, without)] == [1, 2]
-
-
-@pytest.mark.usefixtures("hulls_first")
 def test_a_search_for_all_violations_is_not_narrowed(tmp_path):
     """With `--keep-going` every zone is wanted."""
     program = program_of(DETOURS, tmp_path)
@@ -197,14 +155,14 @@ def test_narrowing_changes_no_answer(tmp_path, seed, symmetry):
     assert difference(spec_of(seed), tmp_path, symmetry=symmetry) == ""
 
 
-def too_early(self, witnesses, bound):
+def too_early(self, witnesses):
     """Depths of which each is one too low: wrong."""
-    return {shape: depth - 1 for shape, depth in HONEST(self, witnesses, bound).items()}
+    return {shape: depth - 1 for shape, depth in HONEST(self, witnesses).items()}
 
 
-def without_witnesses(self, witnesses, bound):
+def without_witnesses(self, witnesses):
     """Depths that forget the witnesses: wrong."""
-    return HONEST(self, (), bound)
+    return HONEST(self, ())
 
 
 def first_step(control):
@@ -220,8 +178,8 @@ ALL_STEPS = member.effects_of
 @pytest.mark.parametrize("planted", [too_early, without_witnesses, first_step])
 def test_planted_errors_of_narrowing_are_detected(planted, tmp_path, monkeypatch):
     """By the comparison of the test before, on the specs of this file."""
-    texts = [DETOURS, DETOURS.replace("deadlock ok", WITNESS), SIDES]
-    assert [difference(text, tmp_path) for text in texts] == ["", "", ""]
+    texts = [DETOURS, DETOURS.replace("deadlock ok", WITNESS)]
+    assert [difference(text, tmp_path) for text in texts] == ["", ""]
     if planted is first_step:
         monkeypatch.setattr(member, "effects_of", first_step)
     else:

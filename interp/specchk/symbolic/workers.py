@@ -39,7 +39,7 @@ class Workers(Generic[M]):
     def __init__(self, count: int, make: Callable[[int], M]) -> None:
         self.count = count
         self.alone: M | None = None
-        self.make = make
+        self._make = make
         self._processes: list[_Process] = []
         self._collects = gc.isenabled()
 
@@ -49,7 +49,7 @@ class Workers(Generic[M]):
         # 20.4 s became 14.8 s (bench/README.md).
         gc.disable()
         if self.count == 1:
-            self.alone = self.make(0)
+            self.alone = self._make(0)
             return
         for number in range(self.count):
             self._processes.append(self._fork(number))
@@ -100,7 +100,7 @@ class Workers(Generic[M]):
             os.close(calls[1])
             os.close(answers[0])
             with os.fdopen(calls[0], "rb") as told, os.fdopen(answers[1], "wb") as telling:
-                _serve(self.make(number), told, telling)
+                _serve(self._make(number), told, telling)
         finally:
             # No handlers and no flushing of buffers that belong to the process that forked this one.
             os._exit(0)

@@ -5,8 +5,7 @@ The exact search (`zones`) finds violations, with shortest traces, and decides s
 Where it proves all properties, that no state is stuck and that no step is undefined, only the witnesses
 and the coverage are open: hulls have states that are not real.  The exact search then continues until it
 has reached all that hulls reach, at first with few zones of each control part.  Where hulls show a
-violation, it is narrowed to zones from which one may be reached in as many steps; where they only may have
-one, an exact search of its own is (`narrowed`).
+violation, it is narrowed to zones from which one may be reached in as many steps.
 
 So a violation, a witness and a covered branch are the exact search's, and `holds` is that of either.
 """
@@ -24,7 +23,6 @@ from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Outcome
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.joins.member import HullMember
-from specchk.symbolic.joins.narrowed import NarrowedEngine
 from specchk.symbolic.joins.search import HullSearch, JoinState
 from specchk.symbolic.legality import check
 from specchk.symbolic.zones.certify import part_of
@@ -37,8 +35,6 @@ JOIN_AFTER = 1_000  # zones: about a second
 FIRST_STEPS = 50_000  # some ten seconds; of these hulls have
 FIRST_SHARE = 4  # so many for each of the exact search,
 SHARE = 2  # and so many of later ones: where hulls fail to show a violation, all of them are lost
-NARROWED_STEPS = 2_000  # of searches for what hulls may show, in any case; then
-NARROWED_SHARE = 4  # one for so many of hulls
 FIRST_MOST = 1  # zones of a control part, once only witnesses and coverage are open
 
 
@@ -74,8 +70,6 @@ class JoiningEngine(ZoneEngine):
     hull_steps: int = field(init=False, default=0)  # of searches with another precision
     most: int = field(init=False, default=FIRST_MOST)  # zones of a control part, once there is a proof
     is_narrow: bool = field(init=False, default=False)  # to what may fail as soon as hulls did
-    narrowed_steps: int = field(init=False, default=0)  # of searches for what hulls may show,
-    given_up: int = field(init=False, default=0)  # and the last round of hulls in which one was given up
 
     @property
     def is_proved(self) -> bool:
@@ -87,7 +81,6 @@ class JoiningEngine(ZoneEngine):
         atoms = self.hulls.atoms if self.hulls is not None else []
         self.hull_steps += self.hulls.generated if self.hulls is not None else 0
         self.hulls, self.most, self.is_narrow = None, FIRST_MOST, False
-        self.narrowed_steps = self.given_up = 0
         frontier = ZoneEngine.begin(self)
         # Without a reach there is no end of larger hulls; a state outside of a constraint has no zone.
         if self.options.join_after is not None and self.reach is not None and not self.outside:
@@ -99,7 +92,7 @@ class JoiningEngine(ZoneEngine):
         """The zones of the next level; none once hulls have a proof and all that they reach was reached."""
         if self.options.join_after is not None and len(self.nodes) >= self.options.join_after:
             self._join(is_limited=True)
-        if self.search.is_stopped or self.search.is_answered or self._is_confirmed():
+        if self.search.is_stopped or self._is_confirmed():
             return range(0)
         following = ZoneEngine.expand(self, frontier)
         while self.is_proved and not following and self._are_left():
@@ -153,33 +146,10 @@ class JoiningEngine(ZoneEngine):
                 return
             hulls.advance()
             if hulls.is_done and hulls.bound is not None and not self.options.keep_going:
-                self.workers.each(HullMember.narrow, hulls.latest(self._unreached(), hulls.bound))
+                self.workers.each(HullMember.narrow, hulls.latest(self._unreached()))
                 self.is_narrow = True
-            elif hulls.is_between_levels and hulls.is_suspect and hulls.bound is None:
-                self._deepen(hulls)
-                if self.search.is_answered or self.search.is_stopped:
-                    return
             if self.is_proved:
                 self.workers.each(HullMember.limit, self.most)
-
-    def _deepen(self, hulls: HullSearch) -> None:
-        """Find a violation of as many steps as hulls have levels, unless that takes too many of zones."""
-        most = NARROWED_STEPS + hulls.generated // NARROWED_SHARE - self.narrowed_steps
-        # The exact search has found none of fewer steps than it has levels.
-        is_early = hulls.level < len(self.search.levels)
-        # A search of a later level of the round has more to take than one that was given up.
-        if self.options.keep_going or most <= 0 or is_early or self.given_up == hulls.rounds:
-            return
-        latest = hulls.latest(self._unreached(), hulls.level)
-        narrowed = NarrowedEngine(self.search, self.options, self, latest)
-        narrowed.find(hulls.level, most)
-        self.counts.add(narrowed.counts)
-        self.outside = self.outside or narrowed.outside
-        self.narrowed_steps += narrowed.counts.generated
-        self.given_up = hulls.rounds if narrowed.is_open else 0
-        if self.search.is_answered:
-            self.nodes, self.search.levels[:] = narrowed.nodes, narrowed.levels
-            self.spurious |= narrowed.spurious  # of the same level: another property may fail there, too
 
     def _is_confirmed(self) -> bool:
         """Whether hulls have a proof, and real states reach all that hulls do."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from operator import itemgetter
-from typing import Any
 
 from specchk.meaning.paths import NotSymbolic
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
@@ -43,32 +42,11 @@ class HullTally:
     refused: bool = False  # a hull needs what open numbers cannot do
 
 
-class NarrowedMember(ZoneMember):
-    """A member that refuses what open numbers cannot do, instead of ending the search."""
-
-    _refused = False
-
-    def expand(self, first: int, asked: frozenset[str], only_ask: bool) -> tuple[Expansion, bool]:
-        """As of any member; nothing where it refuses."""
-        try:
-            return super().expand(first, asked, only_ask)
-        except NotSymbolic:
-            self.expander.drop_counts()
-            self._refused = True
-            return Expansion(Counts(len(self.expander.program.points))), False
-
-    def is_refused(self) -> bool:
-        """Whether it has refused anything."""
-        return self._refused
-
-
 class HullMember(ZoneMember):
     """A member that owns hulls, too."""
 
     def __init__(self, number: int, count: int, expander: Expander, *, covering: bool) -> None:
         super().__init__(number, count, expander, covering=covering)
-        self._covering = covering
-        self._narrowed: NarrowedMember | None = None
         self._names = PlaceNames(expander.program, expander.abstraction)
         self._atoms = SplitAtoms(self._names)
         self._table = HullTable()
@@ -78,8 +56,7 @@ class HullMember(ZoneMember):
         self._depth = 0  # of the level that is expanded next
         self._failing: dict[HullKey, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
         self._reaching: dict[str, set[Shape]] = {}  # where a hull may have a witness
-        # From which of its shapes steps lead to one, and the first depth of a hull of these.
-        self._before: dict[Shape, list[tuple[Shape, int]]] = {}
+        self._before: dict[Shape, set[Shape]] = {}  # from which of its shapes steps lead to one
         self._tally = HullTally(Counts(0))
 
     def start_hulls(self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken]) -> HullTally:
@@ -164,36 +141,16 @@ class HullMember(ZoneMember):
 
     def goals(self, witnesses: Sequence[str]) -> set[Shape]:
         """The shapes of its hulls in which, or in steps out of which, something fails or is reached."""
-        self._before.clear()  # of control parts with fewer steps
         shapes = {shape for shape, _ in self._failing}
         return shapes.union(*[self._reaching.get(name, ()) for name in witnesses])
 
-    def sources(self, targets: Sequence[Shape], depth: int) -> set[Shape]:
-        """The shapes that hulls reach up to a depth, and out of which recorded steps lead to targets."""
+    def sources(self, targets: Sequence[Shape]) -> set[Shape]:
+        """The shapes out of which recorded steps lead to targets."""
         if not self._before:
-            depths: dict[Shape, int] = {}
-            for (shape, _), origins in self._table.origins.items():
-                depths[shape] = min(origins[0].level, depths.get(shape, origins[0].level))
-            for shape, first in depths.items():
-                control = self.expander.controls.known.get(shape)
-                for target in {target for target, _ in effects_of(control)} if control is not None else ():
-                    self._before.setdefault(target, []).append((shape, first))
-        # Hulls reach a shape at least as early as real states do.
-        pairs = [pair for target in targets for pair in self._before.get(target, ())]
-        return {shape for shape, first in pairs if first <= depth}
-
-    def start_narrowed(self, latest: Mapping[Shape, int]) -> None:
-        """Have a member for zones of a shape up to its last depth."""
-        self._narrowed = NarrowedMember(self.number, self.count, self.expander, covering=self._covering)
-        self._narrowed.latest = latest
-
-    def narrowed(self, method: str, *given: Any) -> Any:
-        """The result of a method of that member."""
-        return getattr(self._narrowed, method)(*given)
-
-    def end_narrowed(self) -> None:
-        """Drop that member."""
-        self._narrowed = None
+            for shape, control in self.expander.controls.known.items():
+                for target, _ in effects_of(control):
+                    self._before.setdefault(target, set()).add(shape)
+        return {shape for target in targets for shape in self._before.get(target, ())}
 
     def narrow(self, latest: Mapping[Shape, int]) -> None:
         """From here on take zones of a shape up to a depth only, and of other shapes none."""

@@ -57,7 +57,6 @@ class HullSearch:
     generated: int = 0
     level: int = -1  # of the present round, the last that is checked
     bound: int | None = None  # the steps of a violation that real states show
-    is_suspect: bool = False  # whether hulls fail up to the level, as real states were not seen to before
     hulls: int = 0  # of the present round,
     parts: int = 0  # and the control parts that they are of
     waiting: int = 0
@@ -88,8 +87,7 @@ class HullSearch:
             self._note(self.workers.call(HullMember.join, list(zip(*parcels, strict=True))))
             self.is_between_levels = True
             self.level += 1
-            self.is_suspect = bool(failures) and self.bound is None
-            if self.is_suspect:
+            if failures and self.bound is None:
                 self.bound = self._violation()
             # Where a step fails, other violations of as many steps may be in states of the next level.
             if self.bound is not None and (self.level >= self.bound or not self.waiting):
@@ -128,14 +126,14 @@ class HullSearch:
         self.atoms += new
         self.state = JoinState.NEW_ROUND
 
-    def latest(self, witnesses: Sequence[str], bound: int) -> dict[Shape, int]:
-        """By shape, the last depth from which a failure or a witness may be within a bound of steps."""
+    def latest(self, witnesses: Sequence[str]) -> dict[Shape, int]:
+        """By shape, the last depth from which a failure or a witness may be within the bound."""
+        assert self.bound is not None
         latest: dict[Shape, int] = {}
         shapes: set[Shape] = set().union(*self.workers.each(HullMember.goals, witnesses))
-        for depth in range(bound, -1, -1):
+        for depth in range(self.bound, -1, -1):
             latest |= dict.fromkeys(shapes, depth)
-            sources = self.workers.each(HullMember.sources, list(shapes), depth - 1)
-            found: set[Shape] = set().union(*sources)
+            found: set[Shape] = set().union(*self.workers.each(HullMember.sources, list(shapes)))
             shapes = found - latest.keys()
         return latest
 

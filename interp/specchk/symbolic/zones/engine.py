@@ -69,7 +69,7 @@ class ZoneOptions(Options):
     compile_after: int | None = COMPILE_AFTER
 
 
-class Spurious(Exception):
+class _Spurious(Exception):
     """A property fails in zones, and no concrete states along its path show it: too much was forgotten."""
 
     def __init__(self, name: str) -> None:
@@ -236,7 +236,7 @@ class ZoneEngine(Engine[range]):
         """Have what zones cannot answer end the level."""
         try:
             yield
-        except Spurious as spurious:
+        except _Spurious as spurious:
             self.spurious.add(spurious.name)
         except NotSymbolic as reason:
             self.findings.stopped = Inconclusive(
@@ -310,7 +310,7 @@ class ZoneEngine(Engine[range]):
         return self.search.look(len(self.nodes), self.counts.generated, arrived)
 
     def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
-        """Find real states for what was found in zones; raises `Spurious` where there are none."""
+        """Find real states for what was found in zones; raises `_Spurious` where there are none."""
         by_what: dict[tuple[str, str], list[tuple[int, Candidate]]] = {}
         for index, candidate in candidates:
             self._note_faulty(candidate)
@@ -326,7 +326,7 @@ class ZoneEngine(Engine[range]):
             elif real is None and kind == "deadlock" and self.options.horizons:
                 continue  # the ends of horizons only
             elif real is None:
-                raise Spurious(name)
+                raise _Spurious(name)
             elif kind == "reached":
                 self.findings.reached[name] = real.trace
             else:
