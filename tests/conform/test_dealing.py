@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -62,3 +63,18 @@ def test_of_a_recording_only_the_header_is_read_to_deal_it(tmp_path):
         path.write_text(header + "\n" + "?" + rest[1:], encoding="utf-8")
     dealt = dealt_by_program(SizedTracing, paths, 2)
     assert sorted(map(sorted, dealt)) == [[0, 2], [1, 3]]
+
+
+def test_a_pipe_is_left_to_its_explainer(tmp_path):
+    """It can be read only once."""
+    (path,) = written(tmp_path, [2])
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, path.read_bytes())
+        os.close(writing)
+        pipe = Path(f"/dev/fd/{reading}")
+        dealt = dealt_by_program(SizedTracing, [pipe, path], 2)
+        assert sorted(number for share in dealt for number in share) == [0, 1]
+        assert pipe.read_bytes() == path.read_bytes()
+    finally:
+        os.close(reading)

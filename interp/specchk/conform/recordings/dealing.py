@@ -49,6 +49,9 @@ def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[li
 
 def _constants(cls: type[Tracing], path: Path) -> str:
     """The constants that a header needs, as text; empty where it is none of the tracing's, or not enough."""
+    # A pipe, as a shell's `<(...)` is one, can be read only once: it is left to its explainer.
+    if not path.is_file():
+        return ""
     try:
         with path.open("rb") as file:
             header = header_of(path.name, file.readline())
