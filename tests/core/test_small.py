@@ -117,6 +117,25 @@ def test_renamings_are_a_part_of_the_effort() -> None:
     assert effort_of_state(program, 720) > effort_of_state(program) + 6 * 720
 
 
+@pytest.mark.parametrize(
+    ("variable", "require"),
+    [
+        ("0..9999 -> 0..1 = { k: 0 for k in 0..9999 }", "v[x] == 0"),
+        ("0..9999 = 500", "v in x..9999 - x"),
+        ("0..9999 = 500", "v in {VALUES}"),
+    ],
+    ids=["map", "range", "constant"],
+)
+def test_large_values_are_a_part_of_the_effort(variable: str, require: str) -> None:
+    """They are copied, hashed or listed for each successor, whatever the number of evaluations."""
+    text = (
+        f"spec large\nvar x : 0..9 = 0\nvar v : {variable}\naction a():\n    require {require}\n"
+        "    x' = 9 - x\nmodel m:\n    expect holds\n"
+    )
+    program = instance_of(text.replace("{VALUES}", f"{{ {', '.join(map(str, range(700)))} }}")).program
+    assert effort_of_state(program) > PER_STATE + 150
+
+
 LOOP = """\
 spec loop
 var x : 0..100000 = 0

@@ -21,6 +21,7 @@ from specchk.ir.nodes import (
     Choice,
     Choose,
     Collect,
+    Const,
     Either,
     Expr,
     Guard,
@@ -29,8 +30,9 @@ from specchk.ir.nodes import (
     Unwrap,
     When,
 )  # fmt: skip
+from specchk.ir.ops import Op
 from specchk.ir.program import Program
-from specchk.ir.types import Map, Set, cardinality
+from specchk.ir.types import Map, Record, Set, Type, cardinality
 from specchk.ir.typing import most_items
 from specchk.ir.verify import parts
 from specchk.meaning.initial import tries
@@ -42,6 +44,7 @@ from specchk.search.verdict import INTERRUPTED, Holds, HoldsWithin, Inconclusive
 
 # In evaluations: of the whole search, of keeping one state, and of renaming one successor once.
 EFFORT, PER_STATE, PER_RENAMING = 3_000_000, 500, 10
+ITEMS = 4  # of a value that are listed, copied or hashed in the time of one evaluation
 
 
 def small_search(program: Program, options: Options) -> Outcome | None:
@@ -66,14 +69,15 @@ def small_search(program: Program, options: Options) -> Outcome | None:
 
 def effort_of_state(program: Program, renamings: int = 1) -> int:
     """Evaluations that finding, checking and keeping the successors of one state take at most."""
-    # A successor is renamed in all ways to find its representative.
-    kept = 1 + (PER_RENAMING * renamings if renamings > 1 else 0)
+    size = sum(_items(variable.type) for variable in program.variables) // ITEMS
+    # A successor is copied and hashed, and renamed in all ways to find its representative.
+    kept = 1 + size + (PER_RENAMING * renamings if renamings > 1 else 0)
     actions = sum(
         prod(cardinality(param.type) for param in action.params) * _block(action.body, kept)
         for action in program.actions
     )
     checked = (*program.invariants, *program.step_invariants, *program.witnesses, *program.constraints)
-    return PER_STATE + actions + sum(_evaluations(prop.body) for prop in checked)
+    return PER_STATE + size + actions + sum(_evaluations(prop.body) for prop in checked)
 
 
 def _block(body: Block, after: int) -> int:
@@ -110,8 +114,22 @@ def _evaluations(expr: Expr) -> int:
             return 1 + cardinality(keys) * _evaluations(expr.body)
         case Apply(type=Set(item=Set() | Map() as item)):  # all subsets of a set, or all maps
             return cardinality(item) + _all(expr.args)
+        case Apply(op=Op.RANGE):
+            return 1 + most_items(expr) // ITEMS + _all(expr.args)
+        case Const(value=tuple() as listed):
+            return 1 + len(listed) // ITEMS
     return 1 + _all(parts(expr))
 
 
 def _all(exprs: Iterable[Expr]) -> int:
     return sum(map(_evaluations, exprs))
+
+
+def _items(kind: Type) -> int:
+    """The number of values that each value of a type consists of; what a set has is the work of its steps."""
+    match kind:
+        case Map():
+            return cardinality(kind.key) * _items(kind.value)
+        case Record():
+            return sum(_items(item) for _, item in kind.fields)
+    return 1
