@@ -190,3 +190,11 @@ def most_evaluations(program: Program) -> int:
         states += [after for after in following if after not in seen]
         seen.update(following)
     return most
+
+
+def test_the_claims_on_steps_are_evaluated_for_each_step() -> None:
+    """A state of forty steps takes a step invariant forty times."""
+    plain = LOOP.format(params="a: 0..39", body="x' = a")
+    claim = "step invariant near: sum(m[k] for k in 0..39) >= 0\n"
+    efforts = [effort_of_state(instance_of(text).program) for text in (plain, plain + claim)]
+    assert efforts[1] > efforts[0] + 40 * 40
