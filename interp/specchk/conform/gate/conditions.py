@@ -119,8 +119,8 @@ def proved(checked: CheckedSpec, programs: Iterable[Program]) -> dict[UndecidedC
         for condition, witness in conditions_of(program).items():
             names = [program.variables[slot].name for slot in read_of(witness.body, supposed)]
             is_impossible = is_never_true(witness.body, supposed)
-            because = f"one value in every state: {', '.join(names)}" if is_impossible else ""
-            shown.setdefault(_named(checked, condition), set()).add(because)
+            because = f"one value in every state: {', '.join(names)}" if names else "no variable decides it"
+            shown.setdefault(_named(checked, condition), set()).add(because if is_impossible else "")
     # Of several models the shortest: a model may fix more variables than the others, and than it takes.
     return {named: min(sorted(every), key=len) for named, every in shown.items() if "" not in every}
 
