@@ -70,7 +70,7 @@ def small_search(program: Program, options: Options) -> Outcome | None:
 def effort_of_state(program: Program, renamings: int = 1) -> int:
     """Evaluations that finding, checking and keeping the successors of one state take at most."""
     size = sum(_items(variable.type) for variable in program.variables) // ITEMS
-    # A successor is copied and hashed, and renamed in all ways to find its representative; its step is checked.
+    # A successor is copied and hashed, and renamed in all ways for its representative; its step is checked.
     kept = 1 + size + (PER_RENAMING * renamings if renamings > 1 else 0)
     kept += sum(_evaluations(prop.body) for prop in program.step_invariants)
     actions = sum(
