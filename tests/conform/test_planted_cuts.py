@@ -197,7 +197,7 @@ def footprints_lack_a_variable(tracer: Tracer, _: None) -> None:
 
 
 def options_lack_a_variable(side: SpecSide, _: None) -> None:
-    side._touched = [touched[:1] for touched in side._touched]
+    side._stepper.footprints = [touched[:1] for touched in side._stepper.footprints]
 
 
 def no_cut_is_noted(stepper: Stepper, successors: Any) -> Any:

@@ -12,13 +12,13 @@ back, so one environment serves all successors of a state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any, assert_never
 
 from specchk.ir import nodes
-from specchk.ir.footprint import assigned_often
+from specchk.ir.footprint import assigned_often, of_action
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map
 from specchk.meaning.evaluate import Evaluator
@@ -85,26 +85,36 @@ class Stepper:
 
     def successors(self, state: State) -> list[Successor]:
         """All successors, in the order of actions, arguments and choices; with repetitions."""
+        return self._after(state, enumerate(self._actions))
+
+    def successors_by(self, state: State, index: int) -> list[Successor]:
+        """The successors by one action, in the order of arguments and choices; with repetitions."""
+        return self._after(state, ((index, self._actions[index]),))
+
+    def _after(self, state: State, actions: Iterable[tuple[int, Run]]) -> list[Successor]:
         env = self.environment(state)
         self._out.clear()
         index = 0
         try:
-            for index, run in enumerate(self._actions):  # noqa: B007 - blamed below
+            for index, run in actions:  # noqa: B007 - blamed below
                 run(env)
         except Undefined as undefined:  # a state in which a step is undefined has no successors
             # The arguments are still in the environment where the instance left them.
             raise Faulty(index, self._arguments(env, index), undefined) from None
         return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
 
-    def successors_by(self, state: State, index: int) -> list[Successor]:
-        """The successors by one action, in the order of arguments and choices; with repetitions."""
-        env = self.environment(state)
-        self._out.clear()
-        try:
-            self._actions[index](env)
-        except Undefined as undefined:
-            raise Faulty(index, self._arguments(env, index), undefined) from None
-        return self._out.copy()
+    @cached_property
+    def footprints(self) -> list[tuple[int, ...]]:
+        """Of each action the positions of the variables that it touches."""
+        touched = [of_action(action) for action in self.program.actions]
+        return [tuple(sorted(one.reads | one.writes)) for one in touched]
+
+    def narrow(self, index: int, values: Sequence[Any]) -> State:
+        """A state in which an action's variables have these values, and all others have none."""
+        state: list[Any] = [None] * self.size
+        for slot, value in zip(self.footprints[index], values, strict=True):
+            state[slot] = value
+        return tuple(state)
 
     @property
     def emitted(self) -> tuple[Successor, ...]:

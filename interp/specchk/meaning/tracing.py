@@ -26,13 +26,12 @@ kept for the values of its own variables, and is that of every state that has th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from specchk.ir.footprint import of_action
 from specchk.ir.nodes import Apply, Assign, Case, Choice, Either, Expr, Guard, Local, Stmt, Unwrap, Var, When
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Bool, Enum, Int, Option
@@ -90,9 +89,6 @@ class Tracer(Stepper):
         self._dead_ends: set[Marks] = set()
         super().__init__(program)
         self._every = [list(product(*domains)) for domains in self._domains]
-        touched = [of_action(action) for action in program.actions]
-        self.footprints = [tuple(sorted(one.reads | one.writes)) for one in touched]
-        """Of each action the positions of its variables."""
         self._known = [lru_cache(KEPT)(partial(self._known_by, index)) for index in range(len(self._every))]
 
     def make_evaluator(self) -> Evaluator:
@@ -120,13 +116,6 @@ class Tracer(Stepper):
 
     def _known_by(self, index: int, values: tuple[Any, ...]) -> tuple[Looked, ...]:
         return tuple(self.instances(index, self.narrow(index, values)))
-
-    def narrow(self, index: int, values: Sequence[Any]) -> State:
-        """A state in which an action's variables have these values, and all others have none."""
-        state: list[Any] = [None] * self.size
-        for slot, value in zip(self.footprints[index], values, strict=True):
-            state[slot] = value
-        return tuple(state)
 
     def instances(self, index: int, state: State) -> Iterator[Looked]:
         """Every instance of an action in a state; those that are undefined are left out."""

@@ -16,7 +16,6 @@ from typing import Any
 
 from specchk.conform.contract.binding import Binding, BindingError, Mistake
 from specchk.conform.contract.values import plain
-from specchk.ir.footprint import of_action
 from specchk.ir.nodes import Value
 from specchk.meaning.explain import false_guards
 from specchk.meaning.initial import initial_states
@@ -70,9 +69,8 @@ class SpecSide:
         self._by_action: list[list[ActionCall]] = [[] for _ in self.program.actions]
         for call in self.instances:
             self._by_action[call.index].append(call)
-        touched = [of_action(action) for action in self.program.actions]
-        self._touched = [tuple(sorted(one.reads | one.writes)) for one in touched]
-        self._known = [lru_cache(KEPT)(partial(self._allowed_by, index)) for index in range(len(touched))]
+        count = len(self.program.actions)
+        self._known = [lru_cache(KEPT)(partial(self._allowed_by, index)) for index in range(count)]
         self.options = lru_cache(RECENT)(self._options)
         """For a state `_options`, which are the same whenever it is reached."""
         self._by_label = {(call.label.action, call.label.args): call for call in self.instances}
@@ -101,7 +99,7 @@ class SpecSide:
         """
         enabled: list[tuple[ActionCall, tuple[State, ...]]] = []
         disabled: list[ActionCall] = []
-        for calls, touched, known in zip(self._by_action, self._touched, self._known, strict=True):
+        for calls, touched, known in zip(self._by_action, self._stepper.footprints, self._known, strict=True):
             allowed = known(tuple([state[slot] for slot in touched]))
             for call in calls:
                 if call.args in allowed.steps:
@@ -113,10 +111,7 @@ class SpecSide:
 
     def _allowed_by(self, index: int, values: tuple[Value, ...]) -> _Allowed:
         """What an action does where its variables have these values; all others have none."""
-        blank: list[Any] = [None] * len(self.program.variables)
-        for slot, value in zip(self._touched[index], values, strict=True):
-            blank[slot] = value
-        state = tuple(blank)
+        state = self._stepper.narrow(index, values)
         steps: dict[tuple[Value, ...], dict[State, None]] = {}
         self._stepper.cut.clear()
         for _, args, after in self._stepper.successors_by(state, index):
