@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cli_process import process, searching
+from cli_process import PROGRAM, process, searching
 
 from hang import HANG_S
 
@@ -155,3 +156,33 @@ def test_a_terminal_without_unicode_gets_escapes(here: Path) -> None:
     assert running.returncode == 10
     assert rb"sh\u0142p.spec" in out
     assert err == b""
+
+
+@pytest.mark.parametrize("engine", ["reference", "native"])
+def test_a_limit_of_memory_is_no_internal_error(long: Path, engine: str) -> None:
+    """With `ulimit -v` a search has less address space than it likes: it answers, or says what it lacks."""
+    size = 1 << 30
+    before = resource.getrlimit(resource.RLIMIT_AS)
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (size, before[1]))
+
+    command = ["run", str(long / "long.spec"), "--engine", engine, "--max-states", "2000"]
+    running = process(*command, preexec_fn=limited)
+    out, err = running.communicate(timeout=HANG_S)
+    assert running.returncode == 20, err.decode()
+    assert b"2000 states" in out, out.decode()
+    assert b"Traceback" not in err
+
+
+def test_memory_that_ends_is_inconclusive(long: Path) -> None:
+    """Wherever it ends, in a search or before: one sentence, exit 20, no traceback."""
+    program = (
+        "import specchk.cli.engines as engines\n"
+        "def explore(*_, **__): raise MemoryError\n"
+        "engines.explore = explore\n"
+    )
+    running = process("run", str(long / "long.spec"), program=program + PROGRAM)
+    out, err = running.communicate(timeout=HANG_S)
+    assert (running.returncode, out) == (20, b"")
+    assert err.decode() == "inconclusive: out of memory before there was an answer\n"

@@ -108,6 +108,10 @@ def _run() -> int:
     except click.ClickException as error:
         error.show()
         return 2
+    # Beside a search, whose verdict says so itself: while a spec is compiled, or a report is made.
+    except MemoryError:
+        output.echo("inconclusive: out of memory before there was an answer", err=True)
+        return 20
     # Not `BaseException`: commands leave with `SystemExit`.
     except Exception:
         output.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock, Thread
 
@@ -38,13 +39,15 @@ class Optimiser:
         self._thread.start()
 
     def _run(self) -> None:
-        text = self._text()
-        process = self._begun()
-        if process is None:
-            return
-        code, _ = process.communicate(text.encode())
-        if process.returncode == 0:
-            self.code = code
+        # The search keeps its kernel where there is no memory for a better one.
+        with suppress(MemoryError):
+            text = self._text()
+            process = self._begun()
+            if process is None:
+                return
+            code, _ = process.communicate(text.encode())
+            if process.returncode == 0:
+                self.code = code
 
     def _begun(self) -> Popen[bytes] | None:
         """The process, None after `stop` or where the system has none for us: the search keeps its kernel."""

@@ -27,7 +27,7 @@ from specchk.native.machine.frames import (
     records_of,
 )  # fmt: skip
 from specchk.native.machine.layout import StateLayout
-from specchk.native.machine.memory import Region, Words
+from specchk.native.machine.memory import Region, Words, address_space
 from specchk.native.optimise import Optimiser
 from specchk.native.resting import resting
 
@@ -164,7 +164,7 @@ class Store:
         # Scouts expand levels again for traces: with blocks of their own, coverage and totals stay those of
         # the search.
         self.scouts = [Worker(program, layout, self.room) for _ in range(workers)]
-        self.states = Region(ADDRESS_SPACE)
+        self.states = Region(address_space(ADDRESS_SPACE))
         self.holes: list[Run] = []  # numbers that a resumed search leaves unused
         self.table: Region | None = None
         # Threads suffice: ctypes gives up the interpreter's lock while a kernel runs, and all share one
@@ -195,6 +195,9 @@ class Store:
         return self.control[SharedWord.NEXT]
 
     def _new_table(self, slots: int) -> None:
+        # A full table, and what workers add after STOP.
+        if (int(slots * LOAD) + self.slack) * self.state_bytes > self.states.size:
+            raise MemoryError("more states than their array has room for")
         if self.table is not None:
             # Released first: both tables at once would be the peak of the memory, and the states have all
             # that is in it.

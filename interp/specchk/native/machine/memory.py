@@ -12,6 +12,7 @@ import ctypes
 import errno
 import mmap
 import os
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -131,6 +132,15 @@ def _address(address: int | None) -> int:
     if address in (None, ctypes.c_void_p(-1).value):
         raise MemoryError(os.strerror(ctypes.get_errno()))
     return int(address)
+
+
+def address_space(most: int) -> int:
+    """Bytes that may be reserved: `most`, or half of what a limit of the process (`ulimit -v`) leaves."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return most
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return min(most, max(mmap.PAGESIZE, (limit - pages * mmap.PAGESIZE) // 2))
 
 
 def take(file: int, size: int) -> None:
