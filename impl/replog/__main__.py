@@ -1,0 +1,5 @@
+"""`python -m replog` is `replog`."""
+
+from replog.cli import main
+
+main()
