@@ -11,6 +11,7 @@ them are tried before Z3.  Of a comparison and its negation one is true of any n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import z3
@@ -36,8 +37,8 @@ class LinearSolver:
         self._symbols: list[Any] = [z3.IntVal(0)]
         self._witnesses: dict[Definitions, list[dict[int, int]]] = {}
         # Making an expression takes longer than checking it.
-        self._bounds: dict[tuple[int, int, int], Any] = {}
-        self._defined: dict[tuple[Terms, int, int], Any] = {}
+        self._bound = lru_cache(MAX_CACHED)(self._bound_of)
+        self._definition = lru_cache(MAX_CACHED)(self._definition_of)
         self._solver: Any = None
 
     def is_possible(self, rows: Matrix) -> bool:
@@ -116,24 +117,14 @@ class LinearSolver:
         found = [self._bound(i, j, rows[i][j]) for i in used for j in used if i != j and rows[i][j] < FREE]
         return found + [self._definition(one) for one in rows.definitions]
 
-    def _bound(self, i: int, j: int, bound: int) -> Any:
+    def _bound_of(self, i: int, j: int, bound: int) -> Any:
         """`x_i - x_j <= bound` for Z3."""
-        known = self._bounds.get((i, j, bound))
-        if known is None:
-            if len(self._bounds) >= MAX_CACHED:
-                self._bounds.clear()
-            known = self._bounds[i, j, bound] = self._symbols[i] - self._symbols[j] <= bound
-        return known
+        return self._symbols[i] - self._symbols[j] <= bound
 
-    def _definition(self, definition: tuple[Terms, int, int]) -> Any:
+    def _definition_of(self, definition: tuple[Terms, int, int]) -> Any:
         """A definition for Z3."""
-        known = self._defined.get(definition)
-        if known is None:
-            if len(self._defined) >= MAX_CACHED:
-                self._defined.clear()
-            terms, number, plus = definition
-            known = self._defined[definition] = self._sum((terms, -plus)) == self._symbols[number]
-        return known
+        terms, number, plus = definition
+        return self._sum((terms, -plus)) == self._symbols[number]
 
     def _numbers(self, size: int) -> list[Any]:
         self._symbols += [z3.Int(f"x{number}") for number in range(len(self._symbols), size)]
