@@ -43,6 +43,7 @@ PROGRAMS = {
     "specchk.cli",
     "specchk.__main__",
     "replog.cli",
+    "replog.__main__",
     "replog.dump",
     "replog.play",
     "replog.repair",
