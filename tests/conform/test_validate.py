@@ -163,6 +163,9 @@ ONE, TWO = {"at": 1, "seq": 1, "event": "e"}, {"at": 1, "seq": 2, "event": "e"}
         (lines(TWO), "event 2 of 1 is out of order; expected 1"),
         (lines(TWO, ONE), "event 2 of 1 is out of order; expected 1"),
         (lines({"at": 1, "seq": 1}), "needs `at`, `seq` and `event`"),
+        (lines({**ONE, "seq": True}), "needs `at`, `seq` and `event`"),
+        (lines({**ONE, "seq": 1.0}), "needs `at`, `seq` and `event`"),
+        (lines({**ONE, "at": True}), "needs `at`, `seq` and `event`"),
         (["{", *lines()], "is not a JSON object"),
     ],
 )

@@ -126,7 +126,8 @@ def _count(name: str, events: Iterable[Event]) -> None:
     counts: dict[Any, int] = {}
     for number, event in enumerate(events, 2):
         at, seq = event.get("at"), event.get("seq")
-        if not isinstance(event.get("event"), str) or not isinstance(at, int | str):
+        # By their very types: for Python `true` is 1, and 1.0 is, too.
+        if not isinstance(event.get("event"), str) or type(at) not in (int, str) or type(seq) is not int:
             raise BadRecording(f"{name}:{number}: an event needs `at`, `seq` and `event`")
         counts[at] = counts.get(at, 0) + 1
         # By writer and not by line: writers run side by side, and only the order of each is its own.
