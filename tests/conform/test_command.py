@@ -52,13 +52,13 @@ def test_a_divergence_has_its_own_exit_code(lossy):
     assert result.output.startswith("diverges: the implementation took the step to a state")
 
 
-def conform_ending(lossy, suite, ends):
+def conform_ending(lossy, ends, *options):
     """A run in which each transfer first ends its process."""
     ending = lossy.read_text().replace("answer = ", f"{ends}\n        answer = ")
     lossy.write_text(f"import os, threading\n{ending}")
     places = [str(ROOT / "interp"), str(Path(__file__).parent)]
     return subprocess.run(
-        [sys.executable, "-m", "specchk", "conform", str(lossy), "--suite", suite],
+        [sys.executable, "-m", "specchk", "conform", str(lossy), *options],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
         capture_output=True,
         text=True,
@@ -70,7 +70,7 @@ def conform_ending(lossy, suite, ends):
 @pytest.mark.parametrize("suite", ["classes", "product"])
 def test_an_implementation_that_ends_its_process_diverges(lossy, suite):
     """`os._exit(0)` gives specchk neither its exit code nor its silence."""
-    done = conform_ending(lossy, suite, "os._exit(0)")
+    done = conform_ending(lossy, "os._exit(0)", "--suite", suite)
     assert (done.returncode, done.stderr) == (13, "")
     assert "SystemExit: 0" in done.stdout
 
@@ -79,10 +79,27 @@ def test_an_implementation_that_ends_its_process_diverges(lossy, suite):
 def test_a_thread_that_ends_its_process_is_no_success(lossy):
     """It ends specchk, too, with a sentence and the exit code of a divergence."""
     done = conform_ending(
-        lossy, "product", "(t := threading.Thread(target=os._exit, args=(0,))).start(); t.join()"
+        lossy, "(t := threading.Thread(target=os._exit, args=(0,))).start(); t.join()", "--suite", "product"
     )
     assert (done.returncode, done.stdout) == (13, "")
     assert done.stderr == "os._exit(0) was called in a thread, which ends the process\n"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("ends", "code", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", 13, "ended the process that ran it: SIGSEGV"),
+        ("ctypes.CDLL(None)._exit(0)", 13, "ended the process that ran it: exit code 0"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 21, "was killed, by somebody or for want of memory"),
+    ],
+)
+def test_a_process_that_ends_beside_others_is_no_internal_error(lossy, ends, code, said):
+    """From C or by a signal there is no step to report, but a sentence and an exit code."""
+    lossy.write_text(f"import ctypes, signal\n{lossy.read_text()}")
+    done = conform_ending(lossy, ends, "--tier", "gate", "--json")
+    assert (done.returncode, done.stderr) == (code, "")
+    assert said in json.loads(done.stdout)["reason"]
 
 
 def test_json_has_the_path_and_the_places_that_differ(lossy):

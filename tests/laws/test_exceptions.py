@@ -36,6 +36,7 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
     "Faulty": (1, (2,), Undefined(SPAN, "why")),
     "ImplementationFailure": ("died", "why"),
     "LayoutError": ("S103", 1, 2, "a", "b"),
+    "Lost": ("a", 3),
     "NoAnswer": (Property("invariant", "p", Const(BOOL, SPAN, True), 0, SPAN), Undefined(SPAN, "why")),
     "NoTruth": (((1,), (2,)), BLAME),
     "NotAValue": ("a", "b"),

@@ -13,7 +13,7 @@ import click
 
 from specchk.cli.common import leave, print_json, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
-from specchk.cli.divergences import Files
+from specchk.cli.divergences import Files, ended_processes
 from specchk.cli.exits import Exit
 from specchk.cli.gate import Gate, GateOptions, choices_beside
 from specchk.cli.groups import GroupedCommand, takes
@@ -73,7 +73,8 @@ def command(
             parts, results = _one_case(parts, wanted)
         else:
             bound = BoundSpec(Path(binding), cls, checked)
-            with crew_on(cluster, lambda: kit_of(bound.path, cls, checked), cls) as crew:
+            crews = crew_on(cluster, lambda: kit_of(bound.path, cls, checked), cls)
+            with ended_processes(as_json=files.as_json), crews as crew:
                 gate, parts, results = options.run(bound, parts, wanted.budget, tier, crew)
         if not results:
             _nothing(gate, as_json=files.as_json)

@@ -10,6 +10,7 @@ import click
 
 from specchk.cli.common import leave, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
+from specchk.cli.divergences import ended_processes
 from specchk.cli.executors import PipelineChoice
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
@@ -61,7 +62,8 @@ def command(
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
-        with crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls) as crew:
+        crews = crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls)
+        with ended_processes(as_json=as_json), crews as crew:
             if crew is None:
                 campaign, refused = run_campaign(cls, checked, paths, wanted), ""
             else:

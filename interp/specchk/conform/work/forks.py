@@ -20,7 +20,14 @@ T = TypeVar("T")
 
 
 class Lost(Exception):
-    """A process ended before its task was done."""
+    """A process ended before its task was done; `code` as in `Ended`: None where an exception ended it."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        self.code = code
+        super().__init__(message, code)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def cores() -> int:
@@ -45,7 +52,7 @@ def each(
     # All tasks have ended, so the first in order is reported, whichever failed first in time.
     for ended in every:
         if not ended.said:
-            raise Lost(f"a process ended before it had finished: {ended.why}")
+            raise Lost(f"a process ended before it had finished: {ended.why}", ended.code)
         _, error = ended.said[0]
         if error is not None:
             raise error

@@ -32,12 +32,14 @@ _DIED = "died"
 class Ended:
     """The messages of a task, and its end: `done`, `late` (killed at its deadline) or `lost` (it died).
 
-    `why` are the last words of a lost one: its exception and where, or its exit code.
+    `why` are the last words of a lost one: its exception and where, or its exit code; `code` is that exit
+    code (below 0 a signal's) where it had no last words.
     """
 
     said: list[Any] = field(default_factory=list)
     how: str = ""
     why: str = ""
+    code: int | None = None
     seconds: float = 0.0
 
 
@@ -144,7 +146,8 @@ def _finish(connection: Connection, task: _Running) -> None:
     connection.close()
     task.ended.seconds = perf_counter() - task.started
     if task.ended.how == LOST and not task.ended.why:
-        task.ended.why = f"exit code {task.process.exitcode}"
+        task.ended.code = task.process.exitcode
+        task.ended.why = f"exit code {task.ended.code}"
 
 
 def _work(to: Connection, task: Task) -> None:
