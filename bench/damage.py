@@ -70,9 +70,6 @@ def said(outcome: Outcome) -> dict[str, Any]:
             "witnesses": repr(witnesses)}  # fmt: skip
 
 
-# ------------------------------------------------------------ damage
-
-
 def files_below(place: Path) -> list[Path]:
     """All files with something in them, claims and locks aside."""
     return sorted(
@@ -155,9 +152,6 @@ def damage(chance: Random, place: Path, foreign: Path | None) -> str:
     else:
         DAMAGES[kind](chance, file, place)
     return f"{kind}: {file.relative_to(place)}"
-
-
-# ------------------------------------------------------------ searches that go on
 
 
 @dataclass(frozen=True)
@@ -311,9 +305,6 @@ ON_SPARK = ("ledger", "scratch", "sent")
 
 def on_spark() -> AbstractContextManager[Any]:
     return session("local[2]", {"spark.ui.enabled": "false"})
-
-
-# ------------------------------------------------------------ running them
 
 
 def one(kind: str, campaign: Campaign, seed: int, folder: Path) -> tuple[str, str]:

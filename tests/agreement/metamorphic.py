@@ -204,9 +204,6 @@ CHANGES: dict[str, Change] = {
 }  # fmt: skip
 
 
-# ---------------------------------------------------------------- parts of texts
-
-
 def _is(part: str, *kinds: str) -> bool:
     return any(part.startswith(f"{kind} ") for kind in kinds)
 
@@ -244,9 +241,6 @@ def _case(random: Random, text: str) -> str | None:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-# ---------------------------------------------------------------- what answers owe each other
 
 
 @dataclass(frozen=True)

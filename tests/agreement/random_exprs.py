@@ -40,8 +40,6 @@ FOLDS = ("min", "max", "sum", "card")
 class Writer(Leaves):
     """Writes expressions."""
 
-    # ------------------------------------------------------------ expressions
-
     def expr(self, kind: T, depth: int) -> str:
         """An expression of a type."""
         known = [text for text, found in self.reach() if same_shape(found, kind)]
@@ -169,8 +167,6 @@ class Writer(Leaves):
         if kind.kind == "set" and self.chance(50):
             return f"subsets({self.named(kind, depth)})"
         return self.named(set_of(kind), depth)
-
-    # ------------------------------------------------------------ forms by kind
 
     def forms_bool(self, _: T, depth: int) -> list[Callable[[], str]]:
         d = depth - 1

@@ -15,8 +15,6 @@ from agreement.random_types import BOOL, COLOUR, INT, NODE, PEER, TYPES, WITH_AL
 class SpecWriter(Writer):
     """Writes statements, too."""
 
-    # ------------------------------------------------------------ statements
-
     def block(self, indent: int, free: list[tuple[str, T]], depth: int) -> list[str]:
         """Statements that assign each of the free variables at most once on a path."""
         pad, lines, mark = "    " * indent, [], len(self.scope)

@@ -40,9 +40,6 @@ def wander(program: Program, seed: int, workers: int = 1, walks: int = 300, **gi
     return simulate(program, Walks(seed, walks, 20), workers, **given)  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------- the meaning of a walk
-
-
 @settings(max_examples=8, suppress_health_check=SHARED)
 @given(text=small_specs(), seed=st.integers(0, 2**64 - 1))
 def test_walks_through_specs_that_move_are_walks_of_their_meaning(
@@ -83,9 +80,6 @@ def test_long_walks_through_a_small_spec_visit_all_of_it() -> None:
     assert walked.statistics.distinct == whole.statistics.distinct
     assert [bool(count) for count in walked.coverage] == [bool(count) for count in whole.coverage]
     assert list(dict(walked.witnesses)) == list(dict(whole.witnesses))
-
-
-# ---------------------------------------------------------------- one seed, one outcome
 
 
 @pytest.mark.parametrize("text", [WALK, CALM, WALK.replace("x < 3", "x < 4")])
@@ -134,9 +128,6 @@ def test_a_walk_is_decided_by_its_number() -> None:
         }
 
 
-# ---------------------------------------------------------------- how likely a walk goes where
-
-
 @pytest.mark.parametrize("steps", [0, 1, 2, 7])
 def test_a_step_is_chosen_uniformly(steps: int) -> None:
     """The states after some steps are as frequent as uniform choices make them; the seed is fixed."""
@@ -168,9 +159,6 @@ def test_guided_walks_take_rare_actions() -> None:
     assert shares[0] == pytest.approx(1 / 40, rel=0.2)
     assert 0.3 < shares[1] < 0.6
     assert weights((0, 9, 99)) == (100, 10, 1)
-
-
-# ---------------------------------------------------------------- findings
 
 
 @pytest.mark.parametrize(
@@ -346,9 +334,6 @@ def test_a_set_without_room_restarts_the_walks() -> None:
     assert len(violation.trace.steps) == 90
     assert outcome.statistics.walks is not None
     assert outcome.statistics.walks.ended == 64
-
-
-# ---------------------------------------------------------------- limits
 
 
 def test_a_budget_ends_a_walk() -> None:

@@ -128,8 +128,6 @@ def test_a_way_that_is_no_path_is_refused(choices):
             covered(choices=replace(choices, suites={"small": small}))
 
 
-# -- the file
-
 names = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=9)
 steps = st.builds(CaseStep, names, st.lists(names, max_size=2).map(tuple), st.integers(0, 3))
 ways = st.builds(ChosenPath, st.lists(steps, max_size=2).map(tuple), st.integers(0, 2))
@@ -165,9 +163,6 @@ def test_what_is_no_list_is_refused(tmp_path):
 def test_a_model_is_known_by_what_it_sets():
     """Two models of one spec have two names."""
     assert len({of_model(part.instance.program) for part in parts()}) == 2
-
-
-# -- the gate
 
 
 class Gate:

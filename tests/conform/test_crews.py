@@ -118,9 +118,6 @@ def test_a_crew_runs_the_controls():
     )
 
 
-# ------------------------------------------------------------ recordings
-
-
 def recordings(folder: Path) -> list[Path]:
     """One that is a behaviour, one that is not; one that is cut off, is no text, or is not there."""
     event = '{"at": "bank", "seq": 1, "event": "moved", "from": "a1", "to": "a2", "after": {"from": %d}}'
@@ -182,9 +179,6 @@ def test_a_spec_is_told_by_the_name_that_it_has_here(tmp_path: Path):
     blocked = there.tally.blocked.items[0].blocked
     assert blocked is not None
     assert blocked.misses[0]["guards"][0]["where"].startswith(str(tmp_path / "here" / "bank.spec"))
-
-
-# ------------------------------------------------------------ kits
 
 
 def unpacked(kit: Kit, place: Path) -> Path:
@@ -274,8 +268,6 @@ def test_a_kit_has_files_of_a_spec_that_declare_no_name(tmp_path: Path):
     found = spec_files(check(str(tmp_path / "top.spec")).spec)
     assert found == {path.resolve() for path in tmp_path.glob("*.spec")}
 
-
-# ------------------------------------------------------------ mutants
 
 PURSE = """
 class Purse:

@@ -190,9 +190,6 @@ def test_a_file_under_another_s_name_is_none(tmp_path: Path) -> None:
     assert (kept.read(tmp_path / "one"), kept.read(tmp_path / "other")) == (b"words", None)
 
 
-# -- at the same time
-
-
 ROUNDS = 6
 
 

@@ -47,8 +47,6 @@ TARGETS = [
     "replog.core.log.logview",
 ]
 
-# -- patches
-
 
 def test_a_text_that_is_not_there_exactly_once_is_refused():
     """A mutant cannot rot: neither a missing text nor an ambiguous one is patched."""
@@ -135,9 +133,6 @@ def test_of_a_forked_process_every_line_may_have_run(till):
     assert tracer.lines() == {"till": set(), "till.drawer": {2, 6}}
 
 
-# -- processes
-
-
 @pytest.mark.parametrize(
     "how", ["stopped after 9 s", "lost: exit code 3", "the self-check ended with 1: Traceback"]
 )
@@ -168,9 +163,6 @@ def test_what_was_stopped_is_no_verdict_and_hides_none():
         score = Score("curated", wanted, (late, survivor), None, 0.2)
         assert headline(score).startswith(code)
         assert score.is_late == code.startswith("inconclusive")
-
-
-# -- curated mutants
 
 
 def test_every_curated_mutant_fits_the_source_and_compiles():
@@ -215,9 +207,6 @@ def test_an_unknown_id_is_refused():
         chosen(load(MUTANTS), ["nobody"])
 
 
-# -- generated mutants
-
-
 @pytest.mark.parametrize("module", TARGETS)
 def test_every_generated_mutant_is_another_program(module):
     """Each id once, each text a program with another syntax tree than the original and the others."""
@@ -247,8 +236,6 @@ def test_an_argument_for_another_code_is_refused(tmp_path):
     path.write_text(f"[[equivalent]]\nid = '{every[0].id}'\nwas = '''{was}'''\nreason = 'r'\n")
     assert [one.equivalent for one in argued(every, path)][:2] == ["r", ""]
 
-
-# -- a campaign
 
 MEMBERS = """
 from specchk.conform.contract.binding import At

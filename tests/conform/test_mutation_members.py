@@ -24,7 +24,6 @@ from specchk.conform.mutation.recorded import Recorded
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import check
 
-# -- members that are wrong themselves
 
 MEMBERS = """
 import os
@@ -115,8 +114,6 @@ def test_a_pattern_that_selects_no_member_is_rejected(till):
     ), text
 
 
-# -- what an outcome depends on
-
 READ = {
     "the implementation": "till/drawer.py",
     "the binding": "till_binding.py",
@@ -186,9 +183,6 @@ def test_the_tests_that_hold_replog_are_watched_with_what_they_read():
     read += (ROOT / "impl" / "replog" / "stories").iterdir()
     assert len([path for path in read if path.suffix != ".py"]) > 10
     assert {*read, ROOT / "tests" / "conftest.py", ROOT / "pyproject.toml"} <= found
-
-
-# -- recordings
 
 
 def lines(*events: dict) -> Sequence[str]:

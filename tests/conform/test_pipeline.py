@@ -87,8 +87,6 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
     return lambda files, kills=(): Desk(tmp_path, files, kills)
 
 
-# ------------------------------------------------------------ tallies
-
 NAMES = st.sampled_from(["a", "b", "c"])
 RESULTS = st.builds(
     RecordingResult,
@@ -136,9 +134,6 @@ def test_a_report_has_a_size_that_recordings_do_not_change():
     assert f"{9 * MOST_KEPT} more recordings have no verdict" in many["vacuous"]
 
 
-# ------------------------------------------------------------ files
-
-
 @pytest.mark.parametrize("count", range(len(written(RIGHT)) - 1))
 def test_every_beginning_of_a_recording_may_still_grow(count):
     """Wherever it is cut, it is neither whole nor garbage."""
@@ -157,9 +152,6 @@ def test_garbage_is_not_waited_for(data):
     with pytest.raises(BadRecording) as caught:
         decode("garbage", data)
     assert not isinstance(caught.value, Unfinished)
-
-
-# ------------------------------------------------------------ pieces
 
 
 def test_each_recording_has_one_verdict_whatever_its_file_is(desk):
@@ -207,9 +199,6 @@ def test_a_process_that_is_lost_once_changes_nothing(desk):
     assert (found.tally.recordings, found.tally.accepted, verdict(found)) == (9, 9, "explained")
     assert len(crew.verdicts()) == 9
     assert max(crew.done.values()) == 2
-
-
-# ------------------------------------------------------------ a folder that grows
 
 
 @dataclass

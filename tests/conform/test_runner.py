@@ -148,9 +148,6 @@ def test_opening_again_is_counted():
     assert run_suite(Replayer(BankBinding(PROGRAM)), suite()).tally.reopened == 0
 
 
-# -- suites that could not find anything
-
-
 def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
     """Harness mutant: the comparer agrees with everything."""
     monkeypatch.setattr(Replayer, "same", lambda self, state, found: True)
@@ -186,9 +183,6 @@ def test_a_last_step_that_is_not_compared_is_found(monkeypatch):
     assert run_suite(Replayer(BankBinding(PROGRAM)), suite()).vacuous
 
 
-# -- processes
-
-
 def test_tasks_keep_their_order():
     """Whoever is done first."""
     assert each([lambda n=n: n * n for n in range(7)], 2) == [n * n for n in range(7)]
@@ -210,9 +204,6 @@ def test_a_process_that_dies_is_no_success():
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "Lost: a process ended before it had finished: exit code -6" in ended.stderr
-
-
-# -- the cache
 
 
 @pytest.fixture
@@ -256,9 +247,6 @@ def test_a_key_has_the_words_of_what_a_spec_imports(tmp_path: Path):
         keys.add((repr(program.actions), suite_key(program, "classes", (), (None, 0))))
     assert len({actions for actions, _ in keys}) == 1
     assert len(keys) == 2
-
-
-# -- tiers
 
 
 def test_a_tier_runs_all_its_suites(kept):

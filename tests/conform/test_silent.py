@@ -154,9 +154,6 @@ def test_bounds_of_a_repeated_step_have_an_order(least, most):
         Repeated(Call("sleep"), least, most)
 
 
-# -- vacuity
-
-
 def test_a_recording_explained_by_silence_is_idle():
     """Until an event has to be a step."""
     slept = {"event": "looked", "after": {"days": 1}}

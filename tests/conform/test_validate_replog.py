@@ -56,9 +56,6 @@ def test_the_same_seed_writes_the_same_recording():
     assert record(3) == record(3) != record(4)
 
 
-# -- broken implementations
-
-
 def _hw_without_min(state, reply):
     state.log.hw = max(reply.high_watermark, 0)
 
@@ -130,9 +127,6 @@ def test_a_run_of_a_flawed_implementation_is_not_explained(flaw):
         lines = record(SEEDS[flaw], rules)
     assert explained(lines).blocked is not None
     assert explained(record(SEEDS[flaw])).blocked is None
-
-
-# -- the command
 
 
 @pytest.fixture

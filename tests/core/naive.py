@@ -27,8 +27,6 @@ class Naive:
     def __init__(self, checked: CheckedSpec, model: FixedModel) -> None:
         self.spec, self.facts, self.model = checked.spec, checked.facts, model
 
-    # ------------------------------------------------------------ expressions
-
     def value(self, node: tree.Expr, state: Dict, names: dict[str, Any]) -> Any:
         method = getattr(self, "on_" + type(node).__name__)
         return method(node, state, names)
@@ -242,8 +240,6 @@ class Naive:
             return Dict({**container, path[0]: inner})
         return (*container[: path[0]], inner, *container[path[0] + 1 :])
 
-    # ------------------------------------------------------------ types
-
     def universe(self, kind: lang.Type) -> list[Any]:
         match kind:
             case lang.Bool():
@@ -294,8 +290,6 @@ class Naive:
                     raise Nothing
                 [self.stored(item, kind.item) for item in value]
         return value
-
-    # ------------------------------------------------------------ steps
 
     def initial(self) -> list[Dict]:
         columns = []

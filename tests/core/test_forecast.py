@@ -120,9 +120,6 @@ def test_the_regression_adds_slopes_and_knows_when_it_guesses() -> None:
     assert deviation < corner[1] < predicted(points[:2], (1.0, 1.0), TOTALS)[1]
 
 
-# ------------------------------------------------------------ smaller models
-
-
 def chosen(dials: Mapping[str, int], most: int = 5000, searches: int = 12) -> tuple[list[Smaller], list[int]]:
     """The models chosen where a dial doubles, one trebles and one does nothing; totals in order."""
     asked: list[tuple[int, ...]] = []
@@ -168,9 +165,6 @@ def test_models_that_would_be_too_large_are_not_searched() -> None:
     assert sum(total > 2000 for total in totals) <= 1
 
 
-# ------------------------------------------------------------ memory and time
-
-
 def made(low: int, high: int, free: int) -> Forecast:
     return Forecast(low, (low + high) // 2, high, low, 9, 2, 16, 1e6, free)
 
@@ -191,9 +185,6 @@ def test_what_does_not_fit_is_for_spark() -> None:
     large = made(10**6, 10**10, 1 << 34)
     assert not large.fits
     assert large.memory[1] / large.partitions <= 1 << 30
-
-
-# ------------------------------------------------------------ memory that is free
 
 
 def system(folder: Path, **files: str) -> Path:

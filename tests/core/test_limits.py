@@ -31,9 +31,6 @@ def run(properties: str, options: Options = PLAIN, base: str = COUNTER) -> Outco
     return outcome_of(f"{base}{properties}\nmodel only:\n    expect holds\n", options)
 
 
-# ---------------------------------------------------------------- budgets
-
-
 @pytest.mark.parametrize(
     ("budget", "option"),
     [(Budget(max_states=100), "--max-states"), (Budget(max_seconds=1e-9), "--max-seconds"),
@@ -71,8 +68,6 @@ def test_a_search_that_ends_after_a_violation_is_not_taken_for_a_whole_one() -> 
     assert [text for text in cut.warnings if "the search is incomplete" in text and "--max-states" in text]
     assert not [text for text in whole.warnings if "incomplete" in text]
 
-
-# ---------------------------------------------------------------- coverage
 
 COVERED = """\
 spec covered
@@ -218,9 +213,6 @@ action go():
     assert counts == [1] * changes
     assert outcome.statistics.levels == (1, 1)
     assert sum(1 for _ in expressions(outcome.program)) < 40 * changes
-
-
-# ---------------------------------------------------------------- symmetry
 
 
 @pytest.mark.parametrize(

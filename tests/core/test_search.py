@@ -198,9 +198,6 @@ def test_two_runs_are_the_same_but_for_the_seconds(text: str) -> None:
         )
 
 
-# ---------------------------------------------------------------- properties
-
-
 def test_a_spec_without_violations_holds_with_all_its_states() -> None:
     """4 values of x times 2 of y: 8 states, 14 transitions and the initial one, 5 levels."""
     outcome = run("invariant safe: x < 4")
@@ -300,9 +297,6 @@ def test_states_outside_a_constraint_are_checked_but_not_counted_or_expanded() -
     violation = first(run("constraint small: x < 2\ninvariant safe: x < 2"))
     assert violation.trace is not None
     assert len(violation.trace.steps) == 2
-
-
-# ---------------------------------------------------------------- undefined
 
 
 @pytest.mark.parametrize(

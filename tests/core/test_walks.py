@@ -49,9 +49,6 @@ def simulated(walks: Walks, text: str = WALK) -> tuple[object, ...]:
     return timeless(simulate(instance_of(text).program, walks))
 
 
-# ---------------------------------------------------------------- simulate
-
-
 def test_no_witness_is_reached_outside_a_constraint() -> None:
     """As in a search, for random walks and for the explorer's way to a witness."""
     text = "var x : 0..9 = 0\naction up():\n    x' = x + 1\nconstraint low: x < 3\ndeadlock ok\n"
@@ -116,9 +113,6 @@ def test_a_budget_ends_a_walk() -> None:
     outcome = simulate(instance_of(calm).program, Walks(1, 1, 10**9, Budget(max_seconds=0.05)))
     assert isinstance(outcome.verdict, Inconclusive)
     assert "--max-seconds" in outcome.verdict.reason
-
-
-# ---------------------------------------------------------------- scenarios
 
 
 def walked(*lines: str, text: str = WALK) -> ScenarioFailure | None:
@@ -191,9 +185,6 @@ def test_a_scenario_cannot_take_an_action_that_its_model_leaves_out() -> None:
     assert failure.message == "the model omits action `up`"
 
 
-# ---------------------------------------------------------------- expectations
-
-
 def expectation(expect: str, keep_going: bool = False, more: str = "") -> list[str]:
     """What is not as expected of the walk."""
     instance = instance_of(f"{WALK.replace('model two:', more + 'model two:')}    expect {expect}\n")
@@ -261,9 +252,6 @@ def test_a_model_without_expectations_expects_no_violation() -> None:
     outcome = outcome_of(WALK)
     assert isinstance(outcome.verdict, Violated)
     assert any("unexpected: invariant small" in line for line in unmet(outcome, ()))
-
-
-# ---------------------------------------------------------------- simulate on all cores
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -74,8 +74,6 @@ def test_what_may_have_none(expr: Expr) -> None:
     assert not is_total(around)
 
 
-# -- every other node
-
 X, Y, TRUTH = Local(DIGIT, SPAN, 0, "x"), Local(DIGIT, SPAN, 3, "y"), Local(BOOL, SPAN, 1, "t")
 FULL, MAYBE = Local(DIGITS, SPAN, 2, "s"), Local(SOME, SPAN, 4, "o")
 KINDS: Signature = (DIGIT, BOOL, DIGITS, DIGIT, SOME)

@@ -98,8 +98,6 @@ def test_what_keeps_the_rules_passes(body: Expr, kind: str) -> None:
     checked(body, kind)
 
 
-# -- statements, starts and properties
-
 N, Q, C, M = 0, 7, 10, 12  # a number, a sequence, a record and a map of the grown spec
 NINE, NAMED = Const(Int(9, 9), SPAN, 9), local(Int(0, 1), 3)
 ROW = Seq(Int(0, 3), 3)

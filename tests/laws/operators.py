@@ -160,9 +160,6 @@ def may_be_undefined(expr: Expr, kinds: Signature) -> bool:
     return any(value is None for _, value in tried(expr, kinds))
 
 
-# -- findings
-
-
 def untabled(op: Op) -> list[str]:
     """The tables without an entry for an operator."""
     return [

@@ -10,7 +10,7 @@ from laws.sources import ROOT, modules
 
 LOOSE_ENDS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 RULER = re.compile(r"\s*# ?[-=*]{2,}")
-PRODUCT = ("interp", "impl", "conformance")
+CODE = ("interp", "impl", "conformance", "tests", "bench")
 TEXTS = ("*.py", "*.spec", "*.md", "*.lark", "*.toml")
 FOLDERS = ("interp", "impl", "conformance", "spec", "tests", "bench", "docs", ".ci")
 PROGRAMS = ("specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "replog.demo")
@@ -43,7 +43,7 @@ def test_there_are_no_loose_ends():
 def test_no_rulers_are_between_sections():
     """What needs a heading inside of a file is a class or a module."""
     found = [f"{path.relative_to(ROOT)}:{number}"
-             for path in texts() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in PRODUCT
+             for path in texts() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in CODE
              for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
              if RULER.match(line)]  # fmt: skip
     assert not found

@@ -89,9 +89,6 @@ def _function(engine: llvm.ExecutionEngine, name: str, expr: Expr, layout: State
     return run
 
 
-# -- findings
-
-
 def miscompiled(op: Op) -> list[str]:
     """Where the code of an operator gives another value than its meaning."""
     return [

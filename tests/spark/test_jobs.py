@@ -119,9 +119,6 @@ def timeless(text: str) -> Any:
     return found
 
 
-# ------------------------------------------------------------ what comes back
-
-
 def test_values_come_in_the_order_of_the_pieces() -> None:
     """Whatever was done first."""
     assert values_of([PieceResult(2, "c"), PieceResult(0, "a"), PieceResult(1, "b")]) == ["a", "b", "c"]
@@ -177,9 +174,6 @@ def test_what_spark_says_of_a_failed_job_is_a_line() -> None:
     assert reason_of(RuntimeError(text)) == "Job aborted due to stage failure"
 
 
-# ------------------------------------------------------------ options
-
-
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -204,9 +198,6 @@ def test_without_java_it_says_what_to_install(toy: Path, tmp_path: Path, monkeyp
     found = CliRunner().invoke(conform.command, [str(toy), "--master", "local[2]"])
     assert found.exit_code == 2
     assert "apt install openjdk-17-jre-headless" in found.output
-
-
-# ------------------------------------------------------------ with Spark
 
 
 @pytest.mark.slow

@@ -46,9 +46,6 @@ def _context(context: SparkContext) -> None:
     """`run` uses the context that is there."""
 
 
-# ------------------------------------------------------------ one at a time
-
-
 @pytest.mark.slow
 def test_of_searches_started_together_one_answers(tmp_path: Path) -> None:
     """Whatever property each is about: the others are refused in one sentence, with exit code 2."""
@@ -95,9 +92,6 @@ def test_a_ledger_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         search(
             program("kafka/kip320.spec", "small"), replace(AT_ONCE, ledger=str(tmp_path / "file" / "ledger"))
         )
-
-
-# ------------------------------------------------------------ of one search
 
 
 def options(name: str, place: Path) -> SparkOptions:
@@ -173,9 +167,6 @@ def test_what_a_search_left_that_died_while_handing_over_is_nobody_s(tmp_path: P
     assert not left.exists()
 
 
-# ------------------------------------------------------------ a full disk
-
-
 @pytest.mark.parametrize("room", [80 << 10, 160 << 10])
 def test_a_ledger_that_is_full_while_handing_over_is_told(
     room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -221,9 +212,6 @@ def test_a_search_on_a_full_file_system_ends_in_a_sentence(handover: str, tmp_pa
     words = " ".join(ended.stdout.split())
     assert f"the ledger cannot be written ({tmp_path}/small/L/run-" in words
     assert "slice: No space left on device)" in words
-
-
-# ------------------------------------------------------------ damage
 
 
 @pytest.fixture(scope="module")

@@ -89,9 +89,6 @@ def sizes(host: Host) -> list[int]:
     return found
 
 
-# ------------------------------------------------------------ tasks
-
-
 def test_tasks_make_all_levels(host: Host, folder: Path) -> None:
     """As many states in each level as the native engine finds; they end when there is nothing new."""
     last = together(host, folder)
@@ -234,9 +231,6 @@ def test_a_task_leaves_word_of_what_nobody_mends(
     assert str(told) == "the reason"
 
 
-# ------------------------------------------------------------ a driver with its tasks
-
-
 @pytest.fixture
 def one_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search of the test may go another way."""
@@ -271,8 +265,6 @@ def test_one_stage_and_the_shuffle_say_the_same() -> None:
     first, *others = [said(search(CHECKED, options)) for options in ways]
     assert others == [first, first]
 
-
-# ------------------------------------------------------------ processes that die
 
 LARGE = (str(SPEC / "kafka" / "kip320.spec"), "--no-symmetry", "--set", "Replicas=3", "--set", "MaxRecords=3")
 

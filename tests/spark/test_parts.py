@@ -44,9 +44,6 @@ def packed(numbers: range) -> bytearray:
     return bytearray(b"".join(n.to_bytes(SIZE, "little") for n in numbers))
 
 
-# ------------------------------------------------------------ what was sent
-
-
 def rows(*, blocks: int = 2, trailers: tuple[int, ...] = (0, 1)) -> list[bytes]:
     """Two sources that sent two blocks each for partition 5, or less."""
     sent = [block_row(source, 5, bytes(SIZE)) for source in (0, 1) for _ in range(blocks)]
@@ -115,9 +112,6 @@ def test_of_an_error_with_its_traces_the_cause_is_told() -> None:
 def test_gaps_are_what_is_in_no_run() -> None:
     """Runs and gaps together are the whole range, without overlap."""
     assert gaps([(7, 2), (3, 1)], 2, 12) == [(2, 1), (4, 3), (9, 3)]
-
-
-# ------------------------------------------------------------ slices and storage
 
 
 @pytest.fixture(params=["local", "arrow"])
@@ -198,9 +192,6 @@ def test_a_place_that_nobody_knows_is_refused() -> None:
         storage_at("nowhere://host/dir")
 
 
-# ------------------------------------------------------------ code
-
-
 @pytest.mark.parametrize("states", [1, 50_000])
 @pytest.mark.parametrize("partitions", [1, 3, 8])
 def test_states_are_dealt_to_all_partitions_once(kernel: Loaded, partitions: int, states: int) -> None:
@@ -234,9 +225,6 @@ def test_code_of_another_machine_is_compiled_again(kernel: Loaded, monkeypatch: 
     assert load_exchange(CHECKED, LAYOUT, [], own).call.keys() == kernel.call.keys()
 
 
-# ------------------------------------------------------------ workers
-
-
 def test_a_worker_s_lack_is_one_sentence() -> None:
     """No package, another version, a library less: each names the host; equal workers are fine."""
     good = WorkerReport("h1", "3.11.2", (), "abc")
@@ -263,9 +251,6 @@ def test_the_shipped_package_is_this_package(tmp_path: Path) -> None:
         capture_output=True, check=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "specchk.zip")},
     )  # fmt: skip
     assert asked.stdout.decode().strip() == digest_of(files)
-
-
-# ------------------------------------------------------------ jobs
 
 
 def test_small_levels_share_a_job_and_large_ones_do_not() -> None:

@@ -27,8 +27,6 @@ def put(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
     return (*values[:index], value, *values[index + 1 :])
 
 
-# -- Huarong Dao
-
 BOARD = ("abbc", "abbc", "deef", "dghf", "i..j")
 
 
@@ -49,9 +47,6 @@ def _slides(board: frozenset[frozenset[tuple[int, int]]]) -> Iterator[State]:
             moved = frozenset((x + dx, y + dy) for x, y in block)
             if all(0 <= x < 4 and 0 <= y < 5 for x, y in moved) and not moved & taken:
                 yield (board - {block}) | {moved}
-
-
-# -- Paxos
 
 
 def paxos(acceptors: int, values: int, ballots: int) -> tuple[int, int]:
@@ -86,9 +81,6 @@ def paxos(acceptors: int, values: int, ballots: int) -> tuple[int, int]:
         return found
 
     return count(((-1,) * acceptors, (None,) * acceptors, frozenset()), successors)
-
-
-# -- Raft
 
 
 class Raft:

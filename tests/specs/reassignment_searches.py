@@ -132,9 +132,6 @@ def successors(rules: Rules, state: State) -> Iterator[State]:
             yield with_fetch(state, b, None)
 
 
-# -- the controller
-
-
 def controller(rules: Rules, state: State) -> Iterator[State]:
     """What an operator, a leader's proposal or the end of a session makes the controller do."""
     yield from requests(rules, state)
@@ -219,9 +216,6 @@ def led(rules: Rules, old: Meta, new: Meta, leader: int | None) -> Meta:
     if leader is not None and not new.isr:
         return replace(new, isr=frozenset({leader}), elr=new.elr - {leader})
     return new
-
-
-# -- brokers
 
 
 def with_replica(state: State, b: int, replica: Replica) -> State:

@@ -170,9 +170,6 @@ model one:
     assert outcome.statistics.symbolic.refinements >= 1
 
 
-# ---------------------------------------------------------------- planted bugs
-
-
 def _weak_order(monkeypatch):
     monkeypatch.setattr(open_numbers.Term, "__lt__", lambda self, other: self <= other)
 

@@ -203,9 +203,6 @@ def test_a_story_leaves_the_marks_of_a_clean_stop_as_the_brokers_wrote_them(tmp_
         assert int(shown[1]) == known.broker_epoch
 
 
-# -- judging by hand
-
-
 def disk(*records: tuple[int, bytes], epoch: int = 0) -> dict[int, tuple[int, bytes]]:
     return {offset: (epoch, body) for offset, body in records}
 
