@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from specchk.compile.instantiate import Instance, instantiate
-from specchk.lang.frontend import check
+from specchk.lang.frontend import CheckedSpec, check
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import show
@@ -18,14 +18,20 @@ SPECS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "spec").rglob("*.
 
 
 @cache
+def checked(spec: str) -> CheckedSpec:
+    """A spec file, checked once for all pictures of its models."""
+    return check(str(ROOT / spec))
+
+
+@cache
 def models(spec: str) -> tuple[str, ...]:
     """The models of a spec file; a base file has none."""
-    return tuple(check(str(ROOT / spec)).spec.models)
+    return tuple(checked(spec).spec.models)
 
 
 @cache
 def instance(spec: str, model: str) -> Instance:
-    return instantiate(check(str(ROOT / spec)), model)
+    return instantiate(checked(spec), model)
 
 
 def walk(found: Instance, seed: int, steps: int) -> Trace:
