@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import chdir
 from functools import cache
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, fill
 
 import pytest
 
@@ -150,8 +150,9 @@ def _section(page: Page, printed: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A page's prose as paragraphs of one line each."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in dedent(text).strip().split("\n\n"))
+    """A page's prose as paragraphs, of lines as long as those of the other documents."""
+    paragraphs = dedent(text).strip().split("\n\n")
+    return "\n\n".join(fill(" ".join(one.split()), 130, break_on_hyphens=False) for one in paragraphs)
 
 
 def test_the_document_is_what_the_catalogue_says(said: Said, *, rewrite: bool) -> None:
