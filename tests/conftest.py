@@ -38,11 +38,12 @@ AGREEMENT = ("agreement",)
 SYSTEM = (
     "agreement/test_planted_bugs.py", "agreement/test_planted_sparse_bugs.py",
     "agreement/test_planted_walks.py", "browser", "cli/test_process.py", "conform/test_adapter.py",
-    "conform/test_crews.py", "conform/test_faults.py", "conform/test_guard.py", "conform/test_languages.py",
-    "conform/test_mutants_replog.py", "conform/test_replog.py", "conform/test_since.py",
-    "conform/test_small_bindings.py", "conform/test_two_phase.py", "conform/test_validate_replog.py", "docs",
-    "export/test_whole.py", "lang/test_worst_input.py", "laws/test_bench.py", "laws/test_planted_gaps.py",
-    "laws/test_repeatable.py", "native/test_checkpoints.py", "native/test_claims.py", "replog/cli",
+    "conform/test_crews.py", "conform/test_faults.py", "conform/test_gate.py", "conform/test_guard.py",
+    "conform/test_languages.py", "conform/test_mutants_replog.py", "conform/test_plugin.py",
+    "conform/test_replog.py", "conform/test_since.py", "conform/test_small_bindings.py",
+    "conform/test_two_phase.py", "conform/test_validate_replog.py", "docs", "export/test_whole.py",
+    "lang/test_worst_input.py", "laws/test_bench.py", "laws/test_planted_gaps.py", "laws/test_repeatable.py",
+    "native/test_checkpoints.py", "native/test_claims.py", "replog/cli",
     "replog/demo", "replog/sim/test_planted.py", "replog/sim/test_run.py", "report/draw/test_documents.py",
     "report/draw/test_files.py", "report/draw/test_pictures.py", "spark", "specs",
 )  # fmt: skip

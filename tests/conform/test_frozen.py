@@ -84,6 +84,7 @@ def test_it_passes_once_the_implementation_is_right(cls, tmp_path):
     run(frozen(BANK, Right(BANK.program), HERE / "bank.py", found_in(cls), target), target)
 
 
+@pytest.mark.system
 def test_the_same_divergence_is_written_in_the_same_bytes(lossy, tmp_path):
     """In other processes too, whatever the order of their sets."""
     texts = set()
@@ -132,6 +133,7 @@ def test_a_disk_that_forgets_is_frozen(tmp_path):
         frozen(BANK, made, HERE / "broken.py", replace(found, kind="fault"), target)
 
 
+@pytest.mark.system
 def test_it_runs_without_specchk(lossy, tmp_path):
     """In a process in which specchk cannot be imported; what fails says where and how."""
     target = tmp_path / "test_lossy.py"
@@ -173,6 +175,7 @@ def test_replogs_binding_can_be_frozen(monkeypatch, tmp_path):
     run(text, target)
 
 
+@pytest.mark.system
 def test_the_example_of_the_documents_is_frozen(tmp_path):
     """A participant that forgets to force its log: red on it, green on the one that does not."""
     folder, target = ROOT / "docs" / "two_phase", tmp_path / "test_frozen.py"

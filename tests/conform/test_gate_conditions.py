@@ -229,6 +229,7 @@ def test_a_proof_is_kept_and_reported(tmp_path: Path):
     assert not any("lame" in line for line in lines)
 
 
+@pytest.mark.system
 def test_the_conditions_of_replog_are_proved_as_the_lock_has_them():
     """17 of 66 are impossible in every model of the gate; the others have a reason."""
     checked = check(str(ROOT / "spec" / "replication.spec"))

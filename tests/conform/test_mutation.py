@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from till_folder import TILL, build, mutate
 
 from laws.sources import ROOT
+from seeded import few_of
 from specchk.conform.contract.binding import At
 from specchk.conform.mutation import harness
 from specchk.conform.mutation.members import Bench, Kill, members_of
@@ -177,6 +178,7 @@ def test_every_curated_mutant_fits_the_source_and_compiles():
         sys.path.remove(str(ROOT / "conformance"))
 
 
+@pytest.mark.system
 def test_a_harness_mutant_is_installed_before_what_it_changes_is_loaded():
     """The process that a self-check runs in finds `patches`, and has none of the patched modules yet."""
     every = [patch for one in load(MUTANTS / "harness") for patch in one.patches]
@@ -207,7 +209,7 @@ def test_an_unknown_id_is_refused():
         chosen(load(MUTANTS), ["nobody"])
 
 
-@pytest.mark.parametrize("module", TARGETS)
+@pytest.mark.parametrize("module", few_of(TARGETS))
 def test_every_generated_mutant_is_another_program(module):
     """Each id once, each text a program with another syntax tree than the original and the others."""
     source = (ROOT / "impl" / Path(*module.split("."))).with_suffix(".py").read_text()
@@ -285,6 +287,7 @@ def told(toy) -> dict[str, object]:
     return found
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", CASES)
 def test_each_mutant_is_called_what_it_is(told, name):
     """Killed, without an end, survived, equivalent by argument, or wrongly argued."""
@@ -293,6 +296,7 @@ def test_each_mutant_is_called_what_it_is(told, name):
     assert found["verdict"] != "killed" or len(found["kills"]) >= 2
 
 
+@pytest.mark.system
 def test_a_mutant_that_no_member_runs_is_not_asked_for(told):
     """Code that is never run cannot make a difference, so no time is spent on it."""
     asked = {one["id"]: one["asked"] for one in told["mutants"]}
@@ -300,12 +304,14 @@ def test_a_mutant_that_no_member_runs_is_not_asked_for(told):
     assert asked["no-note"] == ["walks small", "product small"]
 
 
+@pytest.mark.system
 def test_the_score_says_what_is_wrong(told):
     """A wrong argument is worse than a survivor."""
     assert told["shortfall"] == "1 killed although argued to be equivalent"
     assert told["control_tests"] > 0
 
 
+@pytest.mark.system
 def test_one_mutant_is_run_shown_and_kept(toy, monkeypatch, tmp_path):
     """`--only` and `--show`; the second run is the first one's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -319,6 +325,7 @@ def test_one_mutant_is_run_shown_and_kept(toy, monkeypatch, tmp_path):
     assert mutate(path, "--only", "nobody") == (30, "error: there is no mutant nobody\n")
 
 
+@pytest.mark.system
 def test_an_implementation_that_fails_as_it_is_has_no_score(toy, tmp_path, monkeypatch):
     """The control of a campaign: without any mutant all tests pass, or nothing means anything."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

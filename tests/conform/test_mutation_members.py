@@ -24,7 +24,6 @@ from specchk.conform.mutation.recorded import Recorded
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import check
 
-
 MEMBERS = """
 import os
 from threading import Event
@@ -71,6 +70,7 @@ def till(tmp_path_factory) -> str:
     return str(build(tmp_path_factory.mktemp("till"), MEMBERS, MUTANT) / "till_binding.py")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", WORDS)
 def test_a_member_that_does_not_pass_unchanged_ends_the_campaign(till, name):
     """With what it said; no mutant is run, none is killed."""
@@ -79,6 +79,7 @@ def test_a_member_that_does_not_pass_unchanged_ends_the_campaign(till, name):
     assert "0 of 0 killed" in text
 
 
+@pytest.mark.system
 def test_a_member_that_hangs_is_stopped_and_decides_nothing(till):
     """What waits for ever is no loop; a deadline ends it, and says so with an exit code of its own."""
     hangs = ("--members", "hangs", "--max-seconds", "0.2", "--no-cache")
@@ -96,6 +97,7 @@ def test_a_member_that_hangs_is_stopped_and_decides_nothing(till):
     )
 
 
+@pytest.mark.system
 def test_a_member_that_dies_kills_nothing(till):
     """Without the control, too: its mutant is undecided, and there is no score."""
     code, text = mutate(till, "--members", "dies", "--no-cache", "--no-control")
@@ -105,6 +107,7 @@ def test_a_member_that_dies_kills_nothing(till):
     )
 
 
+@pytest.mark.system
 def test_a_pattern_that_selects_no_member_is_rejected(till):
     """Without members every mutant would survive; of several patterns each selects some."""
     code, text = mutate(till, "--members", "passes,no such*", "--no-cache")

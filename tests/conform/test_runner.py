@@ -198,6 +198,7 @@ def test_what_a_task_raises_is_raised_here():
         each([fails, fails], 2, (BindingError,))
 
 
+@pytest.mark.system
 def test_a_process_that_dies_is_no_success():
     """Its task is lost, not done; asked in an interpreter of its own, where no test has left a thread."""
     program = "import os; from specchk.conform.work.forks import each; each([os.abort] * 2, 2)"

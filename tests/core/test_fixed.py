@@ -112,6 +112,7 @@ def test_fixed_variables_of_random_specs_are_fixed(seed: int, tmp_path: Path) ->
     assert not {c.key for c in decided.deciding} & impossible(program)
 
 
+@pytest.mark.system
 def test_fixed_variables_of_the_examples_are_fixed() -> None:
     """Of every model of every example, as far as its first states go."""
     compared = 0

@@ -165,6 +165,7 @@ def test_a_search_by_kernels_is_that_of_python(seed, keep_going, tmp_path):
     assert outcome(program, 0, keep_going=keep_going) == outcome(program, None, keep_going=keep_going)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -265,6 +266,7 @@ def test_a_part_of_a_zone_in_which_nothing_is_possible_is_a_deadlock(text, tmp_p
     assert found == outcome(program, None)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("old", "new"),
     [

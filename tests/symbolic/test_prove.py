@@ -254,6 +254,7 @@ def test_renamed_actions_are_asked_once() -> None:
     assert representatives(found) == ([(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)], 2)
 
 
+@pytest.mark.system
 def test_processes_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """One and two processes prove the same with the same queries."""
     monkeypatch.setattr(proofs, "EACH", 2)

@@ -233,6 +233,7 @@ def _first_come(monkeypatch):
     monkeypatch.setattr(trees.Recorder, "at_most", at_most)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "plant",
     [

@@ -224,6 +224,7 @@ def _without_factors(monkeypatch):
     )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("plant", [_rounded_up, _truncating, _believing, _without_factors])
 def test_a_planted_bug_is_found(plant, monkeypatch, tmp_path):
     """Each makes some random spec differ, or the search fail."""

@@ -140,6 +140,7 @@ def _learns_too_much(monkeypatch):
     monkeypatch.setattr(trees.Recorder, "_assume", lambda self, i, j, bound: assume(self, i, j, bound - 1))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("plant", [_off_by_one, _one_way, _learns_too_much])
 def test_a_planted_bug_in_a_tree_is_found(plant, monkeypatch, tmp_path):
     """Each makes a zone of some random spec come to other leaves."""

@@ -324,6 +324,7 @@ def check_contents(log: PartitionLog) -> None:
         assert header.leader_epoch >= number // 500
 
 
+@pytest.mark.system
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     """A real process, SIGKILL at random moments, re-opened each time (a sample)."""
     assert kill_at_random_moments(tmp_path / "data", 8, Random(1)) > 8 * 15
