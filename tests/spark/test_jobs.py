@@ -236,6 +236,19 @@ def test_a_gate_is_told_as_on_one_machine(
 
 
 @pytest.mark.slow
+def test_an_implementation_that_exits_diverges_as_it_does_here(context: SparkContext, toy: Path) -> None:
+    """`os._exit` does not end the executor's worker, which would be no answer."""
+    del context
+    (toy.parent / "helper.py").write_text(HELPER.replace("counter.n += 1", "os._exit(counter.n)"))
+    line = [str(toy), "--json", "--suite", "edges"]
+    here = CliRunner().invoke(conform.command, line)
+    there = CliRunner().invoke(conform.command, [*line, "--master", "local[2]"])
+    assert here.exit_code == there.exit_code == 13
+    assert "SystemExit" in there.stdout
+    assert timeless(here.stdout) == timeless(there.stdout)
+
+
+@pytest.mark.slow
 def test_mutants_on_executors_have_the_fate_that_they_have_here(context: SparkContext, toy: Path) -> None:
     """One that hangs, or dies, ends no executor; verdicts, kills and the survey are those of this machine."""
     del context
