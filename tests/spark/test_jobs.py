@@ -299,12 +299,16 @@ def step(counter):
 
 @pytest.mark.slow
 def test_a_gate_whose_spark_ends_has_no_answer(toy: Path) -> None:
-    """One sentence, and not the exit code of a wrong option."""
+    """One sentence, also as JSON, and not the exit code of a wrong option."""
     (toy.parent / "helper.py").write_text(f"{HELPER}{KILLS_SPARK}")
-    line = [sys.executable, "-m", "specchk", "conform", str(toy), "--master", "local[2]"]
+    line = [sys.executable, "-m", "specchk", "conform", str(toy), "--master", "local[2]", "--json"]
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(line, capture_output=True, text=True, env=env, check=False)
-    assert (done.returncode, done.stdout) == (21, ""), done.stderr
+    assert done.returncode == 21, done.stderr
+    assert json.loads(done.stdout) == {
+        "schema": "specchk.ended/1", "verdict": "inconclusive",
+        "reason": "Spark failed: its process ended", "exit_code": 21,
+    }  # fmt: skip
     assert "Error: Spark failed: its process ended" in done.stderr.splitlines()
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 import click
 
-from specchk.cli.common import parse_settings
+from specchk.cli.common import parse_settings, print_json
 from specchk.cli.engines import loaded
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
@@ -89,8 +89,13 @@ class OnSpark:
 
 
 @contextmanager
-def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> Iterator[OnSpark | None]:
-    """The executors as a crew; None without `--master`.  Where Spark gives up or ends, there is no answer."""
+def crew_on(
+    cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any], *, as_json: bool
+) -> Iterator[OnSpark | None]:
+    """The executors as a crew; None without `--master`.
+
+    Where Spark gives up or ends, there is no answer: the reason is printed, and the command ends.
+    """
     if not cluster.is_wanted:
         yield None
         return
@@ -104,4 +109,9 @@ def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> I
         raise click.UsageError(str(reason)) from None
     except (jobs.Failed, LostWork) as reason:
         echo(f"Error: Spark failed: {reason}", err=True)
+        if as_json:
+            print_json({
+                "schema": "specchk.ended/1", "verdict": "inconclusive",
+                "reason": f"Spark failed: {reason}", "exit_code": int(Exit.INCONCLUSIVE),
+            })  # fmt: skip
         sys.exit(Exit.INCONCLUSIVE)

@@ -73,8 +73,9 @@ def command(
             parts, results = _one_case(parts, wanted)
         else:
             bound = BoundSpec(Path(binding), cls, checked)
-            crews = crew_on(cluster, lambda: kit_of(bound.path, cls, checked), cls)
-            with ended_processes(as_json=files.as_json), crews as crew:
+            kit = partial(kit_of, bound.path, cls, checked)
+            as_json = files.as_json
+            with ended_processes(as_json=as_json), crew_on(cluster, kit, cls, as_json=as_json) as crew:
                 gate, parts, results = options.run(bound, parts, wanted.budget, tier, crew)
         if not results:
             _nothing(gate, as_json=files.as_json)

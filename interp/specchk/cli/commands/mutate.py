@@ -144,7 +144,8 @@ def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json:
                 seconds = perf_counter() - begun
                 _finish(Score(kind, choice.requirement, tuple(outcomes), ground, seconds), as_json)
             else:
-                _finish(replace(_run(path, choice, cluster), seconds=perf_counter() - begun), as_json)
+                score = _run(path, choice, cluster, as_json=as_json)
+                _finish(replace(score, seconds=perf_counter() - begun), as_json)
     except (MutantError, StalePatch, NothingToSabotage, BindingError) as error:
         echo(f"error: {error}", err=True)
         sys.exit(Exit.REJECTED)
@@ -170,13 +171,13 @@ def _mutants(path: Path, choice: MutateChoice) -> tuple[Mutant, ...]:
     return mutants
 
 
-def _run(path: Path, choice: MutateChoice, cluster: ClusterChoice) -> Score:
+def _run(path: Path, choice: MutateChoice, cluster: ClusterChoice, *, as_json: bool) -> Score:
     """Run a campaign of curated or generated mutants, here or on a cluster."""
     every = _mutants(path, choice)
     bench = _bench(path)
     cls = bench.binding()
     kit = cache(lambda: kit_for(bench, choice.folder(path), cls))
-    with crew_on(cluster, kit, cls) as crew:
+    with crew_on(cluster, kit, cls, as_json=as_json) as crew:
         return _score(choice, bench, every, None if crew is None else ByCrew(crew, kit()))
 
 
