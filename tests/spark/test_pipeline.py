@@ -3,88 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from pyarrow import fs
 from pyspark import SparkContext
 
-from hang import HANG_S
-from spark.cluster import wait_for
-from specchk.cli import sql
+from spark.coins import RIGHT, WRONG, lines, rows
 from specchk.cli.commands import validate
 from specchk.conform.recordings.pieces import PlacedRecording
 from specchk.conform.recordings.rows import TABLES
 from specchk.search.engine import Unusable
 from specchk.spark.pipeline import files
 from specchk.spark.pipeline import tables as tables_at
-from specchk.spark.pipeline.stream import follow, name_of, place_of
+from specchk.spark.pipeline.stream import Growth, follow, name_of, place_of
 from specchk.spark.pipeline.tables import TablesAt
-
-BANK = """spec bank
-sort Account
-var balance : Account -> 0..4 = { a: 2 for a in Account }
-
-action transfer(a: Account, b: Account):
-    require a != b and balance[a] > 0
-    balance'[a] = balance[a] - 1
-    balance'[b] = balance[b] + 1
-model small:
-    Account = 2
-    expect holds
-"""
-TRACING = """
-import os
-from specchk.conform.contract.tracing import Call, Seen, Tracing, event
-
-
-class BankTracing(Tracing):
-    spec, model, reads = "bank.spec", "small", "bank/1"
-
-    @event("moved")
-    def moved(self, found):
-        if "kill" in found:
-            os._exit(9)
-        return Call("transfer", (found["from"], found["to"]))
-
-    def after(self, found):
-        return [Seen("balance", f"balance[{found['from']}]", found["left"])]
-"""
-
-
-def lines(left: int, **more: Any) -> str:
-    """A recording of a coin that moves there and back; `left` is what is shown at last."""
-    moved = {"at": "bank", "event": "moved"}
-    events = [{**moved, "seq": 1, "from": "a1", "to": "a2", "left": 1, **more},
-              {**moved, "seq": 2, "from": "a2", "to": "a1", "left": left}]  # fmt: skip
-    every = [{"format": "bank/1"}, *events, {"end": True, "events": 2}]
-    return "\n".join(map(json.dumps, every)) + "\n"
-
-
-RIGHT, WRONG = lines(2), lines(3)
-
-
-@pytest.fixture
-def bank(tmp_path: Path) -> Iterator[Path]:
-    """A tracing, and a folder `in` for recordings; its path has what a URI would escape, and an escape."""
-    folder = tmp_path / "a bank #1%20"
-    (folder / "in").mkdir(parents=True)
-    (folder / "bank.spec").write_text(BANK)
-    (folder / "tracing.py").write_text(TRACING)
-    path = list(sys.path)
-    yield folder
-    sys.path[:] = path
-    sys.modules.pop("tracing", None)
 
 
 def validated(bank: Path, *args: str) -> tuple[int, Any]:
@@ -95,13 +31,6 @@ def validated(bank: Path, *args: str) -> tuple[int, Any]:
     assert found.stdout, (found.output, found.exception)
     report = json.loads(found.stdout)
     return found.exit_code, {**report, "seconds": 0, "events_per_second": 0, "workers": 0}
-
-
-def rows(tables: Path, query: str) -> list[Any]:
-    found = CliRunner().invoke(sql.command, [str(tables), query, "--json"])
-    assert found.exit_code == 0, found.output
-    answer: list[Any] = json.loads(found.stdout)["rows"]
-    return answer
 
 
 @pytest.mark.parametrize(
@@ -153,6 +82,24 @@ def test_a_folder_that_spark_reads_as_a_pattern_is_not_followed(folder: str) -> 
     """It would list other folders, or none."""
     with pytest.raises(Unusable, match="as a pattern"):
         follow(None, folder, "/checkpoint", lambda *_: None, lambda _: False, list)  # type: ignore[arg-type]
+
+
+def test_what_does_not_grow_is_not_read_again(tmp_path: Path) -> None:
+    """A job is due for what is new, has grown, did not grow for long, or cannot be seen from the driver."""
+    now, half = [0.0], tmp_path / "half.ndjson"
+    growth, places = Growth(8.0, lambda: now[0]), [str(half)]
+    half.write_text(RIGHT[:70])
+    assert [growth.is_due([]), growth.is_due(places), growth.is_due(places)] == [False, True, False]
+    now[0] = 7.0
+    assert not growth.is_due(places)
+    half.write_text(RIGHT[:80])
+    assert [growth.is_due(places), growth.is_due(places)] == [True, False]
+    now[0] = 14.0
+    assert not growth.is_due(places)
+    now[0] = 15.0
+    assert growth.is_due(places)
+    half.unlink()
+    assert [growth.is_due(places), growth.is_due(places)] == [True, True]
 
 
 def test_tables_are_of_one_run_at_a_time(tmp_path: Path) -> None:
@@ -250,125 +197,3 @@ def test_a_folder_that_executors_do_not_have_is_refused(context: SparkContext, b
         found = CliRunner().invoke(validate.command, line)
         assert found.exit_code == 2
         assert words in " ".join(found.output.split())
-
-
-class Stream:
-    """`specchk validate --follow` as a process; its standard error is a file."""
-
-    def __init__(self, bank: Path, *args: str) -> None:
-        self.folder, self.errors = bank / "in", bank / f"errors-{time.monotonic_ns()}"
-        own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        line = [
-            sys.executable, "-m", "specchk", "validate", str(bank / "tracing.py"), str(self.folder), "--json",
-            "--partial", "--no-power", "--master", "local[2]", "--conf", "spark.ui.enabled=false", "--follow",
-            "--tables", str(bank / "tables"), *args,
-        ]  # fmt: skip
-        with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                line, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **own}
-            )
-
-    def put(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text)
-
-    def alarm(self, name: str) -> str:
-        """The alarm about a recording, once it is raised."""
-
-        def raised() -> str:
-            told = self.errors.read_text()
-            assert self.process.poll() is None, told
-            alarms = (line for line in told.splitlines() if line.startswith("alarm: "))
-            return next((line for line in alarms if f"/{name}: " in line), "")
-
-        found: str = wait_for(raised)
-        return found
-
-    def end(self, code: int) -> Any:
-        """The report after Ctrl-C."""
-        self.process.send_signal(signal.SIGINT)
-        return self.ended(code)
-
-    def ended(self, code: int) -> Any:
-        out, _ = self.process.communicate(timeout=HANG_S)
-        assert self.process.returncode == code, self.errors.read_text()
-        return json.loads(out)
-
-
-@pytest.mark.slow
-def test_a_stream_raises_alarms_and_a_later_run_continues(bank: Path) -> None:
-    """Of what is wrong, garbage or never finished; half of a recording is waited for, by the next run too."""
-    first = Stream(bank, "--patience", "8")
-    try:
-        first.put("right.ndjson", RIGHT)
-        first.put("wrong.ndjson", WRONG)
-        assert "explains event 2 of 2 (bank: moved)" in first.alarm("wrong.ndjson")
-        first.put("garbage.ndjson", "\0\n")
-        first.put("stuck.ndjson", RIGHT[:70])
-        first.put("with a space.ndjson", WRONG)
-        assert "not a JSON object" in first.alarm("garbage.ndjson")
-        assert "explains event 2 of 2" in first.alarm("with a space.ndjson")
-        old = first.folder / ".old"
-        old.write_text(WRONG)
-        os.utime(old, (1, 1))
-        old.rename(first.folder / "old %20.ndjson")
-        assert "explains event 2 of 2" in first.alarm("old %20.ndjson")
-        assert "this line is not" in first.alarm("stuck.ndjson")
-        wait_for(lambda: "right.ndjson" in str(written(bank)))
-        found = first.end(13)
-    finally:
-        first.process.kill()
-    counts = [found[name] for name in ("recordings", "accepted", "diverging", "without_verdict")]
-    assert counts == [6, 1, 3, 2]
-    assert found["blocked"][0]["contradiction"] is not None
-
-    second = Stream(bank, "--idle", "3", "--patience", "1000")
-    try:
-        second.put("half.ndjson", RIGHT[:90])
-        wait_for(lambda: (bank / "tables" / "growing.json").read_text().count("half"))
-        found = second.ended(21)
-    finally:
-        second.process.kill()
-    assert (found["recordings"], found["without_verdict"]) == (1, 1)
-
-    (bank / "in" / "half.ndjson").write_text(RIGHT)
-    third = Stream(bank, "--idle", "1")
-    try:
-        found = third.ended(0)
-    finally:
-        third.process.kill()
-    assert (found["recordings"], found["accepted"]) == (1, 1)
-    counts = rows(
-        bank / "tables", "select verdict, count(*), count(distinct recording) from recordings group by all"
-    )
-    assert sorted(counts) == [["diverges", 3, 3], ["explained", 2, 2], ["none", 2, 2]]
-
-
-@pytest.mark.slow
-def test_a_batch_that_was_interrupted_is_done_again_on_other_cores(bank: Path) -> None:
-    """In other pieces, whose rows replace those that are there: each recording has one."""
-    begun = bank / "begun"
-    slow = f"        open({str(begun)!r}, 'w').close()\n        time.sleep(0.3)\n        if"
-    (bank / "tracing.py").write_text(f"import time\n{TRACING.replace('        if', slow)}")
-    for number in range(24):
-        (bank / "in" / f"{number:02}.ndjson").write_text(RIGHT)
-    first = Stream(bank)
-    try:
-        wait_for(begun.exists)
-        assert first.end(21)["accepted"] == 0
-    finally:
-        first.process.kill()
-    second = Stream(bank, "--idle", "1", "--master", "local[1]")
-    try:
-        assert second.ended(0)["accepted"] == 24
-    finally:
-        second.process.kill()
-    counts = rows(
-        bank / "tables", "select verdict, count(*), count(distinct recording) from recordings group by all"
-    )
-    assert counts == [["explained", 24, 24]]
-
-
-def written(bank: Path) -> list[str]:
-    """The recordings that have rows already."""
-    parts = (bank / "tables" / "recordings").glob("part-*.parquet")
-    return [name for part in parts for name in pq.read_table(part)["recording"].to_pylist()]

@@ -91,7 +91,9 @@ class PipelineChoice:
         """The campaign of a stream, until it is idle or interrupted."""
         begun = perf_counter()
         stream = loaded("specchk.spark.pipeline.stream", NO_PYSPARK)
-        follower = Follower(work, lambda line: echo(f"alarm: {line}", err=True), self.patience or 60.0)
+        patience = self.patience or 60.0
+        follower = Follower(work, lambda line: echo(f"alarm: {line}", err=True), patience)
+        growth = stream.Growth(patience)
         news, batches = _News(self.idle), list[int]()
         if tables is not None:
             follower.expect(tables.growing())
@@ -111,7 +113,7 @@ class PipelineChoice:
             news.came()
 
         def tick(is_waiting: bool) -> bool:
-            if follower.growing and follower.look_again():
+            if growth.is_due(follower.growing) and follower.look_again():
                 keep()
                 news.came()
             return not news.is_over(is_waiting=is_waiting)

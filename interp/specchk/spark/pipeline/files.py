@@ -21,7 +21,7 @@ from pyarrow import fs
 from specchk.search.engine import Unusable
 from specchk.spark.states.storage import as_all_name_it, local_path, system_of
 
-__all__ = ["RecordingListing", "as_all_name_it", "listed", "names_in", "read"]
+__all__ = ["RecordingListing", "as_all_name_it", "listed", "names_in", "read", "size_of"]
 SUFFIX = ".ndjson"
 
 
@@ -33,6 +33,19 @@ def read(place: str, unless: int = -1) -> bytes | None:
     system, name = system_of(place)
     with system.open_input_file(name) as file:
         return None if file.size() == unless else bytes(file.read())
+
+
+def size_of(place: str) -> int | None:
+    """The bytes of a file; None where it cannot be seen from here."""
+    path = local_path(place)
+    try:
+        if path is not None:
+            return path.stat().st_size
+        system, name = system_of(place)
+        size: int | None = system.get_file_info(name).size
+    except OSError:
+        return None
+    return size
 
 
 def listed(place: str) -> list[str]:

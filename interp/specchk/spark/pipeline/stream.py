@@ -8,9 +8,10 @@ content); tasks read the files, and report those that are lost or have no end.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Lock
+from time import monotonic
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from specchk.search.engine import Unusable
 from specchk.spark.jobs import Failed, reason_of
-from specchk.spark.pipeline.files import SUFFIX
+from specchk.spark.pipeline.files import SUFFIX, size_of
 from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.states.storage import local_path
 
@@ -82,6 +83,27 @@ def follow(
             signal.signal(number, handler)
     if errors:
         raise errors[0]
+
+
+class Growth:
+    """Whether unfinished recordings are worth a job that reads them again."""
+
+    def __init__(self, patience: float, clock: Callable[[], float] = monotonic) -> None:
+        self.patience, self.clock = patience, clock
+        self._known: dict[str, tuple[int | None, float]] = {}  # the size, and since when
+
+    def is_due(self, places: Sequence[str]) -> bool:
+        """Whether one is new, has another size than before, or has had its size for `patience` seconds.
+
+        One that cannot be seen from the driver is always due: executors may see it.
+        """
+        now, before, self._known, is_due = self.clock(), self._known, {}, False
+        for place in places:
+            size, (last, since) = size_of(place), before.get(place, (None, now))
+            has_grown = size is None or size != last
+            self._known[place] = size, now if has_grown else since
+            is_due = is_due or has_grown or now - since >= self.patience
+        return is_due
 
 
 def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callable[[Any, int], None]) -> Any:
