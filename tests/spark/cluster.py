@@ -1,4 +1,4 @@
-"""A standalone master with two workers on loopback, and drivers as processes that can be killed."""
+"""A standalone master with workers on loopback, and drivers as processes that can be killed."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def wait_for(what: Callable[[], Any], patience_s: float = HANG_S) -> Any:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Cluster]:
-    """A master and two workers with a core each."""
+def standalone(folder: Path, many: int = 2, memory: str = "1g") -> Iterator[Cluster]:
+    """A master and some workers with a core each."""
     port, web, local = free_port(), free_port(), folder / "local"
     local.mkdir()
     env = {
@@ -87,7 +87,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
     def workers_there() -> bool:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=HANG_S) as answer:
-                return int(json.load(answer)["aliveworkers"]) == 2
+                return int(json.load(answer)["aliveworkers"]) == many
         except (OSError, json.JSONDecodeError):  # while it starts, other pages may answer in its place
             return False
 
@@ -95,8 +95,8 @@ def standalone(folder: Path) -> Iterator[Cluster]:
         deploy = "org.apache.spark.deploy"
         start(f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
         master = f"spark://127.0.0.1:{port}"
-        own = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g")
-        workers = tuple(start(f"{deploy}.worker.Worker", *own, master) for _ in range(2))
+        own = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", memory)
+        workers = tuple(start(f"{deploy}.worker.Worker", *own, master) for _ in range(many))
         wait_for(workers_there)
         yield Cluster(master, local, workers)
     finally:
