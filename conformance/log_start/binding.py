@@ -6,28 +6,28 @@ model turns back, and that replog has a switch for, is turned back in replog, to
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from start_cluster import PARTITION, StartFetch, Trimming, new_cluster
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
+
+from start_cluster import StartFetch, Trimming, new_cluster
 from start_state import StartWords
 
 from replog.core.broker import deletion, follower
-from replog.core.effects import Append, Effect, Send, SetTimer, Timer
+from replog.core.effects import Send, Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.messages import (
     DeleteRecordsReply,
     DeleteRecordsRequest,
-    ElectReply,
-    ElectRequest,
-    FetchReply,
     FetchRequest,
-    ListOffsetsReply,
-    ProduceRequest,
 )
 from replog.core.protocol import Protocol
-from replog.core.types import Batch, Error
+from replog.core.types import Error
+from replog_partition import CLIENT, PartitionBinding
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -36,15 +36,9 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     project,
-    reopen,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
-from specchk.ir.program import Program
 
-CLIENT, OPERATOR = -100, -101
 # Rules of the spec that replog follows always; of the others it has switches.
 SETTLED = MappingProxyType({
     "deletes_up_to": "high_watermark", "follower_adopts": True, "waits_for_replicas": True,
@@ -74,7 +68,7 @@ CONTROLS = (
 )  # fmt: skip
 
 
-class LogStartBinding(RuledBinding[Trimming]):
+class LogStartBinding(PartitionBinding[Trimming]):
     """All 13 actions of the spec on replog's controller, brokers and files."""
 
     spec, model = "../../spec/log_start.spec", "two_brokers"
@@ -91,11 +85,7 @@ class LogStartBinding(RuledBinding[Trimming]):
     )
     controls = CONTROLS
     rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
-    hint = "replog has no switch for this rule; choose a model with today's"
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self.names: tuple[str, ...] = program.sorts[0].members
+    acks = 1  # the leader alone
 
     def start(self) -> Trimming:
         """A partition without records, which all have heard of."""
@@ -105,45 +95,13 @@ class LogStartBinding(RuledBinding[Trimming]):
             protocol = replace(protocol, join_needs_start=rules["join_needs_start"])
         return new_cluster(len(self.names), self.id(rules["first_leader"]), protocol)
 
-    @snapshot
-    def keep(self, cluster: Trimming) -> Trimming:
-        """A copy, which nobody changes."""
-        return cluster.copy()
-
-    @restore
-    def back(self, kept: Trimming) -> Trimming:
-        """Another copy, to run on."""
-        return kept.copy()
-
-    @reopen
-    def again(self, cluster: Trimming) -> Trimming:
-        """The cluster with every log as its files have it, and epochs that have no record yet."""
-        reopened = cluster.copy()
-        for broker, disk in zip(reopened.brokers, reopened.disks, strict=True):
-            before, log = broker.state.log, disk.copy().recover().log
-            empty = [entry for entry in before.epochs.entries if entry[1] >= log.leo]
-            log.epochs, log.hw = EpochCache((*log.epochs.entries, *empty)), before.hw
-            broker.state.log = log
-        return reopened
-
-    def id(self, name: str) -> int:
-        """Return a broker's number."""
-        return self.names.index(name)
-
-    @action("produce")
-    def produce(self, cluster: Trimming, leader: str) -> Answer:
-        """One record, whose producer waits for the leader alone."""
-        effects = cluster.receive(self.id(leader), CLIENT, ProduceRequest(1, Batch(0, -1, 1), 1, 1_000))
-        is_done = any(isinstance(effect, Append) for effect in effects)
-        return Accepted() if is_done else Refused("nothing was appended")
-
     @action("delete_records")
     def delete_records(self, cluster: Trimming, leader: str, to: int) -> Answer:
         """A client requests it; one at a time, and of records that are there."""
         broker = self.id(leader)
         if not self.constants["requests"] or broker in cluster.requested:
             return Impossible("the clients of this model do not request that")
-        if to <= cluster.brokers[broker].state.log.log_start:
+        if to <= cluster.state(broker).log.log_start:
             return Impossible("these records are deleted")
         cluster.requested[broker] = to
         effects = cluster.receive(broker, CLIENT, DeleteRecordsRequest(1, to, 1_000))
@@ -155,9 +113,9 @@ class LogStartBinding(RuledBinding[Trimming]):
     def retain(self, cluster: Trimming, broker: str, start: int) -> Answer:
         """The limit is what the records have that are to stay; then the timer of retention rings."""
         number = self.id(broker)
-        replica = cluster.brokers[number]
-        if not self.constants["retention"] or start <= replica.state.log.log_start:
+        if not self.constants["retention"] or start <= cluster.state(number).log.log_start:
             return Impossible("no retention in this model, or these records are deleted")
+        replica = cluster.brokers[number]
         rest = sum(batch.size_bytes for batch in replica.state.log.batches if batch.base_offset >= start)
         config = replica.state.config
         trial = replica.copy()
@@ -168,17 +126,6 @@ class LogStartBinding(RuledBinding[Trimming]):
             cluster.fire(number, Timer.RETENTION)
         replica.state.config = config
         return Accepted() if is_deleted else Refused("it keeps some of these records")
-
-    @action("send_fetch")
-    def send_fetch(self, cluster: Trimming, follower: str) -> Answer:
-        """The fetcher's timer rings; a follower that waits for a lost answer gives up on it."""
-        broker = self.id(follower)
-        if broker in cluster.fetches:
-            return Impossible("its last request is still in flight")
-        following = cluster.brokers[broker].state.following
-        lost = -1 if following is None else following.in_flight
-        cluster.fire(broker, Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT, max(lost, 0))
-        return Accepted() if broker in cluster.fetches else Refused("it sends no request")
 
     def _request(self, cluster: Trimming, leader: str, follower: str) -> StartFetch | Impossible:
         slot = cluster.fetches.get(self.id(follower))
@@ -192,11 +139,7 @@ class LogStartBinding(RuledBinding[Trimming]):
         slot = self._request(cluster, leader, follower)
         if isinstance(slot, Impossible) or not isinstance(slot.request, FetchRequest):
             return slot if isinstance(slot, Impossible) else Impossible("it is no fetch")
-        effects = cluster.receive(slot.to, self.id(follower), slot.request)
-        if not _replies(effects):
-            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
-            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
-        return self._served(cluster, follower, slot, effects)
+        return self._answered(cluster, follower, slot)
 
     @action("list_offsets")
     def list_offsets(self, cluster: Trimming, leader: str, follower: str) -> Answer:
@@ -204,37 +147,14 @@ class LogStartBinding(RuledBinding[Trimming]):
         slot = self._request(cluster, leader, follower)
         if isinstance(slot, Impossible) or isinstance(slot.request, FetchRequest):
             return slot if isinstance(slot, Impossible) else Impossible("it is a fetch")
-        return self._served(
-            cluster, follower, slot, cluster.receive(slot.to, self.id(follower), slot.request)
-        )
+        return self._answered(cluster, follower, slot)
 
-    def _served(self, cluster: Trimming, follower: str, slot: StartFetch, effects: list[Effect]) -> Answer:
-        (reply,) = _replies(effects)
+    def _answered(self, cluster: Trimming, follower: str, slot: StartFetch) -> Answer:
+        reply = self.served(cluster, follower)
         if reply.error not in (Error.NONE, Error.OFFSET_OUT_OF_RANGE):
             return Refused(reply.error.name)
         cluster.fetches[self.id(follower)] = replace(slot, reply=reply)
         return Accepted()
-
-    @action("apply_response")
-    def apply_response(self, cluster: Trimming, follower: str) -> Answer:
-        """The response arrives, and is taken if the follower waits for it."""
-        broker = self.id(follower)
-        slot = cluster.fetches.get(broker)
-        if slot is None or slot.reply is None:
-            return Impossible("no response is on its way")
-        following = cluster.brokers[broker].state.following
-        waits = following is not None and following.in_flight == slot.reply.correlation
-        cluster.receive(broker, slot.to, slot.reply)
-        if not waits:
-            return Refused("it is not the answer that the follower waits for")
-        del cluster.fetches[broker]
-        return Accepted()
-
-    @action("lose_fetch")
-    def lose_fetch(self, cluster: Trimming, follower: str) -> Answer:
-        """The network loses the request or the response."""
-        is_there = cluster.fetches.pop(self.id(follower), None) is not None
-        return Accepted() if is_there else Impossible("nothing is in flight")
 
     @action("move_log")
     def move_log(self, cluster: Trimming, broker: str) -> Answer:
@@ -258,14 +178,9 @@ class LogStartBinding(RuledBinding[Trimming]):
     @action("elect")
     def elect(self, cluster: Trimming, broker: str) -> Answer:
         """An operator wants this leader: it is made the preferred one."""
-        number, image = self.id(broker), cluster.image
-        if image.leader_epoch == self.constants["MaxEpoch"]:
+        if cluster.image.leader_epoch == self.constants["MaxEpoch"]:
             return Impossible("no more elections in this model")
-        others = tuple(replica for replica in image.replicas if replica != number)
-        cluster.controller.state.partitions[PARTITION] = replace(image, replicas=(number, *others))
-        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
-        assert isinstance(reply, ElectReply)
-        return Accepted() if reply.error is Error.NONE else Refused(reply.error.name)
+        return self.elected(cluster, broker)
 
     @action("fence_broker")
     def fence_broker(self, cluster: Trimming, broker: str) -> Answer:
@@ -297,7 +212,7 @@ class LogStartBinding(RuledBinding[Trimming]):
     def apply_metadata(self, cluster: Trimming, broker: str, epoch: int) -> Answer:
         """A broker applies the last metadata of a leader epoch."""
         number = self.id(broker)
-        if epoch not in cluster.metadata or epoch <= cluster.brokers[number].state.leader_epoch:
+        if epoch not in cluster.metadata or epoch <= cluster.state(number).leader_epoch:
             return Impossible("no such metadata, or it is old")
         cluster.apply(number, epoch)
         return Accepted()
@@ -307,8 +222,3 @@ class LogStartBinding(RuledBinding[Trimming]):
         """Every variable of the spec."""
         rules = self.constants
         return StartWords(self.names, rules["first_leader"], rules["MaxEpoch"]).abstract(cluster)
-
-
-def _replies(effects: list[Effect]) -> list[FetchReply | ListOffsetsReply]:
-    sent = (effect.message for effect in effects if isinstance(effect, Send))
-    return [message for message in sent if isinstance(message, FetchReply | ListOffsetsReply)]

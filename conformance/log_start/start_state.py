@@ -16,12 +16,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from start_cluster import PARTITION, StartFetch, Trimming
+from start_cluster import StartFetch, Trimming
 
 from replog.core.broker.state import FetchPhase
 from replog.core.log.logview import LogView
 from replog.core.messages import LATEST, FetchReply, ListOffsetsReply, ListOffsetsRequest
 from replog.core.types import BrokerState, Error
+from replog_partition import PARTITION
 from specchk.conform.contract.binding import OutsideSpec
 
 PHASES = {
@@ -68,7 +69,7 @@ class StartWords:
                 "fenced": self._named(fenced)}  # fmt: skip
 
     def _lane(self, cluster: Trimming, broker: int) -> dict[str, Any]:
-        state = cluster.brokers[broker].state
+        state = cluster.state(broker)
         leading, following = state.leading, state.following
         told: dict[str, Any] = dict.fromkeys(self.names)
         for other, remote in {} if leading is None else leading.remotes.items():

@@ -9,30 +9,30 @@ Not here: what is seen of it (`moving_state`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from moving_cluster import NOW_MS, PARTITION, Moving, new_cluster
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
+
+from moving_cluster import Moving, new_cluster
 from moving_state import SpecWords, abstract
 
 from replog.core.broker import leader as broker_leader
 from replog.core.broker.replica import Replica
 from replog.core.controller import election, reassignment
-from replog.core.effects import Append, Effect, Send, SetTimer, Timer
-from replog.core.log.epochs import EpochCache
+from replog.core.effects import Send
 from replog.core.messages import (
     AlterPartitionReply,
-    ElectReply,
-    ElectRequest,
-    FetchReply,
-    ProduceRequest,
     ReassignReply,
     ReassignRequest,
 )
 from replog.core.protocol import Protocol
-from replog.core.types import CONTROLLER, NO_LEADER, Batch, Error
+from replog.core.types import CONTROLLER, NO_LEADER, Error
+from replog_partition import OPERATOR, PARTITION, PartitionBinding
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -41,15 +41,9 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     project,
-    reopen,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
-from specchk.ir.program import Program
 
-CLIENT, OPERATOR = -100, -101
 # Of two brokers or three each may be the one that an operator has put first.
 ORDERS = ("the first one first", "the last one first")
 # Rules of the spec that replog follows always; of the others it has switches.
@@ -89,7 +83,7 @@ CONTROLS = (
 )  # fmt: skip
 
 
-class ReassignmentBinding(RuledBinding[Moving]):
+class ReassignmentBinding(PartitionBinding[Moving]):
     """All 14 actions of the spec on replog's controller and brokers."""
 
     spec, model = "../../spec/reassignment.spec", TWICE
@@ -105,11 +99,7 @@ class ReassignmentBinding(RuledBinding[Moving]):
     )
     controls = CONTROLS
     rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
-    hint = "replog has no switch for this rule; choose a model with today's"
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self.names: tuple[str, ...] = program.sorts[0].members
+    acks = -1  # all in the ISR
 
     def start(self) -> Moving:
         """A partition without records, which all have heard of."""
@@ -123,31 +113,6 @@ class ReassignmentBinding(RuledBinding[Moving]):
                 removed_leave_elr=rules["removed_leave_elr"], override_replaces=rules["override_replaces"],
             )  # fmt: skip
         return new_cluster(len(self.names), (first, *others), rules["min_isr"], protocol)
-
-    @snapshot
-    def keep(self, cluster: Moving) -> Moving:
-        """A copy, which nobody changes."""
-        return cluster.copy()
-
-    @restore
-    def back(self, kept: Moving) -> Moving:
-        """Another copy, to run on."""
-        return kept.copy()
-
-    @reopen
-    def again(self, cluster: Moving) -> Moving:
-        """The cluster with every log as its disk has it, and epochs that have no record yet."""
-        reopened = cluster.copy()
-        for broker, disk in zip(reopened.brokers, reopened.disks, strict=True):
-            before, log = broker.state.log, disk.recover().log
-            empty = [entry for entry in before.epochs.entries if entry[1] >= log.leo]
-            log.epochs, log.hw = EpochCache((*log.epochs.entries, *empty)), before.hw
-            broker.state.log = log
-        return reopened
-
-    def id(self, name: str) -> int:
-        """Return a broker's number."""
-        return self.names.index(name)
 
     def ids(self, names: Collection[str]) -> frozenset[int]:
         """Return the numbers of brokers."""
@@ -233,18 +198,15 @@ class ReassignmentBinding(RuledBinding[Moving]):
     @action("elect")
     def elect(self, cluster: Moving, broker: str) -> Answer:
         """An operator wants this leader: it is made the preferred one."""
-        number, image = self.id(broker), cluster.image
+        image = cluster.image
         if cluster.spent.elections == self.constants["MaxElections"] or image.leader == NO_LEADER:
             return Impossible("no more elections in this model, or nobody leads")
-        if number not in image.replicas:
+        if self.id(broker) not in image.replicas:
             return Refused("it is no replica")
-        cluster.put_first(number)
-        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
-        assert isinstance(reply, ElectReply)
-        if reply.error is not Error.NONE:
-            return Refused(reply.error.name)
-        cluster.spent = replace(cluster.spent, elections=cluster.spent.elections + 1)
-        return Accepted()
+        answer = self.elected(cluster, broker)
+        if answer == Accepted():
+            cluster.spent = replace(cluster.spent, elections=cluster.spent.elections + 1)
+        return answer
 
     @action("apply_metadata", ways=("alone", "after the answer"))
     def apply_metadata(self, cluster: Moving, broker: str, version: int, way: str) -> Answer:
@@ -258,24 +220,6 @@ class ReassignmentBinding(RuledBinding[Moving]):
         cluster.apply(number, version)
         return Accepted()
 
-    @action("produce")
-    def produce(self, cluster: Moving, leader: str) -> Answer:
-        """One record, with acks=all."""
-        effects = cluster.receive(self.id(leader), CLIENT, ProduceRequest(1, Batch(0, -1, 1), -1, 1_000))
-        is_done = any(isinstance(effect, Append) for effect in effects)
-        return Accepted() if is_done else Refused("nothing was appended")
-
-    @action("send_fetch")
-    def send_fetch(self, cluster: Moving, follower: str) -> Answer:
-        """The fetcher's timer rings; a follower that waits for a lost answer gives up on it."""
-        broker = self.id(follower)
-        if broker in cluster.fetches:
-            return Impossible("its last fetch is still in flight")
-        following = cluster.brokers[broker].state.following
-        lost = -1 if following is None else following.in_flight
-        cluster.fire(broker, Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT, max(lost, 0))
-        return Accepted() if broker in cluster.fetches else Refused("it sends no fetch")
-
     @action("serve_fetch")
     def serve_fetch(self, cluster: Moving, leader: str, follower: str) -> Answer:
         """The fetch arrives; with nothing to send the leader answers when the wait is over."""
@@ -283,49 +227,22 @@ class ReassignmentBinding(RuledBinding[Moving]):
         slot = cluster.fetches.get(sender)
         if slot is None or slot.reply is not None or slot.to != self.id(leader):
             return Impossible("no such request is on its way to this broker")
-        effects = cluster.receive(slot.to, sender, slot.request)
-        if not _replies(effects):
-            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
-            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
-        (reply,) = _replies(effects)
+        reply = self.served(cluster, follower)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)
         cluster.fetches[sender] = replace(slot, reply=reply)
         return Accepted()
 
-    @action("apply_response")
-    def apply_response(self, cluster: Moving, follower: str) -> Answer:
-        """The response arrives, and is taken if the follower waits for it."""
-        broker = self.id(follower)
-        slot = cluster.fetches.get(broker)
-        if slot is None or slot.reply is None:
-            return Impossible("no response is on its way")
-        following = cluster.brokers[broker].state.following
-        waits = following is not None and following.in_flight == slot.reply.correlation
-        cluster.receive(broker, slot.to, slot.reply)
-        if not waits:
-            return Refused("it is not the answer that the follower waits for")
-        del cluster.fetches[broker]
-        return Accepted()
-
-    @action("lose_fetch")
-    def lose_fetch(self, cluster: Moving, follower: str) -> Answer:
-        """The network loses the request or the response."""
-        is_there = cluster.fetches.pop(self.id(follower), None) is not None
-        return Accepted() if is_there else Impossible("nothing is in flight")
-
     @action("shrink_isr")
     def shrink_isr(self, cluster: Moving, leader: str, follower: str) -> Answer:
         """The leader looks for laggards: this follower was caught up long ago, all others just now."""
         broker, late = self.id(leader), self.id(follower)
-        leading = cluster.brokers[broker].state.leading
+        leading = cluster.state(broker).leading
         if leading is None or late not in leading.remotes:
             return Impossible("no leader with such a follower")
         if cluster.spent.shrinks == self.constants["MaxShrinks"]:
             return Impossible("no more laggards in this model")
-        cluster.date_fetches(broker, NOW_MS)
-        leading.remotes[late].last_caught_up_ms = 0
-        if not any(isinstance(effect, Send) for effect in cluster.fire(broker, Timer.ISR_CHECK)):
+        if not any(isinstance(effect, Send) for effect in cluster.check_isr(broker, late)):
             return Refused("no proposal is sent")
         cluster.spent = replace(cluster.spent, shrinks=cluster.spent.shrinks + 1)
         return Accepted()
@@ -341,7 +258,3 @@ class ReassignmentBinding(RuledBinding[Moving]):
         """Every variable of the spec."""
         names = SpecWords(self.names, self.constants["MaxEpoch"], self.constants["MaxVersion"])
         return abstract(cluster, names)
-
-
-def _replies(effects: list[Effect]) -> list[FetchReply]:
-    return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, FetchReply)]

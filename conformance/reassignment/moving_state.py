@@ -72,7 +72,7 @@ def _meta(image: PartitionImage, names: SpecWords) -> dict[str, Any]:
 
 def _lane(cluster: Moving, broker: int, names: SpecWords) -> dict[str, Any]:
     """Return the variables that have a value for each broker."""
-    state = cluster.brokers[broker].state
+    state = cluster.state(broker)
     if state.partition_epoch != cluster.applied[broker]:
         raise OutsideSpec(f"broker {broker} is at partition epoch {state.partition_epoch}")
     slot = cluster.fetches.get(broker)

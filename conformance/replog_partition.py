@@ -1,0 +1,346 @@
+"""A partition of replog, stepped by hand: what the bindings of log_start.spec and reassignment.spec share.
+
+The system is replog's controller, and for each broker a core and a disk.  It performs the cores' effects and
+moves what an action moves; it decides nothing about the protocol.  Timers fire when an action requires it, at
+one fixed time.
+
+A snapshot is taken for each step and restored for each call that is tried, most of which are refused by a
+look at the state.  So snapshots share controllers, cores and disks; one of these is copied when it is first
+run.
+
+Not here: which metadata waits, what is in flight, and the projections; each binding has its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import Config, ReplicaState
+from replog.core.controller.controller import Controller
+from replog.core.controller.state import ControllerConfig, ControllerState
+from replog.core.effects import Append, Effect, Fired, Received, Send, SetTimer, Timer
+from replog.core.log.epochs import EpochCache
+from replog.core.log.logview import LogView
+from replog.core.messages import (
+    ElectReply,
+    ElectRequest,
+    FetchReply,
+    HeartbeatRequest,
+    ListOffsetsReply,
+    Message,
+    ProduceRequest,
+    RegisterRequest,
+)
+from replog.core.protocol import Protocol as Rules
+from replog.core.types import Batch, BrokerState, Error, PartitionImage
+from replog.sim.cluster.storage import Storage
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    Impossible,
+    Refused,
+    action,
+    reopen,
+    restore,
+    snapshot,
+)
+from specchk.conform.contract.ruled import RuledBinding
+from specchk.ir.program import Program
+
+PARTITION = "t-0"
+NOW_MS, LONG_AGO_MS = 1_000_000, 0
+CLIENT, OPERATOR = -100, -101
+
+
+class Copied(Protocol):
+    """Whatever can be copied."""
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+
+
+P = TypeVar("P", bound=Copied)
+
+
+class Shared(Generic[P]):
+    """Parts of a cluster, each of which is copied when it is first run after a snapshot.
+
+    Invariant: no part is run that is not its cluster's own, so that snapshots may share the others.
+    """
+
+    __slots__ = ("_own", "_parts")
+
+    def __init__(self, parts: Iterable[P]) -> None:
+        self._parts = list(parts)
+        self._own = set(range(len(self._parts)))
+
+    def __getitem__(self, number: int) -> P:
+        """Return a part, to be run."""
+        if number not in self._own:
+            self._parts[number] = self._parts[number].copy()
+            self._own.add(number)
+        return self._parts[number]
+
+    @property
+    def seen(self) -> Sequence[P]:
+        """The parts, to be read only."""
+        return self._parts
+
+    def copy(self) -> Shared[P]:
+        """Return a snapshot; from now on no part is the own one of either."""
+        self._own.clear()
+        twin: Shared[P] = Shared(())
+        twin._parts = self._parts.copy()
+        return twin
+
+
+class Disk:
+    """A broker's storage, with the log that a start finds there, once that was looked up."""
+
+    __slots__ = ("_log", "_storage")
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._log: LogView | None = None
+
+    def perform(self, effect: Effect) -> None:
+        """Do what a disk effect says."""
+        self._log = None
+        self._storage.perform(effect)
+
+    def recovered(self) -> LogView:
+        """Return the log that a start finds."""
+        if self._log is None:
+            # On a copy, because a start repairs.
+            self._log = self._storage.copy().recover().log
+        return self._log.copy()
+
+    def copy(self) -> Disk:
+        """Return an independent copy."""
+        return Disk(self._storage.copy())
+
+
+@dataclass(slots=True)
+class PartitionCluster(ABC):
+    """The controller, the brokers and their disks at one moment."""
+
+    controllers: Shared[Controller]
+    """The only one."""
+    brokers: Shared[Replica]
+    disks: Shared[Disk]
+
+    @property
+    def controller(self) -> Controller:
+        """Return the controller, to be run."""
+        return self.controllers[0]
+
+    @property
+    def registry(self) -> ControllerState:
+        """Return the controller's state, to be read."""
+        return self.controllers.seen[0].state
+
+    @property
+    def image(self) -> PartitionImage:
+        """Return the controller's metadata of the partition."""
+        return self.registry.partitions[PARTITION]
+
+    def is_fenced(self, broker: int) -> bool:
+        """Return whether the controller has fenced a broker."""
+        return self.registry.brokers[broker].state is BrokerState.FENCED
+
+    def state(self, broker: int) -> ReplicaState:
+        """Return the state of a broker's replica, to be read."""
+        return self.brokers.seen[broker].state
+
+    def introduce(self, first: int) -> None:
+        """Let all brokers register and apply the first metadata, as `apply` names it."""
+        brokers = range(len(self.brokers.seen))
+        for broker in brokers:
+            self.ask(broker, RegisterRequest(broker, 1))
+        for broker in brokers:
+            self.heartbeat(broker)
+        for broker in brokers:
+            self.apply(broker, first)
+
+    def put_first(self, broker: int) -> None:
+        """Let a replica be the first in the order of the assignment, as an operator may have wanted it."""
+        others = tuple(replica for replica in self.image.replicas if replica != broker)
+        if len(others) < len(self.image.replicas):
+            ordered = replace(self.image, replicas=(broker, *others))
+            self.controller.state.partitions[PARTITION] = ordered
+
+    def ask(self, source: int, message: Message) -> Message | None:
+        """Let the controller handle a message; return its reply."""
+        effects = self.controller.handle(Received(source, message), NOW_MS)
+        self.note_metadata()
+        return next((e.message for e in effects if isinstance(e, Send) and e.to == source), None)
+
+    def expire_session(self, broker: int) -> None:
+        """Let a broker's session be over by now, and no other."""
+        brokers = self.controller.state.brokers
+        for other, known in brokers.items():
+            brokers[other] = replace(known, last_seen_ms=-NOW_MS if other == broker else NOW_MS)
+        self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
+        self.note_metadata()
+
+    def heartbeat(self, broker: int) -> None:
+        """Let a broker report that it has applied all that there is."""
+        epoch = self.registry.brokers[broker].broker_epoch
+        self.ask(broker, HeartbeatRequest(broker, epoch, self.registry.version))
+
+    def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
+        """Let a broker handle a message; its effects are performed, and returned to look at."""
+        self.date_fetches(broker, LONG_AGO_MS)
+        return self.perform(broker, self.brokers[broker].receive(source, message, NOW_MS))
+
+    def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Effect]:
+        """Let a broker's timer ring."""
+        return self.perform(broker, self.brokers[broker].fire(timer, token, NOW_MS))
+
+    def date_fetches(self, leader: int, when_ms: int) -> None:
+        """Set when the followers of a leader last fetched, and were caught up."""
+        if self.state(leader).leading is None:
+            return
+        leading = self.brokers[leader].state.leading
+        assert leading is not None
+        for remote in leading.remotes.values():
+            remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
+
+    def check_isr(self, leader: int, late: int) -> list[Effect]:
+        """Let a leader look for laggards: this follower was caught up long ago, all others just now."""
+        self.date_fetches(leader, NOW_MS)
+        leading = self.brokers[leader].state.leading
+        assert leading is not None
+        leading.remotes[late].last_caught_up_ms = LONG_AGO_MS
+        return self.fire(leader, Timer.ISR_CHECK)
+
+    @abstractmethod
+    def note_metadata(self) -> None:
+        """Remember what the controller has decided, until it is applied."""
+
+    @abstractmethod
+    def apply(self, broker: int, which: int) -> None:
+        """Let a broker apply metadata that was noted."""
+
+    @abstractmethod
+    def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
+        """Perform the effects of a broker's core, and return them."""
+
+
+def new_controller(rules: Rules, min_isr: int, replicas: tuple[int, ...]) -> Shared[Controller]:
+    """Return a controller with one partition, whose first replica leads."""
+    controller = Controller(ControllerState(ControllerConfig(min_isr), rules))
+    controller.state.partitions[PARTITION] = PartitionImage(replicas, replicas[0], 0, 0, replicas)
+    return Shared([controller])
+
+
+def new_brokers(rules: Rules, min_isr: int, brokers: int) -> Shared[Replica]:
+    """Return the cores of some brokers."""
+    config = Config(min_isr=min_isr)
+    return Shared(Replica(ReplicaState(broker, PARTITION, config, rules)) for broker in range(brokers))
+
+
+C = TypeVar("C", bound=Any)
+
+
+class PartitionBinding(RuledBinding[C]):
+    """How such clusters are kept and restored, and the actions that both specs have."""
+
+    hint = "replog has no switch for this rule; choose a model with today's"
+    acks: ClassVar[int]
+    """For which replicas a producer waits."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.names: tuple[str, ...] = program.sorts[0].members
+
+    def id(self, name: str) -> int:
+        """Return a broker's number."""
+        return self.names.index(name)
+
+    @snapshot
+    def keep(self, cluster: C) -> C:
+        """A snapshot, which nobody changes."""
+        return cluster.copy()
+
+    @restore
+    def back(self, kept: C) -> C:
+        """Another one, to run on."""
+        return kept.copy()
+
+    @reopen
+    def again(self, cluster: C) -> C:
+        """The cluster with every log as its disk has it, and epochs that have no record yet."""
+        reopened = cluster.copy()
+        for broker, disk in enumerate(cluster.disks.seen):
+            before, log = cluster.state(broker).log, disk.recovered()
+            empty = [entry for entry in before.epochs.entries if entry[1] >= log.leo]
+            log.epochs, log.hw = EpochCache((*log.epochs.entries, *empty)), before.hw
+            reopened.brokers[broker].state.log = log
+        return reopened
+
+    @action("produce")
+    def produce(self, cluster: C, leader: str) -> Answer:
+        """One record."""
+        request = ProduceRequest(1, Batch(0, -1, 1), self.acks, 1_000)
+        effects = cluster.receive(self.id(leader), CLIENT, request)
+        is_done = any(isinstance(effect, Append) for effect in effects)
+        return Accepted() if is_done else Refused("nothing was appended")
+
+    @action("send_fetch")
+    def send_fetch(self, cluster: C, follower: str) -> Answer:
+        """The fetcher's timer rings; a follower that waits for a lost answer gives up on it."""
+        broker = self.id(follower)
+        if broker in cluster.fetches:
+            return Impossible("its last request is still in flight")
+        following = cluster.state(broker).following
+        lost = -1 if following is None else following.in_flight
+        cluster.fire(broker, Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT, max(lost, 0))
+        return Accepted() if broker in cluster.fetches else Refused("it sends no request")
+
+    def served(self, cluster: C, follower: str) -> FetchReply | ListOffsetsReply:
+        """Let a request arrive, and return the reply; with nothing to send it comes when the wait is over."""
+        slot = cluster.fetches[self.id(follower)]
+        effects = cluster.receive(slot.to, self.id(follower), slot.request)
+        if not _replies(effects):
+            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
+            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
+        (reply,) = _replies(effects)
+        return reply
+
+    def elected(self, cluster: C, broker: str) -> Answer:
+        """Let an operator make a replica the preferred leader, and hold an election."""
+        cluster.put_first(self.id(broker))
+        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
+        assert isinstance(reply, ElectReply)
+        return Accepted() if reply.error is Error.NONE else Refused(reply.error.name)
+
+    @action("apply_response")
+    def apply_response(self, cluster: C, follower: str) -> Answer:
+        """The response arrives, and is taken if the follower waits for it."""
+        broker = self.id(follower)
+        slot = cluster.fetches.get(broker)
+        if slot is None or slot.reply is None:
+            return Impossible("no response is on its way")
+        following = cluster.state(broker).following
+        waits = following is not None and following.in_flight == slot.reply.correlation
+        cluster.receive(broker, slot.to, slot.reply)
+        if not waits:
+            return Refused("it is not the answer that the follower waits for")
+        del cluster.fetches[broker]
+        return Accepted()
+
+    @action("lose_fetch")
+    def lose_fetch(self, cluster: C, follower: str) -> Answer:
+        """The network loses the request or the response."""
+        is_there = cluster.fetches.pop(self.id(follower), None) is not None
+        return Accepted() if is_there else Impossible("nothing is in flight")
+
+
+def _replies(effects: list[Effect]) -> list[FetchReply | ListOffsetsReply]:
+    sent = (effect.message for effect in effects if isinstance(effect, Send))
+    return [message for message in sent if isinstance(message, FetchReply | ListOffsetsReply)]
