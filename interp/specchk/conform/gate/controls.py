@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from specchk.lang.frontend import CheckedSpec
 
 KINDS = (((BadSpec,), "an error in the spec"),
          ((BadCode, BadFile, BadStart), "an error in the implementation"))  # fmt: skip
+CaseLoader = Callable[[str, tuple[tuple[str, str], ...]], tuple[Program, Suite]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,28 @@ def try_controls(
     cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None
 ) -> tuple[Tried, ...]:
     """Run all of a binding's controls, here or by a crew."""
-    trials = [trial_of(cls, checked, number, max_states) for number in range(len(cls.controls))]
+    load = case_loader(checked, max_states)
+    trials = [trial_of(cls, number, load) for number in range(len(cls.controls))]
     if crew is None:
         return tuple(try_control(cls, trial) for trial in trials)
     return tuple(crew.each(Trials(), trials, f"{cls.__name__}: {len(trials)} controls"))
 
 
-def trial_of(cls: type[Binding[Any]], checked: CheckedSpec, number: int, max_states: int | None) -> Trial:
+def case_loader(checked: CheckedSpec, max_states: int | None) -> CaseLoader:
+    """The program and the cases of a model with its bounds, made once: most controls are run on the same."""
+
+    @cache
+    def load(model: str, bounds: tuple[tuple[str, str], ...]) -> tuple[Program, Suite]:
+        program = instantiate(checked, model, dict(bounds)).program
+        return program, cached_suite(program, "classes", bounds, max_states)
+
+    return load
+
+
+def trial_of(cls: type[Binding[Any]], number: int, load: CaseLoader) -> Trial:
     """A control with its program and the cases that it is run on."""
     control = cls.controls[number]
-    program = instantiate(checked, control.model, control.bounds).program
-    return Trial(number, program, cached_suite(program, "classes", tuple(control.bounds.items()), max_states))
+    return Trial(number, *load(control.model, tuple(control.bounds.items())))
 
 
 def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
