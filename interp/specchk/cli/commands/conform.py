@@ -74,8 +74,8 @@ def command(
         else:
             bound = BoundSpec(Path(binding), cls, checked)
             kit = partial(kit_of, bound.path, cls, checked)
-            as_json = files.as_json
-            with ended_processes(as_json=as_json), crew_on(cluster, kit, cls, as_json=as_json) as crew:
+            crews = crew_on(cluster, kit, cls, as_json=files.as_json)
+            with ended_processes(as_json=files.as_json), crews as crew:
                 gate, parts, results = options.run(bound, parts, wanted.budget, tier, crew)
         if not results:
             _nothing(gate, as_json=files.as_json)

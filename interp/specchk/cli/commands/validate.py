@@ -62,8 +62,8 @@ def command(
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
-        kit = partial(kit_of, Path(tracing), cls, checked)
-        with ended_processes(as_json=as_json), crew_on(cluster, kit, cls, as_json=as_json) as crew:
+        crews = crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls, as_json=as_json)
+        with ended_processes(as_json=as_json), crews as crew:
             if crew is None:
                 campaign, refused = run_campaign(cls, checked, paths, wanted), ""
             else:
