@@ -41,7 +41,8 @@ class Lanes:
             (store.state_bytes + 8) * store.room, 16 * store.room, 8 * SOURCE_WORDS * (BATCH + 1),
             8 * (store.used + 1),
         )  # fmt: skip
-        buffers = [Region(size) for size in sizes]
+        # Filled and read in order, and mostly short: huge pages would be most of a small region's memory.
+        buffers = [Region.of_small_pages(size) for size in sizes]
         self._buffers += buffers
         worker.block[Thread.PENDING] = buffers[0].address
         for word, at in (

@@ -338,11 +338,11 @@ class RegionOfStates:
         return AGAIN in verdicts
 
     def _take(self, sizes: dict[Owing, int]) -> None:
-        """New arrays of zeroes."""
+        """New arrays of zeroes; most are short or read in order, and components at random."""
         for word, size in sizes.items():
             if word in self._arrays:
                 self._arrays.pop(word).release()
-            self._arrays[word] = Region(size)
+            self._arrays[word] = Region(size) if word is Owing.INDEX else Region.of_small_pages(size)
             self.source.lanes.region[word] = self._arrays[word].address
 
     def release(self) -> None:

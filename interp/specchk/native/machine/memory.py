@@ -16,6 +16,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 # Constants of Linux that Python 3.11's `mmap` does not have.
 _NORESERVE, _FIXED, _HUGE_PAGE, _SMALL_PAGES, _PAGE_OUT, _MAY_MOVE = 0x4000, 0x10, 14, 15, 21, 1
@@ -68,8 +69,15 @@ class Region:
         self.size = size
         self._libc.madvise(self.address, size, _HUGE_PAGE)
 
+    @classmethod
+    def of_small_pages(cls, size: int) -> Self:
+        """A region that has only the pages that are touched: of bytes far apart, or few or read in order."""
+        region = cls(size)
+        region.use_small_pages()
+        return region
+
     def use_small_pages(self) -> None:
-        """Have only the pages that are touched, for a region whose touched bytes are far apart."""
+        """Have only the pages that are touched, before any is."""
         self._libc.madvise(self.address, self.size, _SMALL_PAGES)
 
     @property
