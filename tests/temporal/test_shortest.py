@@ -11,16 +11,16 @@ import pytest
 
 from specchk.ir.program import Program
 from specchk.search.verdict import Outcome, Violated
-from temporal.checked import Runs, on_reference, program_of, together
+from temporal.checked import ENGINES, Runs, on_reference, program_of, together
 from temporal.naive_time import NaiveChecker
 
 MOST = 8  # steps of the walks that are enumerated
 
 
-def ring(random: Random) -> str:
-    """A spec of five states, where most steps stay among four, and 6 to 12 conditions."""
+def ring(random: Random, *, full: bool = False) -> str:
+    """A spec of five states, where most steps stay among four, and 4 to 12 conditions; if `full`, 12."""
     lines = ["spec ring", "var s : 0..4 = 0"]
-    count = random.randint(4, 6)
+    count = 6 if full else random.randint(4, 6)
     for number in range(count):
         lines += [f"action a{number}():", "    either:", "        require false", "        skip"]
         for _ in range(random.randint(1, 2)):
@@ -28,7 +28,7 @@ def ring(random: Random) -> str:
             end = (start + random.choice([1, 1, 1, 2, 3])) % 4 if random.random() < 0.9 else 4
             lines += ["    or:", f"        require s == {start}", f"        s' = {end}"]
     fair = [f"{strong}fair a{number}" for number in range(count) for strong in ("", "strong ")]
-    lines += random.sample(fair, random.randint(count, 2 * count))
+    lines += fair if full else random.sample(fair, random.randint(count, 2 * count))
     lines += [f"liveness l: s == {random.randint(0, 3)} leadsto s == 4", "deadlock ok"]
     return "\n".join([*lines, "model m:", "    expect holds", ""])
 
@@ -114,6 +114,15 @@ def test_no_shorter_walk_is_a_counterexample(tmp_path: Path) -> None:
     kinds = check_rings(range(30), on_reference, tmp_path)
     assert kinds["loop, few"] >= 3
     assert kinds["loop, more"] >= 1
+
+
+@pytest.mark.parametrize("run", ENGINES)
+def test_with_twelve_conditions_no_shorter_walk_is_a_counterexample(run: Runs, tmp_path: Path) -> None:
+    """Seeds with loops of 6 to 8 steps, so that all shorter walks are enumerated, and with rests."""
+    expected = {3: "loop", 6: "loop", 13: "loop", 40: "loop", 53: "loop", 7: "rest", 19: "rest"}
+    for seed in expected:
+        program = program_of(ring(Random(seed), full=True), tmp_path)
+        assert compare(run(program), program) == (expected[seed], 12)
 
 
 @pytest.mark.slow

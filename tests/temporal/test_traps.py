@@ -10,10 +10,9 @@ import pytest
 from specchk.explore.simulate import Walks, simulate
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.step import Stepper
-from specchk.native import engine as native
 from specchk.search.budget import Budget
 from specchk.search.verdict import Holds, Kept, Violated
-from temporal.checked import ENGINES, Runs, program_of, together, verdict, violated
+from temporal.checked import ENGINES, Runs, alone, program_of, together, verdict, violated
 
 # A ring of three places, a way out of it to 9, and a switch beside it that goes round on its own.
 RING = """
@@ -95,17 +94,20 @@ def test_tlaplus_839_a_constraint_makes_nothing_fair(run: Runs, tmp_path: Path) 
     assert verdict(run(program_of(text + MODEL, tmp_path), strict=True)) == "violated"
 
 
-def test_tlaplus_22_a_resumed_search_checks_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [alone, together])
+def test_tlaplus_22_a_resumed_search_checks_time(run: Runs, tmp_path: Path) -> None:
+    """On the native engine, which has checkpoints."""
     program = program_of(RING + "liveness l: eventually s == 9\nfair go, flip\n" + MODEL, tmp_path)
     place = tmp_path / "kept"
-    first = native.NativeOptions(checkpoint=place, checkpoint_every_s=0.0, budget=Budget(max_states=4))
-    assert verdict(native.search(program, first)) == "inconclusive"
-    assert "l" in violated(native.search(program, native.NativeOptions(checkpoint=place, resume=True)))
+    first = run(program, checkpoint=place, checkpoint_every_s=0.0, budget=Budget(max_states=4))
+    assert verdict(first) == "inconclusive"
+    assert "l" in violated(run(program, checkpoint=place, resume=True))
 
 
-def test_tlaplus_544_no_way_to_search_omits_time_in_silence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [alone, together])
+def test_tlaplus_544_no_way_to_search_omits_time_in_silence(run: Runs, tmp_path: Path) -> None:
     program = program_of(RING + "liveness l: eventually s == 9\nfair go, flip\n" + MODEL, tmp_path)
-    assert "l" in violated(together(program, compact=True))
+    assert "l" in violated(run(program, compact=True))
     outcome = simulate(program, Walks(1, 3, 10, Budget()))
     assert "not checked by walks: liveness l" in outcome.warnings
 
