@@ -12,17 +12,29 @@ tries, and an output that stores its own offset.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from replog.core.broker.groups import Commit, Groups
-from replog.core.broker.replica import Replica
-from replog.core.broker.state import ReplicaState
-from replog.core.effects import Effect, Send, Timer
+from delivery_parties import (
+    NOW_MS,
+    PRODUCER,
+    READER,
+    Acknowledged,
+    Parties,
+    apply_minimum,
+    leader_of,
+    least,
+    messages_of,
+    produced,
+    the_broker,
+)
+
+from replog.core.broker.groups import Commit, Generation, Groups, from_body
+from replog.core.effects import Timer
 from replog.core.log.producer import ProducerTable, check_sequence, find_duplicate
-from replog.core.messages import CONSUMER, FetchReply, FetchRequest, ProduceReply, ProduceRequest
-from replog.core.types import NO_EPOCH, Batch, BrokerImage, BrokerState, Error, MetadataImage, PartitionImage
+from replog.core.messages import CONSUMER, FetchReply, FetchRequest, ProduceRequest
+from replog.core.types import NO_EPOCH, Batch, Error
 from replog.sim.cluster.clients import Producer
 from specchk.conform.contract.binding import (
     Accepted,
@@ -39,66 +51,11 @@ from specchk.conform.contract.binding import (
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.conform.contract.ruled import RuledBinding
 
-BROKER, ABSENT, PRODUCER, READER = 0, 1, -1, 7
 MESSAGES, COMMITS, GROUP = "t-0", "__consumer_offsets-0", "g"
-NOW_MS = 1_000_000
-IMAGE = PartitionImage((BROKER, ABSENT), BROKER, 0, 0, (BROKER,))
 COMMIT_FIRST, PROCESS_FIRST = {"consumer": "commit_first"}, {"consumer": "process_first"}
-TODAY = MappingProxyType({"idempotent": True, "window": 5, "first_alone": True, "recognises": False})
-
-
-@dataclass(slots=True)
-class Acknowledged:
-    """The messages that the producer was told to be safe."""
-
-    numbers: set[int] = field(default_factory=set)
-
-    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
-        """Note the number at the end of the body."""
-        self.numbers.add(int(body.rpartition(b"-")[2]))
-
-    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
-        """Not for a producer."""
-
-
-def _broker() -> int:
-    return BROKER
-
-
-def _least(_: int) -> int:
-    return 0
-
-
-@dataclass(slots=True)
-class Parties:
-    """Broker, producer and consumer at one moment."""
-
-    messages: Replica
-    commits: Replica
-    known: Acknowledged
-    producer: Producer
-    groups: Groups = field(default_factory=Groups)
-    generation: int = 0
-    connection: list[tuple[int, ProduceRequest]] = field(default_factory=list)
-    answers: dict[int, ProduceReply] = field(default_factory=dict)
-    tries: dict[int, int] = field(default_factory=dict)
-    position: int = 0
-    stage: str = "idle"
-    output: dict[int, int] = field(default_factory=dict)
-    """How often the record at an offset was processed."""
-    output_offset: int = 0
-    """Where an output that stores its own offset continues."""
-
-    def copy(self) -> Parties:
-        """Return an independent copy."""
-        known = Acknowledged(set(self.known.numbers))
-        outstanding = [replace(waiting) for waiting in self.producer.outstanding]
-        return replace(
-            self, messages=self.messages.copy(), commits=self.commits.copy(), known=known,
-            producer=replace(self.producer, observer=known, outstanding=outstanding),
-            groups=self.groups.copy(), connection=[*self.connection], answers={**self.answers},
-            tries={**self.tries}, output={**self.output},
-        )  # fmt: skip
+TODAY = MappingProxyType({
+    "idempotent": True, "window": 5, "first_alone": True, "recognises": False, "fences_generations": True,
+})  # fmt: skip
 
 
 class DeliveryBinding(RuledBinding[Parties]):
@@ -111,6 +68,7 @@ class DeliveryBinding(RuledBinding[Parties]):
         At("exactly_once"),
         At("exactly_once", COMMIT_FIRST),
         At("exactly_once", PROCESS_FIRST),
+        At("former_owner"),
     )
     controls = (
         BadSpec("the broker knows no producer", "exactly_once", {"idempotent": "false", "inflight": "1"}),
@@ -129,8 +87,12 @@ class DeliveryBinding(RuledBinding[Parties]):
         BadCode("the group continues one record later", Groups.position, "else commit.offset",
                 "else commit.offset + 1", "exactly_once", COMMIT_FIRST),
         BadCode("another coordinator keeps the first commit", Groups.replay.__func__,
-                ".committed[commit.partition] = commit", ".committed.setdefault(commit.partition, commit)",
+                ".committed[record.partition] = record", ".committed.setdefault(record.partition, record)",
                 "exactly_once", PROCESS_FIRST),
+        BadCode("another coordinator counts generations again", Groups.replay.__func__,
+                "group.generation, group.member = record.number, ", "group.member = ", "former_owner"),
+        BadCode("a former owner commits", Groups.check, "if generation != group.generation:", "if False:",
+                "former_owner"),
     )  # fmt: skip
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
@@ -142,9 +104,9 @@ class DeliveryBinding(RuledBinding[Parties]):
     def start(self) -> Parties:
         """Nothing was sent, or one message by this producer."""
         known = Acknowledged()
-        producer = Producer(PRODUCER, -1, True, 0, _broker, _least, known)
-        parties = Parties(_leader(MESSAGES), _leader(COMMITS), known, producer)
-        parties.generation = parties.groups.join(GROUP, READER)
+        producer = Producer(PRODUCER, -1, True, 0, the_broker, least, known)
+        parties = Parties(leader_of(MESSAGES), leader_of(COMMITS), known, producer)
+        self._join(parties)
         if self.constants["one_stored"]:
             # By replog's own calls, so that its producer and broker know this message as any other.
             for step in (self.send, self.handle_request, self.receive_answer):
@@ -185,7 +147,7 @@ class DeliveryBinding(RuledBinding[Parties]):
         # The limit is the application: the producer sends what it was handed, and nothing after it.
         limit = producer.limit
         producer.limit = max(limit, message + 1)
-        sent = _messages(producer.fire(Timer.SEND_FETCH, 0, NOW_MS), ProduceRequest)
+        sent = messages_of(producer.fire(Timer.SEND_FETCH, 0, NOW_MS), ProduceRequest)
         if not sent:
             producer.limit = limit
             return Refused("the producer sends nothing")
@@ -226,16 +188,16 @@ class DeliveryBinding(RuledBinding[Parties]):
     @action("refuse_request")
     def refuse_request(self, parties: Parties) -> Answer:
         """It arrives while there are too few replicas in sync."""
-        _apply(parties.messages, min_isr=2)
+        apply_minimum(parties.messages, min_isr=2)
         answer = self._deliver(parties)
-        _apply(parties.messages, min_isr=1)
+        apply_minimum(parties.messages, min_isr=1)
         return answer
 
     def _deliver(self, parties: Parties) -> Answer:
         if not parties.connection:
             return Impossible("nothing is on the connection")
         message, request = parties.connection.pop(0)
-        parties.answers[message] = _produce(parties.messages, request)
+        parties.answers[message] = produced(parties.messages, request)
         return Accepted()
 
     @action("poll")
@@ -244,7 +206,7 @@ class DeliveryBinding(RuledBinding[Parties]):
         if parties.stage != "idle":
             return Impossible("the consumer is busy")
         request = FetchRequest(1, CONSUMER, NO_EPOCH, parties.position)
-        (reply,) = _messages(parties.messages.receive(READER, request, NOW_MS), FetchReply)
+        (reply,) = messages_of(parties.messages.receive(READER, request, NOW_MS), FetchReply)
         if not reply.batches:
             return Refused("there is no record")
         parties.position, parties.stage = parties.position + 1, "polled"
@@ -255,12 +217,7 @@ class DeliveryBinding(RuledBinding[Parties]):
         """The coordinator writes the position to its log, then takes it."""
         if not self._may(parties, "commit_first", "process_first"):
             return Impossible("not now, by the consumer's order")
-        commit = Commit(GROUP, MESSAGES, parties.position)
-        reply = _produce(
-            parties.commits, ProduceRequest(1, Batch(0, -1, 1, body=commit.to_body()), -1, 1_000)
-        )
-        error = reply.error or parties.groups.commit(commit, READER, parties.generation)
-        return Accepted() if error is Error.NONE else Refused(error.name)
+        return _taken(parties, Commit(GROUP, MESSAGES, parties.position), parties.generation)
 
     @action("process")
     def process(self, parties: Parties) -> Answer:
@@ -296,12 +253,46 @@ class DeliveryBinding(RuledBinding[Parties]):
     @action("crash")
     def crash(self, parties: Parties) -> Answer:
         """Another process of the consumer joins, and starts where the group is."""
-        committed = self._committed(parties)
-        if parties.stage == "idle" and parties.position == committed:
+        if parties.stage == "idle" and parties.position == self._committed(parties):
             return Impossible("nothing would be lost")
-        parties.generation = parties.groups.join(GROUP, READER)
-        parties.position, parties.stage = committed, "idle"
+        self._join(parties)
         return Accepted()
+
+    @action("take_over")
+    def take_over(self, parties: Parties) -> Answer:
+        """Another process joins while a commit of this one is on its way."""
+        committing = ("commit_first", "polled"), ("process_first", "half_done")
+        if not self.constants["takes_over"] or parties.late is not None:
+            return Impossible("no former owner's commit is to be late, or one is already")
+        if (self.constants["consumer"], parties.stage) not in committing:
+            return Impossible("it has nothing to commit now")
+        parties.late = Commit(GROUP, MESSAGES, parties.position), parties.generation
+        self._join(parties)
+        return Accepted()
+
+    @action("receive_late_commit")
+    def receive_late_commit(self, parties: Parties) -> Answer:
+        """The commit arrives, and with it the generation that its sender knew."""
+        if parties.late is None:
+            return Impossible("no former owner's commit is on its way")
+        late, parties.late = parties.late, None
+        # The answer is for a process that the group no longer has.
+        _taken(parties, *late)
+        return Accepted()
+
+    @action("change_coordinator")
+    def change_coordinator(self, parties: Parties) -> Answer:
+        """What the next steps meet is what another coordinator has read."""
+        if not self.constants["takes_over"]:
+            return Impossible("the coordinator stays")
+        parties.groups = self.fail_over(parties).groups
+        return Accepted()
+
+    def _join(self, parties: Parties) -> None:
+        generation = parties.groups.join(GROUP, READER)
+        _written(parties, generation)
+        parties.generation = generation.number
+        parties.position, parties.stage = self._committed(parties), "idle"
 
     def _committed(self, parties: Parties) -> int:
         if self.constants["consumer"] == "atomic":
@@ -310,10 +301,9 @@ class DeliveryBinding(RuledBinding[Parties]):
 
     @reopen
     def fail_over(self, parties: Parties) -> Parties:
-        """Another coordinator reads the log of commits, and the consumer joins again."""
+        """Another coordinator reads the log of groups, with their owners and generations."""
         records = parties.commits.state.log.batches
-        groups = Groups.replay(Commit.from_body(batch.body) for batch in records)
-        return replace(parties, groups=groups, generation=groups.join(GROUP, READER))
+        return replace(parties, groups=Groups.replay(from_body(batch.body) for batch in records))
 
     def _status(self, parties: Parties, message: int) -> str:
         if message in parties.known.numbers:
@@ -338,32 +328,19 @@ class DeliveryBinding(RuledBinding[Parties]):
             "log": [batch.first_seq for batch in parties.messages.state.log.batches],
             "position": parties.position, "committed": self._committed(parties), "stage": parties.stage,
             "processed": {slot: parties.output.get(slot, 0) for slot in slots},
+            "late": None if parties.late is None else parties.late[0].offset,
         }  # fmt: skip
 
 
-def _leader(partition: str) -> Replica:
-    replica = Replica(ReplicaState(BROKER, partition))
-    replica.apply(
-        MetadataImage(0, {partition: IMAGE}, {BROKER: BrokerImage(1, BrokerState.ACTIVE)}), 1, NOW_MS
-    )
-    return replica
+def _taken(parties: Parties, commit: Commit, generation: int) -> Answer:
+    """Let the coordinator check a commit, write it to its log, and take it."""
+    error = parties.groups.check(commit, READER, generation)
+    if error is Error.NONE:
+        error = _written(parties, commit) or parties.groups.commit(commit, READER, generation)
+    return Accepted() if error is Error.NONE else Refused(error.name)
 
 
-def _apply(replica: Replica, min_isr: int) -> None:
-    """Let a leader apply another min.insync.replicas."""
-    state = replica.state
-    image = replace(IMAGE, partition_epoch=state.partition_epoch + 1, min_isr=min_isr)
-    replica.apply(MetadataImage(1, {state.partition: image}, state.brokers), 1, NOW_MS)
-
-
-def _produce(leader: Replica, request: ProduceRequest) -> ProduceReply:
-    """Produce to a leader that is alone in the ISR, which answers at once."""
-    (reply,) = _messages(leader.receive(PRODUCER, request, NOW_MS), ProduceReply)
-    answer: ProduceReply = reply
-    return answer
-
-
-def _messages(effects: list[Effect], kind: type[Any]) -> list[Any]:
-    return [
-        effect.message for effect in effects if isinstance(effect, Send) and isinstance(effect.message, kind)
-    ]
+def _written(parties: Parties, record: Commit | Generation) -> Error:
+    """Append a record to the log of groups."""
+    request = ProduceRequest(1, Batch(0, -1, 1, body=record.to_body()), -1, 1_000)
+    return produced(parties.commits, request).error

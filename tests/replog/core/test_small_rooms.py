@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.core.broker.groups import Commit, Groups
+from replog.core.broker.groups import Commit, Groups, from_body
 from replog.core.broker.propagation import TICK_MS, Propagator
 from replog.core.controller.placement import assign, assign_simple
 from replog.core.protocol import CURRENT, Protocol, Truncation, preset, preset_names
@@ -69,13 +69,13 @@ def test_a_commit_needs_the_current_owner_and_generation():
     groups = Groups()
     commit = Commit("g", "t-0", 5)
     assert groups.commit(commit, 1, 1) is Error.UNKNOWN_MEMBER_ID
-    first = groups.join("g", 1)
+    first = groups.join("g", 1).number
     assert groups.position("g", "t-0") is None
     assert groups.commit(commit, 1, first) is Error.NONE
     groups.join("g", 1)
     assert groups.commit(Commit("g", "t-0", 9), 1, first) is Error.ILLEGAL_GENERATION
     assert groups.commit(Commit("g", "t-0", -9), 1, first + 1) is Error.INVALID_REQUEST
-    second = groups.join("g", 2)
+    second = groups.join("g", 2).number
     assert groups.commit(Commit("g", "t-0", 9), 1, first + 1) is Error.UNKNOWN_MEMBER_ID
     assert groups.position("g", "t-0") == 5
     assert groups.commit(Commit("g", "t-0", 3), 2, second) is Error.NONE
@@ -84,15 +84,27 @@ def test_a_commit_needs_the_current_owner_and_generation():
 
 def test_committed_offsets_are_a_function_of_the_commit_log():
     """I31: replaying the records of commits gives the same positions; the copy is independent."""
-    commits = [Commit("g", "t-0", 1), Commit("h h", "t-0", 4), Commit("g", "t-0", 3, 2)]
-    records = [commit.to_body() for commit in commits]
-    assert [Commit.from_body(body) for body in records] == commits
-    groups = Groups.replay(map(Commit.from_body, records))
+    records = [Commit("g", "t-0", 1), Commit("h h", "t-0", 4), Commit("g", "t-0", 3, 2)]
+    assert [from_body(record.to_body()) for record in records] == records
+    groups = Groups.replay(records)
     assert (groups.position("g", "t-0"), groups.position("h h", "t-0")) == (3, 4)
     twin = groups.copy()
     groups.join("g", 1)
     groups.commit(Commit("g", "t-0", 8), 1, 1)
     assert twin.position("g", "t-0") == 3
+
+
+def test_another_coordinator_fences_former_owners():
+    """A generation without a commit is in the log, too; else its number would be given out again."""
+    groups = Groups()
+    records = [groups.join("g", 1), Commit("g", "t-0", 5), groups.join("g", 1)]
+    assert [from_body(record.to_body()) for record in records] == records
+    other = Groups.replay(records)
+    assert other.groups["g"].member == 1
+    assert other.join("g", 1).number == 3
+    for former in (1, 2):
+        assert other.commit(Commit("g", "t-0", 9), 1, former) is Error.ILLEGAL_GENERATION
+    assert other.commit(Commit("g", "t-0", 6), 1, 3) is Error.NONE
 
 
 def test_the_default_protocol_is_todays():

@@ -1,8 +1,8 @@
 """Consumer groups, as far as delivery guarantees need them: one owner, a generation, committed offsets.
 
 Theory: S59-S64, A31, A32 and example F6 of the project's Kafka reference.  A commit is itself a record of a
-replicated log (`__consumer_offsets`): `committed` is a function of the commit records in order, so a group
-moves to another coordinator by replaying them.
+replicated log (`__consumer_offsets`), and so is a new generation: a group is a function of these records in
+order, and moves to another coordinator by replaying them.
 
     poll, commit, process, crash  -> restart after m, m never processed   (at most once)
     poll, process, commit, crash  -> restart at m, m processed twice      (at least once)
@@ -29,13 +29,27 @@ class Commit:
     leader_epoch: int = -1
 
     def to_body(self) -> bytes:
-        """Return the body of the record that this commit is in the log of commits."""
-        return json.dumps([self.group, self.partition, self.offset, self.leader_epoch]).encode()
+        """Return the body of the record that this commit is in the log of groups."""
+        return json.dumps(["commit", self.group, self.partition, self.offset, self.leader_epoch]).encode()
 
-    @classmethod
-    def from_body(cls, body: bytes) -> Commit:
-        """Return the commit of a record."""
-        return cls(*json.loads(body))
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A group has a new owner, which fences every earlier one."""
+
+    group: str
+    number: int
+    member: int
+
+    def to_body(self) -> bytes:
+        """Return the body of the record that this generation is in the log of groups."""
+        return json.dumps(["generation", self.group, self.number, self.member]).encode()
+
+
+def from_body(body: bytes) -> Commit | Generation:
+    """Return what a record of the log of groups means."""
+    kind, *fields = json.loads(body)
+    return Commit(*fields) if kind == "commit" else Generation(*fields)
 
 
 @dataclass(slots=True)
@@ -58,16 +72,25 @@ class Groups:
         twins = {n: Group(g.generation, g.member, dict(g.committed)) for n, g in self.groups.items()}
         return Groups(twins)
 
-    def join(self, name: str, member: int) -> int:
-        """Make `member` the owner; return the new generation, which fences every earlier owner."""
+    def join(self, name: str, member: int) -> Generation:
+        """Make `member` the owner; return the new generation, for the log."""
         group = self.groups.setdefault(name, Group())
         # Even for the same member: a restarted consumer must not commit what its earlier self had polled.
         group.generation += 1
         group.member = member
-        return group.generation
+        return Generation(name, group.generation, member)
 
     def commit(self, commit: Commit, member: int, generation: int) -> Error:
-        """Check a commit and take it.
+        """Check a commit and take it."""
+        error = self.check(commit, member, generation)
+        if error is Error.NONE:
+            group = self.groups[commit.group]
+            # Backwards is allowed: a new owner may rewind on purpose.
+            group.committed[commit.partition] = commit
+        return error
+
+    def check(self, commit: Commit, member: int, generation: int) -> Error:
+        """Return the reason to refuse a commit, before it is written: what is in the log counts.
 
         A former owner gets ILLEGAL_GENERATION, a stranger UNKNOWN_MEMBER_ID.
         """
@@ -78,8 +101,6 @@ class Groups:
             return Error.ILLEGAL_GENERATION
         if commit.offset < 0:
             return Error.INVALID_REQUEST
-        # Backwards is allowed: a new owner may rewind on purpose.
-        group.committed[commit.partition] = commit
         return Error.NONE
 
     def position(self, name: str, partition: str) -> int | None:
@@ -89,9 +110,14 @@ class Groups:
         return None if commit is None else commit.offset
 
     @classmethod
-    def replay(cls, commits: Iterable[Commit]) -> Groups:
-        """Return the committed offsets that a log of commits means; owners have to join again."""
+    def replay(cls, records: Iterable[Commit | Generation]) -> Groups:
+        """Return the groups that a log means."""
         rebuilt = cls()
-        for commit in commits:
-            rebuilt.groups.setdefault(commit.group, Group()).committed[commit.partition] = commit
+        for record in records:
+            group = rebuilt.groups.setdefault(record.group, Group())
+            if isinstance(record, Commit):
+                group.committed[record.partition] = record
+            else:
+                # Counted from 1 again, a former owner's commit could have the new owner's number.
+                group.generation, group.member = record.number, record.member
         return rebuilt

@@ -62,7 +62,7 @@ def deliver(*steps: str) -> list[str]:
     One consumer on a log m0 m1 ..., and what it has processed (F6); what it still holds is not missed.
     """
     groups, position, polled = Groups(), 0, -1
-    generation = groups.join("g", 1)
+    generation = groups.join("g", 1).number
     processed: list[int] = []
     for step in steps:
         if step == "poll":
@@ -74,7 +74,7 @@ def deliver(*steps: str) -> list[str]:
         elif step == "commit":
             groups.commit(Commit("g", "t-0", position), 1, generation)
         elif step == "crash":
-            generation = groups.join("g", 1)
+            generation = groups.join("g", 1).number
             position, polled = groups.position("g", "t-0") or 0, -1
         else:
             raise ValueError(f"no step {step!r}")
