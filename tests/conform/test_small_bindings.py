@@ -25,7 +25,16 @@ from specchk.lang.frontend import check
 
 CONFORMANCE = ROOT / "conformance"
 LARGE = (CONFORMANCE / "binding.py", CONFORMANCE / "past_rules.py")
-FOLDERS = ("delivery", "isr_timing", "log_start", "placement", "reassignment", "store")
+FOLDERS = (
+    "delivery",
+    "isr_timing",
+    "log_start",
+    "membership",
+    "placement",
+    "producer_state",
+    "reassignment",
+    "store",
+)
 
 
 def path_of(folder: str) -> Path:
@@ -112,6 +121,8 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
      ("log_start", "two_brokers", {"follower_adopts": "false"}),
      ("store", "all_calls", {"flaw": "kept_point"}),
      ("isr_timing", "today", {"rule": "caught_up"}), ("isr_timing", "today", {"expiration_period": "2"}),
+     ("membership", "restarts", {"leaving_expire": "false"}),
+     ("producer_state", "two_instances", {"begins_at_zero": "false"}),
      ("delivery", "exactly_once", {"idempotent": "false"}), ("delivery", "exactly_once", {"inflight": "1"})],
 )  # fmt: skip
 def test_rules_that_replog_does_not_follow_here_are_refused(folder, model, change):

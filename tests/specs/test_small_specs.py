@@ -1,4 +1,4 @@
-"""The smaller specs: delivery, ISR timing, placement, the fetch rounds and the examples.
+"""The smaller specs: delivery, producers, ISR timing, placement, the fetch rounds and the examples.
 
 Counts of the examples were checked against a program of its own for each; two_phase_commit has the known
 counts of Lamport's TwoPhase.  Lengths of delivery's counterexamples are those of the bug ledger.
@@ -24,8 +24,8 @@ from specs.spec_runs import (
 
 EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
 FILES = [
-    "coordinator", "delivery", "delivery_once", "isr_timing", "log", "once", "placement", "store",
-    "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
+    "coordinator", "delivery", "delivery_once", "isr_timing", "log", "membership", "once", "placement",
+    "producer_state", "store", "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
 ]  # fmt: skip
 
 SLOW = {
