@@ -22,7 +22,10 @@ from specchk.spark.reasons import NO_JAVA, has_java
 pytestmark = pytest.mark.slow
 
 THREE = ("--no-symmetry", "--set", "Replicas=3", "--set", "MaxRecords=3")  # 1 694 476 states of 16 bytes
-ROOM = 48 << 10  # kilobytes beyond a worker that is idle: eight partitions need 23 MB, one 93 MB
+# Kilobytes beyond a worker that is idle.  In eight partitions a worker needs 70 MB: while one partition's
+# table grows 37, buckets 16, and the block, the rows and what PySpark loads with a first task.  In one it
+# needs more than 96 MB, and 128 are enough.
+ROOM = 84 << 10
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # what they reserve differs by machine
 IDLE = """\
 import re
@@ -63,7 +66,7 @@ def test_a_search_larger_than_a_worker_finishes(tmp_path: Path) -> None:
     """In eight partitions all states are found, though no worker could map the tables of all."""
     assert has_java(), NO_JAVA
     code, answer = searched(tmp_path, 8)
-    assert code == 0, answer
+    assert code == 0, answer.get("reason", answer)
     assert answer["states_distinct"] == 1_694_476
 
 
