@@ -16,6 +16,7 @@ from replog_rules import GATE
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
 from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember
+from specchk.conform.mutation.other_gates import OtherGate
 from specchk.conform.mutation.recorded import Recorded
 from specchk.conform.recordings.campaign import run_campaign
 from specchk.conform.recordings.explainer import CampaignOptions
@@ -27,6 +28,8 @@ from specchk.lang.frontend import check
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
 STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition", "damage", "manifest", "repair")
 SCENARIOS = ("scenarios", "clients", "world")
+FILES = (At("two_brokers", {"MaxOffset": "1", "MaxEpoch": "0"}, "faults"),)  # as in the Makefile
+OTHERS = sorted(path.parent.name for path in Path(__file__).parents[1].glob("*/binding.py"))
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 ROOT = TESTS.parents[1]
 WATCHED = (  # the tests, the scenarios that they read, and how pytest and Hypothesis are set up
@@ -104,7 +107,9 @@ def _broken(seed: int, name: str) -> str:
 
 def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:
     """Return random walks over a model, at its own bounds but for these."""
-    return SuiteMember(f"walks {model}", At(model, bounds, "walks"), walks=SuiteWalks(5, count, 50))
+    return SuiteMember(
+        f"walks {model}", At(model, bounds, "walks"), walks=SuiteWalks(5, count, 50), layer="walks"
+    )
 
 
 def classes(model: str, bounds: Mapping[str, str]) -> SuiteMember:
@@ -162,10 +167,12 @@ TARGETS = tuple(
 )
 MEMBERS = (
     Recorded("recordings", "tracing.py", record, range(60)),
-    Outside("simulation all", simulated("all", range(40)), ("replog",)),
+    Outside("simulation all", simulated("all", range(40)), ("replog",), layer="simulation"),
     *(classes(at.model, at.bounds) for at in GATE if at.suite == "classes"),
-    Outside("simulation store", simulated("store", range(20)), ("replog",)),
-    Outside("simulation flush", simulated("flush", range(20)), ("replog",)),
+    *(OtherGate(f"gate of {name}", f"{name}/binding.py") for name in OTHERS),
+    OtherGate("crashes on files", "on_files.py", FILES),
+    Outside("simulation store", simulated("store", range(20)), ("replog",), layer="simulation"),
+    Outside("simulation flush", simulated("flush", range(20)), ("replog",), layer="simulation"),
     Outside("store tests", pytest_on(*(f"store/test_{name}.py" for name in STORE)), ("replog.store",)),
     Outside("scenarios", pytest_on(*(f"sim/test_{name}.py" for name in SCENARIOS)), ("replog",)),
     Outside("core tests", pytest_on("core"), ("replog.core",)),

@@ -69,6 +69,10 @@ class MutateChoice:
         "--members", default="*", metavar="GLOBS",
         help="Run only the members of the gate that match one of these patterns, separated by commas.",
     )  # fmt: skip
+    by_layer: bool = option(
+        "--by-layer", is_flag=True,
+        help="Run each layer (gate, recordings, walks, simulation, tests) as if there were no other.",
+    )  # fmt: skip
     max_seconds: float = option(
         "--max-seconds", type=Seconds(), default=1800.0, show_default=True, metavar="S",
         help="Stop a mutant after S seconds; it is then undecided.",
@@ -103,7 +107,7 @@ class MutateChoice:
         """How a campaign is run."""
         return Settings(
             self.max_seconds, self.test_work or 0, self.workers or 0, self.members,
-            is_cached=not self.no_cache, enough=self.requirement.tests,
+            is_cached=not self.no_cache, enough=self.requirement.tests, by_layer=self.by_layer,
         )  # fmt: skip
 
     def folder(self, binding: Path) -> Path:
@@ -128,6 +132,8 @@ def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json:
     kind, path = choice.kind, Path(binding).resolve()
     cluster.not_with(choice.harness, "--harness", "its mutants are of specchk itself")
     cluster.not_with(choice.is_self_check, "--self-check", "it is not distributed")
+    if choice.by_layer and (choice.is_self_check or kind == scores.HARNESS):
+        raise click.UsageError("--by-layer is for mutants of the implementation")
     cluster.not_with(choice.workers, "--workers", "it counts the processes of this machine")
     try:
         if choice.show is not None:
@@ -194,7 +200,8 @@ def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: ByCr
     is_sound = ground is None or ground.is_sound
     # Where the unchanged implementation fails, a mutant that fails shows nothing.
     outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
-    return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0)
+    layers = tuple(dict.fromkeys(member.layer for member in campaign.members)) if choice.by_layer else ()
+    return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0, layers)
 
 
 def _finish(score: Score, as_json: bool) -> None:

@@ -62,12 +62,14 @@ class Numbers:
 class Kills:
     """Mutants of one kind: how many, how many were killed, and a digest of the names of all.
 
-    `names` is empty in a lock from before they were kept.
+    `names` is empty in a lock from before they were kept.  `layers` is how many each layer kills alone; it is
+    empty where the campaign was not by layers.
     """
 
     killed: int
     all: int
     names: str = ""
+    layers: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.killed} of {self.all}"
@@ -172,9 +174,20 @@ def _lower(lock: Lock, current: Lock) -> Iterator[Lowered]:
                 yield Lowered(f"{name}: {key}", f"{getattr(numbers, key)}", f"{getattr(present, key)}")
     for kind, kills in lock.mutants.items():
         score = current.mutants.get(kind)
-        # Shares compared without division: more mutants at the same share are no loss.
-        if score is not None and score.killed * kills.all < kills.killed * score.all:
-            yield Lowered(f"mutants: {kind}", str(kills), str(score))
+        if score is not None:
+            yield from _lower_score(kind, kills, score)
+
+
+def _lower_score(kind: str, locked: Kills, current: Kills) -> Iterator[Lowered]:
+    # Shares compared without division: more mutants at the same share are no loss.
+    if current.killed * locked.all < locked.killed * current.all:
+        yield Lowered(f"mutants: {kind}", str(locked), str(current))
+    for layer, count in locked.layers.items():
+        own = current.layers.get(layer)
+        # A layer that was not run on its own is less than the lock's.
+        if own is None or own * locked.all < count * current.all:
+            of_run = "not run by layers" if own is None else f"{own} of {current.all}"
+            yield Lowered(f"mutants: {kind}, by {layer} alone", f"{count} of {locked.all}", of_run)
 
 
 def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None) -> Iterator[Lowered]:
@@ -248,6 +261,9 @@ def _lines(lock: Lock) -> Iterator[str]:
     for name, kills in sorted(lock.mutants.items()):
         yield from ("", f"[mutants.{seal.quoted(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
         yield from [f"names = {seal.quoted(kills.names)}"] if kills.names else []
+        if kills.layers:
+            yield from ("", f"[mutants.{seal.quoted(name)}.layers]")
+            yield from (f"{seal.quoted(layer)} = {count}" for layer, count in kills.layers.items())
     if lock.conditions is not None:
         yield from ("", "[conditions]", f"all = {lock.conditions.all}")
         yield f"undecided = {lock.conditions.undecided}"

@@ -9,6 +9,9 @@
 A folder of mutants may have a `members.py` with the tuple `MEMBERS`, cheapest first; without it the
 members are the binding's gate, and walks over its model.
 
+A member belongs to a layer: `gate`, `recordings`, `walks`, `simulation` or `tests`, or what else a folder
+calls it.  A campaign by layers runs each layer as if there were no other (`Settings.by_layer`).
+
 Invariants: a test's name is the same in every run; a member that does not even load what a mutant
 changes is not asked.  Not here: processes, and what is counted (`mutate`).
 """
@@ -30,6 +33,7 @@ from specchk.conform.contract.failures import FAILURES
 from specchk.conform.contract.load import only_class
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, label_of
+from specchk.conform.gate.tiers import Part
 from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.replay.faults import run_faults
@@ -50,7 +54,8 @@ BROKEN = (*FAILURES, BindingError, ImportError, SyntaxError)  # what a mutant ma
 class Kill:
     """A test that failed under a mutant: of which member, how it failed, after how many seconds.
 
-    `is_endless`: it was stopped, since it did more work than any test of its member should.
+    `is_endless`: it was stopped, since it did more work than any test of its member should.  `layer` is the
+    member's, in a campaign by layers.
     """
 
     member: str
@@ -58,20 +63,22 @@ class Kill:
     reason: str
     seconds: float
     is_endless: bool = False
+    layer: str = ""
 
 
 @dataclass(slots=True)
 class Reporter:
     """Receives the outcome of tests; `ask` and `tell` return whether more are needed."""
 
-    enough: int  # failures of different tests; 0: all of them
+    enough: int  # failures of different tests, in each layer; 0: all of them
     work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
     told: Callable[[Kill], None]
     meter: WorkMeter = field(default_factory=WorkMeter)
     member: str = ""
+    layer: str = ""  # the same for all members, unless a campaign is by layers
     tests: int = 0
     most: int = 0  # work of one test
-    failed: set[tuple[str, str]] = field(default_factory=set)
+    failed: set[tuple[str, str, str]] = field(default_factory=set)  # layer, member, test
     begun: float = field(default_factory=perf_counter)
     is_endless: bool = False  # the last test that had a limit
 
@@ -93,15 +100,16 @@ class Reporter:
         # ended it.
         is_endless, self.is_endless = self.is_endless or self.meter.is_over, False
         if reason or is_endless:
-            self.failed.add((self.member, test))
+            self.failed.add((self.layer, self.member, test))
             first = (reason or "exceeded its number of loops and calls").splitlines()[0][:200]
-            self.told(Kill(self.member, test, first, perf_counter() - self.begun, is_endless))
+            seconds = perf_counter() - self.begun
+            self.told(Kill(self.member, test, first, seconds, is_endless, self.layer))
         return self.goes_on
 
     @property
     def goes_on(self) -> bool:
         """Whether more tests are needed."""
-        return not self.enough or len(self.failed) < self.enough
+        return not self.enough or sum(layer == self.layer for layer, *_ in self.failed) < self.enough
 
     @contextmanager
     def limit(self) -> Iterator[None]:
@@ -126,6 +134,7 @@ class Bench:
     suites: dict[str, Suite] = field(default_factory=dict)
     specs: dict[str, CheckedSpec] = field(default_factory=dict)
     validators: dict[str, Validator] = field(default_factory=dict)
+    gates: dict[str, tuple[Part, ...]] = field(default_factory=dict)  # of other bindings (`other_gates`)
 
     def instance(self, at: At) -> Instance:
         """The spec under a model and its bounds."""
@@ -156,6 +165,7 @@ class SuiteMember:
     at: At
     limit: int | None = None  # of states
     walks: SuiteWalks = WALKS
+    layer: str = "gate"
 
     def prepare(self, bench: Bench) -> None:
         """Compute what does not depend on the implementation."""
@@ -189,7 +199,7 @@ class SuiteMember:
         # case take it again; that work is within the margin of `mutate.MORE_WORK`.
         runner = Runner(replayer, suite)
         for case in suite.cases:
-            if not reporter.ask(case.id, lambda case=case: _told(runner.run(case).divergence)):  # type: ignore[misc]
+            if not reporter.ask(case.id, lambda case=case: told(runner.run(case).divergence)):  # type: ignore[misc]
                 return
 
     def _walks(self, replayer: Replayer[Any], reporter: Reporter) -> None:
@@ -206,6 +216,7 @@ class Outside:
     name: str
     run: Callable[[Reporter], None]
     about: tuple[str, ...]
+    layer: str = "tests"
 
     def prepare(self, bench: Bench) -> None:
         """Nothing to compute beforehand."""
@@ -226,6 +237,10 @@ class Member(Protocol):
     def name(self) -> str:
         """Unique in a gate."""
 
+    @property
+    def layer(self) -> str:
+        """The kind of check that it is, for scores by layer."""
+
     def prepare(self, bench: Bench) -> None:
         """Compute what does not depend on the implementation."""
 
@@ -233,14 +248,15 @@ class Member(Protocol):
         """Run the tests as long as they are needed; False if they do not use the modules."""
 
 
-def _told(divergence: Divergence | None) -> str:
+def told(divergence: Divergence | None) -> str:
+    """A divergence in one line; empty for none."""
     return (
         "" if divergence is None else f"{divergence.kind}: {divergence.step or 'start'} {divergence.reason}"
     )
 
 
 def _why(result: SuiteResult) -> str:
-    return _told(result.divergence) or result.vacuous
+    return told(result.divergence) or result.vacuous
 
 
 def load(path: Path) -> ModuleType:
@@ -282,7 +298,7 @@ def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
 
 def _member(at: At, cls: type[Binding[Any]]) -> SuiteMember:
     label = label_of(at.model or cls.model or "", tuple(at.bounds.items())).strip()
-    return SuiteMember(f"{at.suite} {label}", at)
+    return SuiteMember(f"{at.suite} {label}", at, layer="walks" if at.suite == "walks" else "gate")
 
 
 def listed(folder: Path, name: str) -> tuple[Any, ...]:

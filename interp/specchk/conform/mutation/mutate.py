@@ -82,6 +82,7 @@ class Settings:
     members: str = "*"  # globs, with commas between them
     is_cached: bool = True
     enough: int = 2
+    by_layer: bool = False  # `enough` failures in each layer, instead of in all together
 
 
 def _nothing(_: object) -> None:
@@ -221,6 +222,7 @@ class MutationCampaign:
             work = dict(subject.work)
             reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
             for member in shown_first(self.freshly(mutant.patches, reporter), mutant.shown):
+                reporter.layer = member.layer if self.settings.by_layer else ""
                 if member.name in subject.members and reporter.goes_on:
                     reporter.member = member.name
                     member.hold(self.bench, mutant.modules, reporter)
@@ -268,14 +270,16 @@ class MutationCampaign:
                 raise
             for member in self.members:
                 reporter.member = member.name
+                reporter.layer = member.layer if self.settings.by_layer else ""
                 reporter.tell("loading", f"{type(error).__name__}: {error}")
             return []
 
     def _key(self, world: str, subject: Subject) -> str:
         # The survey runs every test, however many failures are enough for a kill; its results serve both.
-        enough = self.settings.enough if subject.mutant.patches else 0
+        settings = self.settings
+        enough = (settings.enough, settings.by_layer) if subject.mutant.patches else (0, False)
         return kept.name_of(
-            world, as_json(subject.mutant.patches), enough, sorted(subject.members), subject.work
+            world, as_json(subject.mutant.patches), *enough, sorted(subject.members), subject.work
         )
 
     def _world(self) -> str:

@@ -47,6 +47,11 @@ class MutantOutcome:
         """How many different tests failed."""
         return len({(kill.member, kill.test) for kill in self.kills})
 
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers of which a test failed, in a campaign by layers."""
+        return tuple(dict.fromkeys(kill.layer for kill in self.kills if kill.layer))
+
     def verdict(self, enough: int = 2) -> str:
         """One of the words in the module's table."""
         # Before anything else: an argument that is refuted is wrong, however few tests do it.

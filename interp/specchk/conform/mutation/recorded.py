@@ -34,6 +34,7 @@ class Recorded:
     file: str
     record: Callable[[int], Sequence[str]]
     seeds: range
+    layer: str = "recordings"
 
     def prepare(self, bench: Bench) -> None:
         """Compute the programs for recordings of the unchanged implementation."""

@@ -53,6 +53,7 @@ class Score:
     outcomes: tuple[MutantOutcome, ...]
     ground: Baseline | None
     seconds: float
+    layers: tuple[str, ...] = ()  # of a campaign by layers
 
     def verdict(self, outcome: MutantOutcome) -> str:
         """The verdict on a mutant, by the required number of tests."""
@@ -72,6 +73,13 @@ class Score:
     def killed(self) -> int:
         """The number of killed mutants, by the required number of tests that failed or did not end."""
         return sum(self.verdict(outcome) in GOOD for outcome in self.outcomes)
+
+    @property
+    def by_layer(self) -> dict[str, int]:
+        """The number of counted mutants that each layer alone kills."""
+        counted = [outcome for outcome in self.outcomes if self.verdict(outcome) != EQUIVALENT]
+        killers = Counter(layer for outcome in counted for layer in outcome.layers)
+        return {layer: killers[layer] for layer in self.layers}
 
     @property
     def shortfall(self) -> str:
@@ -114,7 +122,7 @@ def render(score: Score) -> str:
     left = [outcome for outcome in score.outcomes if score.verdict(outcome) not in (*GOOD, EQUIVALENT)]
     for one in left:
         lines += ["", f"{one.mutant.id} ({score.verdict(one)}): {one.mutant.story}", diff(one.mutant)]
-    lines += ["", *_members(score)]
+    lines += ["", *(_layers(score) if score.layers else _members(score))]
     return "\n".join(lines)
 
 
@@ -153,6 +161,11 @@ def _line(score: Score, outcome: MutantOutcome, widths: tuple[int, int]) -> str:
     return f"{outcome.mutant.id:<{widths[0]}}  {flaw:<{widths[1]}}  {seconds:>7}  {what}"
 
 
+def _layers(score: Score) -> list[str]:
+    """The number of mutants that each layer kills, as if there were no other."""
+    return [f"{count:5} of {score.counted} by {layer} alone" for layer, count in score.by_layer.items()]
+
+
 def _members(score: Score) -> list[str]:
     """How many mutants each member had a part in killing."""
     killers = Counter(member for one in score.outcomes for member in {kill.member for kill in one.kills})
@@ -165,6 +178,7 @@ def as_json(score: Score, exit_code: int) -> dict[str, object]:
         "schema": "specchk.mutation/1", "kind": score.kind, "killed": score.killed, "counted": score.counted,
         "counts": dict(score.counts), "shortfall": score.shortfall, "seconds": round(score.seconds, 2),
         "control_tests": None if score.ground is None else score.ground.tests,
+        "layers": score.by_layer if score.layers else None,
         "mutants": [_outcome(score, outcome) for outcome in score.outcomes], "exit_code": exit_code,
     }  # fmt: skip
 
@@ -173,7 +187,7 @@ def _outcome(score: Score, outcome: MutantOutcome) -> dict[str, object]:
     mutant = outcome.mutant
     kills = [
         {"member": kill.member, "test": kill.test, "reason": kill.reason, "seconds": round(kill.seconds, 3),
-         "endless": kill.is_endless}
+         "endless": kill.is_endless, **({"layer": kill.layer} if kill.layer else {})}
         for kill in outcome.kills
     ]  # fmt: skip
     return {

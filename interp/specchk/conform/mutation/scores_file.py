@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,8 @@ def read_scores(paths: Sequence[str]) -> Scores:
             if not report["control_tests"]:
                 raise NoScores(f"{path} has no control: the unchanged implementation was not run")
             own = [_row(report["kind"], item) for item in report["mutants"]]
-            kills[report["kind"]] = _kills(path, own, int(report["killed"]), int(report["counted"]))
+            score = _kills(path, own, int(report["killed"]), int(report["counted"]))
+            kills[report["kind"]] = replace(score, layers=_layers(path, report))
             rows += own
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
@@ -77,6 +78,18 @@ def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Ki
             f"{path} reports {killed} of {counted} killed, but its mutants give {score.killed} of {score.all}"
         )
     return score
+
+
+def _layers(path: str, report: Mapping[str, Any]) -> dict[str, int]:
+    """The kills of each layer, if the mutants confirm them; empty for another campaign."""
+    layers = {str(layer): int(count) for layer, count in (report.get("layers") or {}).items()}
+    counted = [mutant for mutant in report["mutants"] if mutant["verdict"] != EQUIVALENT]
+    killers = [{kill.get("layer") for kill in mutant["kills"]} for mutant in counted]
+    for layer, count in layers.items():
+        shown = sum(layer in names for names in killers)
+        if shown != count:
+            raise NoScores(f"{path} reports {count} killed by {layer}, but its mutants give {shown}")
+    return layers
 
 
 def _row(kind: str, data: Mapping[str, Any]) -> ScoreRow:

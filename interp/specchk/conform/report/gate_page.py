@@ -113,7 +113,13 @@ def _lock(held: Held) -> Iterator[str]:
 
 def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
     if mutants:
-        rows = [row(escape(name), f"{one.killed}", f"{one.all}") for name, one in sorted(mutants.items())]
+        rows = []
+        for name, score in sorted(mutants.items()):
+            rows.append(row(escape(name), f"{score.killed}", f"{score.all}"))
+            rows += [
+                row(escape(f"{name}, by {layer} alone"), f"{count}", f"{score.all}")
+                for layer, count in score.layers.items()
+            ]
         yield "<h2>Mutants</h2>" + table(("kind", "killed", "all"), rows)
 
 

@@ -1,0 +1,77 @@
+"""A member of a gate: the gate of another binding of the same implementation.
+
+    OtherGate("store", "store/binding.py")     each suite of that binding's gate is a test
+    OtherGate("files", "on_files.py", (At("two_brokers", suite="faults"),))        other suites than its gate
+
+An implementation has a binding for each part of it that a spec describes, and a flaw in one part is rarely
+visible in the suites of another.
+
+Invariant: what no mutant changes, specs and suites, is computed once, in `prepare`; the binding and its
+neighbours are loaded again for each mutant.  Not here: the suites of the main binding (`members`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from specchk.conform.contract.binding import At
+from specchk.conform.contract.load import NoBinding, load_binding
+from specchk.conform.covers.cases import MADE_OF_CASES
+from specchk.conform.gate.tiers import BUDGETS, Part, parts_of, run_part
+from specchk.conform.mutation.members import BROKEN, Bench, Reporter, told
+from specchk.conform.mutation.patches import forget
+from specchk.conform.replay.replay import Replayer
+from specchk.lang.frontend import check
+
+BUDGET = BUDGETS["gate"]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGate:
+    """The gate of the binding in `file`, a path from the main binding's folder."""
+
+    name: str
+    file: str
+    suites: tuple[At, ...] = ()  # all of the binding's gate, if none is named
+    layer: str = "gate"
+
+    def prepare(self, bench: Bench) -> None:
+        """Compute the suites, with the unchanged implementation."""
+        if self.file not in bench.gates:
+            path = self._path(bench)
+            cls = load_binding(path)
+            checked = check(str(path.parent / cls.spec))
+            bench.gates[self.file] = tuple(parts_of(cls, checked, self.suites or cls.gate))
+        for part in bench.gates[self.file]:
+            Replayer(part.binding)
+            if part.at.suite in MADE_OF_CASES:
+                part.suite(BUDGET)
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """Run the suites as long as they are needed; False if they do not use the modules."""
+        path = self._path(bench)
+        # Its neighbours were loaded with the unchanged implementation.
+        forget((), [path.parent])
+        try:
+            cls = load_binding(path)
+        except (*BROKEN, NoBinding) as error:
+            reporter.tell("loading", f"{type(error).__name__}: {error}")
+            return True
+        if modules and not any(module in sys.modules for module in modules):
+            return False
+        for part in bench.gates[self.file]:
+            fresh = replace(part, binding=cls(part.instance.program))
+            if not reporter.ask(part.name, lambda fresh=fresh: _why(fresh)):  # type: ignore[misc]
+                break
+        return True
+
+    def _path(self, bench: Bench) -> Path:
+        return bench.folder / self.file
+
+
+def _why(part: Part) -> str:
+    result = run_part(part, BUDGET)
+    return told(result.divergence) or result.vacuous
