@@ -10,7 +10,7 @@ along the path become numbers, and the reference takes the steps between them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
@@ -73,6 +73,33 @@ class _Point:
     rows: Matrix
 
 
+MOST_POINTS = 20_000  # kept for other paths; then all are forgotten
+
+
+@dataclass(slots=True)
+class _Way:
+    """The ends of all ways along some steps, computed as far as a path needed them.
+
+    Paths of one search have long beginnings in common: `after` has the ways that continue this one.
+    """
+
+    source: Iterator[_Point]
+    points: list[_Point] = field(default_factory=list)
+    after: dict[Taken, _Way] = field(default_factory=dict)
+
+    def ends(self) -> Iterator[_Point]:
+        """All of them, those that are known first."""
+        number = 0
+        while True:
+            if number == len(self.points):
+                following = next(self.source, None)
+                if following is None:
+                    return
+                self.points.append(following)
+            yield self.points[number]
+            number += 1
+
+
 class Concretiser:
     """Finds real states along paths of zones of a program."""
 
@@ -86,20 +113,20 @@ class Concretiser:
         self.shapes = Shapes(program)
         self.faulty: set[int] = set()  # actions that have no meaning in some states of the zones
         self._programs: dict[int, Program] = {}
+        self._starts: dict[Taken, _Way] = {}
+        self._faults = 0  # when these were computed
+        self._points = 0
 
     def find(self, chain: Sequence[Taken], goal: Goal) -> Real | None:
         """A behaviour along the chain that has the goal at its end; None if there is none."""
-        start = initial_states(self.program)[chain[0].action]
-        steps = list(chain[1:])
+        steps = list(chain)
         if goal.step is not None and goal.step.shape is not None:
             steps.append(goal.step)
-        # With symmetry a zone is of a renamed state, so at each step all renamings of the shape are tried.
-        for first in self._images(start, chain[0].shape):
-            for point in self._along(_Point((first,), START), steps):
-                for rows in self._goal(point, goal):
-                    values = self.solver.least(rows)
-                    if values is not None:
-                        return self._real(point, rows, values, goal)
+        for point in self._along(steps):
+            for rows in self._goal(point, goal):
+                values = self.solver.least(rows)
+                if values is not None:
+                    return self._real(point, rows, values, goal)
         return None
 
     def _images(self, state: State, shape: Shape | None) -> list[State]:
@@ -107,20 +134,39 @@ class Concretiser:
         images = [state, *(self.symmetry.images(state) if self.symmetry is not None else ())]
         return [image for image in images if self.shapes.split(image)[0] == shape]
 
-    def _along(self, point: _Point, steps: Sequence[Taken]) -> Iterator[_Point]:
-        """All ways along the steps, depth first."""
-        if not steps:
-            yield point
-            return
-        wanted = steps[0]
+    def _along(self, steps: Sequence[Taken]) -> Iterator[_Point]:
+        """The ends of all ways along the steps, the first of which is an initial state."""
+        # More actions without a meaning leave fewer states.
+        if self._faults != len(self.faulty) or self._points > MOST_POINTS:
+            self._starts.clear()
+            self._faults, self._points = len(self.faulty), 0
+        way = self._starts.setdefault(steps[0], _Way(self._first(steps[0])))
+        for step in steps[1:]:
+            following = way.after.get(step)
+            if following is None:
+                following = way.after[step] = _Way(self._continued(way, step))
+            way = following
+        return way.ends()
+
+    def _first(self, taken: Taken) -> Iterator[_Point]:
+        state = initial_states(self.program)[taken.action]
+        # With symmetry a zone is of a renamed state, so at each step all renamings of the shape are tried.
+        yield from [_Point((image,), START) for image in self._images(state, taken.shape)]
+
+    def _continued(self, way: _Way, wanted: Taken) -> Iterator[_Point]:
+        """The ends after one more step."""
         instance = [(wanted.action, wanted.args)]
-        state = point.states[-1]
-        moves = [move for rows in self._defined(point) for move in self.moves.moves(state, rows, instance)]
-        for move in moves:
-            if isinstance(move.after, Undefined):
-                continue
-            for after in self._images(move.after, wanted.shape):
-                yield from self._along(_Point((*point.states, after), move.rows), steps[1:])
+        for point in way.ends():
+            state = point.states[-1]
+            moves = [
+                move for rows in self._defined(point) for move in self.moves.moves(state, rows, instance)
+            ]
+            for move in moves:
+                if isinstance(move.after, Undefined):
+                    continue
+                for after in self._images(move.after, wanted.shape):
+                    self._points += 1
+                    yield _Point((*point.states, after), move.rows)
 
     def _defined(self, point: _Point, *, before: int | None = None) -> list[Matrix]:
         """The parts of a point in which every step, of actions `before` one, has a meaning.
