@@ -117,14 +117,11 @@ def test_hulls_contain_all_states_and_prove_nothing_false(tmp_path, seed):
 
 
 def least_bound(zone: Zone, other: Zone) -> Zone:
-    """A join that keeps the first zone's bounds above 0: wrong."""
+    """A join that keeps the first zone's bounds where the classes stay: wrong."""
     hull = joined(zone, other)
     if hull is zone or len(hull.bounds) != len(zone.bounds):
         return hull
-    rows = tuple([
-        tuple([min(a, b) if i == 0 else b for a, b in zip(own, row, strict=True)])
-        for i, (own, row) in enumerate(zip(zone.bounds, hull.bounds, strict=True))
-    ])  # fmt: skip
+    rows = tuple([tuple(map(min, own, row)) for own, row in zip(zone.bounds, hull.bounds, strict=True)])
     return Zone.of(hull.shape, hull.classes, rows) if hull.classes == zone.classes else hull
 
 

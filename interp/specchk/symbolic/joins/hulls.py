@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from specchk.meaning.paths import FREE, assuming
 from specchk.symbolic.zones.concrete import Taken
@@ -24,11 +25,17 @@ Side = int  # a bit for each comparison of a shape: whether it is true
 HullKey = tuple[Shape, Side]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Origin:
-    """The step after which a hull grew, in a level: out of which hull; None for an initial state."""
+class Origin(NamedTuple):
+    """The step after which a hull grew, in a level: out of which hull; None for an initial state.
+
+    Origins are sorted for every step of a search, so numbers come first: the hash of the shape of that hull,
+    its side, and the number of the step among those out of it.
+    """
 
     level: int
+    mark: int
+    side: Side
+    number: int
     before: HullKey | None
     taken: Taken
 
@@ -79,14 +86,14 @@ class HullTable:
     origins: dict[HullKey, list[Origin]] = field(default_factory=dict)
     parts: set[Shape] = field(default_factory=set)
     joiner: Joiner | None = None  # kernels, once they are loaded
-    _met: set[Zone] = field(default_factory=set)
+    met: set[Zone] = field(default_factory=set)  # all that were joined
 
     def add(self, zone: Zone, atoms: Sequence[Question], origin: Origin) -> None:
         """Join a zone into the hulls of its shape."""
         # Equal zones are the common case, and a hash finds them; what was joined once stays within.
-        if zone in self._met:
+        if zone in self.met:
             return
-        self._met.add(zone)
+        self.met.add(zone)
         for side, part in sides(zone, atoms, self.joiner):
             key = zone.shape, side
             known = self.hulls.get(key)

@@ -52,8 +52,9 @@ class HullMember(ZoneMember):
         self._table = HullTable()
         self._due: list[HullKey] = []  # of the level, those that are not expanded yet
         self._parcels: list[dict[Zone, Origin]] = []
-        self._expanding: Sequence[HullKey] = ()
+        self._expanding: Sequence[tuple[int, HullKey]] = ()  # with the hashes of their shapes
         self._depth = 0  # of the level that is expanded next
+        self._joined = 0  # steps of hulls, of all levels
         self._failing: dict[HullKey, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
         self._reaching: dict[str, set[Shape]] = {}  # where a hull may have a witness
         self._before: dict[Shape, set[Shape]] = {}  # from which of its shapes steps lead to one
@@ -67,8 +68,11 @@ class HullMember(ZoneMember):
         self._reaching.clear()
         self._tally = HullTally(Counts(len(self.expander.program.points)))
         self._depth = 0
-        own = {zone: Origin(0, None, taken) for zone, taken in initial.items()
-               if self._owner(zone.shape) == self.number}  # fmt: skip
+        own = {
+            zone: Origin(0, 0, 0, number, None, taken)
+            for number, (zone, taken) in enumerate(initial.items())
+            if self._owner(zone.shape) == self.number
+        }
         self._parcels = [own if to == self.number else {} for to in range(self.count)]
         return self.join(b"")
 
@@ -76,7 +80,7 @@ class HullMember(ZoneMember):
         """Check and expand some hulls of the level."""
         keys, self._due = self._due[:SLICE], self._due[SLICE:]
         hulls = [(number, self._table.hulls[key]) for number, key in enumerate(keys)]
-        self._expanding = keys
+        self._expanding = [(hull.mark, key) for key, (_, hull) in zip(keys, hulls, strict=True)]
         try:
             part = self.expander.expand(hulls, self._joins, frozenset())
         except NotSymbolic:
@@ -198,9 +202,16 @@ class HullMember(ZoneMember):
         return self.take(b"")
 
     def _joins(self, index: int, zone: Zone, taken: Taken) -> bool:
-        # Always: whether a zone lies within a hull is known only when the level is joined, by its owner.
-        origin = Origin(self._depth, self._expanding[index], taken)
-        _keep_least(self._parcels[self._owner(zone.shape)], zone, origin)
+        owner = self._owner(zone.shape)
+        # Whether a zone lies within a hull is known only when the level is joined, by its owner; but what was
+        # joined once does.
+        if owner == self.number and zone in self._table.met:
+            return False
+        self._joined += 1
+        mark, before = self._expanding[index]
+        # A running number, which is in order among the steps out of one hull.
+        origin = Origin(self._depth, mark, before[1], self._joined, before, taken)
+        _keep_least(self._parcels[owner], zone, origin)
         return True
 
 
