@@ -229,7 +229,7 @@ def test_counts_are_the_same_for_any_number_of_workers(tmp_path, monkeypatch):
     """Hulls and zones have their turns between levels, not where a process has done its slice."""
     program = program_of(WINDOWS, tmp_path)
     monkeypatch.setattr(member, "SLICE", 2)
-    monkeypatch.setattr(engine, "FIRST_SHARE", 1)
+    monkeypatch.setattr(engine, "SHARE", 1)
     found = [search(program, JoinOptions(workers=count, join_after=3)).statistics for count in (1, 2, 3)]
     counts = [(one.distinct, one.generated, one.symbolic and one.symbolic.hulls) for one in found]
     assert counts == counts[:1] * 3

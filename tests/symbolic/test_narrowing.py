@@ -94,7 +94,7 @@ def difference(text: str, folder, *, symmetry: bool = True) -> str:
 @pytest.fixture
 def hulls_first(monkeypatch):
     """Hulls end before the exact search begins, so that it is narrow wherever it can be."""
-    monkeypatch.setattr(engine, "FIRST_SHARE", 1_000)
+    monkeypatch.setattr(engine, "SHARE", 1_000)
 
 
 @pytest.mark.usefixtures("hulls_first")

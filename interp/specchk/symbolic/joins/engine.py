@@ -32,9 +32,7 @@ from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
 
 JOIN_AFTER = 1_000  # zones: about a second
-FIRST_STEPS = 50_000  # some ten seconds; of these hulls have
-FIRST_SHARE = 4  # so many for each of the exact search,
-SHARE = 2  # and so many of later ones: where hulls fail to show a violation, all of them are lost
+SHARE = 16  # steps of hulls for each of the exact search
 FIRST_MOST = 1  # zones of a control part, once only witnesses and coverage are open
 
 
@@ -137,9 +135,8 @@ class JoiningEngine(ZoneEngine):
         """Continue the search for hulls, up to its share of the steps or to its end."""
         hulls = self.hulls
         while hulls is not None and not hulls.is_done:
-            share = FIRST_SHARE if hulls.generated < FIRST_STEPS else SHARE
             # Between its levels only: where a slice ends depends on the number of workers.
-            if is_limited and hulls.is_between_levels and hulls.generated >= share * self.counts.generated:
+            if is_limited and hulls.is_between_levels and hulls.generated >= SHARE * self.counts.generated:
                 return
             counts = len(self.nodes) + hulls.hulls, self.counts.generated + hulls.generated
             if self.search.look(*counts, hulls.waiting):

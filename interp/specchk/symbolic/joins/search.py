@@ -1,10 +1,12 @@
 """The search for hulls in which all properties hold: a proof for all offsets, of few zones.
 
 A round makes the hulls of all control parts, from the initial zones until no step leads out of them, and
-checks each that grew.  Where a property fails, its atoms split the hulls of the next round (`failures`); a
-search without new atoms has failed.  So has one whose hulls fail as real states do, on a path by which a
-hull grew: it ends at once.  It never reports a violation: that is the exact search's, with the shortest
-trace.
+checks each that grew.  It ends with the first level in which a property fails: the atoms of these failures
+split the hulls of the next round (`failures`).  Later levels would fail as well, for what the first ones
+lack, and their atoms split more than a proof needs: `three_brokers` has a proof with 21 atoms of such rounds,
+and had 39 of whole ones.  A search without new atoms has failed.  So has one whose hulls fail as real states
+do, on a path by which a hull grew: it ends at once.  It never reports a violation: that is the exact
+search's, with the shortest trace.
 
 Such a path is a bound of the shortest one.  Every behaviour of n steps lies in hulls of the first n levels,
 so from each control part the recorded steps to one whose hull fails are a lower bound of the real ones, and
@@ -30,7 +32,7 @@ from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
 from specchk.symbolic.zones.zones import Shape, Zone
 
-MAX_ROUNDS = 12
+MAX_ROUNDS = 30
 MAX_ATOMS = 400
 
 
@@ -89,10 +91,11 @@ class HullSearch:
             self.level += 1
             if failures and self.bound is None:
                 self.bound = self._violation()
-            # Where a step fails, other violations of as many steps may be in states of the next level.
-            if self.bound is not None and (self.level >= self.bound or not self.waiting):
-                self.state = JoinState.FAILED
-            elif not self.waiting:
+            if self.bound is not None:
+                # Where a step fails, other violations of as many steps may be in states of the next level.
+                if self.level >= self.bound or not self.waiting:
+                    self.state = JoinState.FAILED
+            elif failures or not self.waiting:
                 self._end_round(failures)
 
     def zones(self) -> list[Zone]:
