@@ -227,6 +227,15 @@ def test_a_sample_is_decided_by_its_seed_alone():
     assert set(sampled(every, 7, 1)) <= set(sampled(every, 20, 1))
 
 
+@pytest.mark.system
+def test_generated_mutants_of_replog_are_listed_and_their_arguments_fit():
+    """In a process of its own, where `members.py` needs the binding's neighbours; each argument has its text."""
+    name = "replog.core.broker.purgatory:complete_fetches:drop:0"
+    code, text = mutate(str(ROOT / "conformance" / "binding.py"), "--generated", "--show", name)
+    assert (code, text.splitlines()[0]) == (0, f"{name} (drop)"), text
+    assert "equivalent: Where nobody waits" in text
+
+
 def test_an_argument_for_another_code_is_refused(tmp_path):
     """An argument holds for the text it was made for."""
     every = generated(TARGETS[0])

@@ -166,10 +166,10 @@ def _bench(path: Path) -> Bench:
 def _mutants(path: Path, choice: MutateChoice) -> tuple[Mutant, ...]:
     """The chosen mutants; `MutantError` or `StalePatch` where one does not fit."""
     folder = choice.folder(path)
+    load_module(path)  # so that its neighbours can be found, by `members.py`, too
     if choice.kind == scores.GENERATED:
         every = [mutant for module in listed(folder, "TARGETS") for mutant in generated(module)]
         return chosen(argued(every, folder / "equivalent" / "generated.toml"), choice.only)
-    load_module(path)  # so that its neighbours can be found
     mutants = chosen(load(folder / "harness" if choice.kind == scores.HARNESS else folder), choice.only)
     for mutant in mutants:
         # Each patch is tried on its source now: one that is stale stops here, and not hours into a campaign.
