@@ -229,7 +229,7 @@ def test_a_sample_is_decided_by_its_seed_alone():
 
 @pytest.mark.system
 def test_generated_mutants_of_replog_are_listed_and_their_arguments_fit():
-    """In a process of its own, where `members.py` needs the binding's neighbours; each argument has its text."""
+    """In a process of its own, in which `members.py` needs the binding's neighbours; each argument fits."""
     name = "replog.core.broker.purgatory:complete_fetches:drop:0"
     code, text = mutate(str(ROOT / "conformance" / "binding.py"), "--generated", "--show", name)
     assert (code, text.splitlines()[0]) == (0, f"{name} (drop)"), text

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from replog.core.messages import AlterPartitionRequest, Message
-from replog.core.types import CONTROLLER, BrokerState
+from replog.core.types import BrokerState
 from replog.sim.cluster.node import Call, Delivery, Network, Node
 from replog.sim.cluster.storage import StorageError
 from replog.sim.cluster.world import World
+from replog.sim.faults import links
+from replog.sim.faults.links import Link
 from replog.sim.faults.profiles import Fault, PowerRule, Profile
 from replog.sim.oracles.oracles import Oracles
 
@@ -139,6 +141,8 @@ class Injector:
             return False
         if kind is Fault.PREFERRED_ELECTION:
             return self._elect()
+        if kind is Fault.ELECTION:
+            return self._elect_another()
         if kind is Fault.REASSIGNMENT:
             return self._reassign()
         if kind is Fault.POWER_LOSS:
@@ -156,8 +160,8 @@ class Injector:
         elif kind is Fault.PAUSE:
             self.world.pause(node.broker_id)
             self.world.schedule(self._some_time(), Call(lambda: self.world.resume(node.broker_id)))
-        elif kind in (Fault.PARTITION, Fault.CONTROLLER_PARTITION):
-            return self._cut(node, kind)
+        elif kind in links.KINDS:
+            return self._cut(links.to_cut(kind, node.broker_id, self.world, self.random))
         elif kind is Fault.CLOCK_JUMP:
             node.clock_offset_ms = self.random.randrange(-8_000, 8_000)
         elif kind is Fault.SHUTDOWN:
@@ -175,6 +179,19 @@ class Injector:
         before = self.world.image.leader
         self.world.elect_preferred()
         return self.world.image.leader != before
+
+    def _elect_another(self) -> bool:
+        """Put a member of the ISR first among the replicas, and request the preferred leader.
+
+        Return whether it was elected.
+        """
+        image = self.world.image
+        others = [member for member in image.isr if member != image.leader]
+        if not others:
+            return False
+        first = self.random.choice(others)
+        self.world.reassign((first, *(replica for replica in image.replicas if replica != first)))
+        return self._elect()
 
     def _reassign(self) -> bool:
         """Request two or three replicas in any order, or cancel; return whether anything changed."""
@@ -227,25 +244,13 @@ class Injector:
 
         self.world.schedule(self._some_time() if delay_ms < 0 else delay_ms, Call(restart))
 
-    def _cut(self, node: Node, kind: Fault) -> bool:
-        """Cut a node off from the controller, or from some of its peers, in one direction or both.
-
-        Return whether anything was whole before.
-        """
-        me = node.broker_id
-        peers = [CONTROLLER] if kind is Fault.CONTROLLER_PARTITION else self._some_peers(me)
-        links = {(me, peer) for peer in peers} | {(peer, me) for peer in peers}
-        if self.random.random() < 0.3:
-            links = {link for link in links if (link[0] == me) == (self.random.random() < 0.5)}
+    def _cut(self, cut: set[Link]) -> bool:
+        """Cut links for some time; return whether any was whole before."""
         # Links that are cut already belong to another fault, which restores them at its own time.
-        links -= self.network.cut
-        self.network.cut |= links
-        self.world.schedule(self._some_time(), Call(lambda: self.network.cut.difference_update(links)))
-        return bool(links)
-
-    def _some_peers(self, me: int) -> list[int]:
-        peers = [peer for peer in (*self.world.nodes, CONTROLLER) if peer != me]
-        return [peer for peer in peers if self.random.random() < 0.7] or peers[:1]
+        cut -= self.network.cut
+        self.network.cut |= cut
+        self.world.schedule(self._some_time(), Call(lambda: self.network.cut.difference_update(cut)))
+        return bool(cut)
 
     def _cut_power(self, node: Node) -> bool:
         """Cut a node's power if the profile's rule allows what that may lose."""
