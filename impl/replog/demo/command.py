@@ -9,19 +9,25 @@ import click
 
 from replog.core.protocol import preset, preset_names
 from replog.demo.screen import WIDTH, Screen
-from replog.demo.story import Story
+from replog.demo.stage import Stage
+from replog.demo.story import STORIES, story_of
 from replog.demo.verdict import verdict_lines
 
-OUTCOMES = ("kafka-4.1", "hw-truncation")
+TODAY = "kafka-4.1"
 
 
 @click.command(short_help="Watch a three-broker cluster lose its leader.")
 @click.option(
     "--protocol",
     type=click.Choice(preset_names()),
-    default="kafka-4.1",
+    default=TODAY,
     show_default=True,
     help="Replication rules.",
+)
+@click.option(
+    "--story",
+    type=click.Choice(list(STORIES)),
+    help="What happens to the cluster; default: the story in which the rules show.",
 )
 @click.option(
     "--speed",
@@ -39,12 +45,16 @@ OUTCOMES = ("kafka-4.1", "hw-truncation")
     help="Keep the brokers' files in this directory, empty or new; see `replog dump`.",
 )
 @click.pass_context
-def command(context: click.Context, protocol: str, speed: float, plain: bool, directory: Path | None) -> None:
-    """Run three brokers on real files, kill the leader, and show what happens to the log.
+def command(
+    context: click.Context, protocol: str, story: str | None, speed: float, plain: bool,
+    directory: Path | None,
+) -> None:  # fmt: skip
+    """Run three brokers on real files, let the leader fail, and show what happens to the log.
 
     A table shows, for each broker, the end of its log (LEO), its high watermark (HW) and its leader epochs,
     and the in-sync replicas (ISR). With --protocol hw-truncation the brokers follow the rules of Kafka up to
-    0.10, and acknowledged records are lost. The exit code is 1 if the leader lacks a record that was
+    0.10, and acknowledged records are lost. Each protocol has a story in which its rules show; --story plays
+    that story under other rules. The exit code is 1 if the leader lacks a record that was
     acknowledged with acks=all or read by a consumer, if brokers hold different records at one offset, or if
     there is no leader.
     """
@@ -53,22 +63,33 @@ def command(context: click.Context, protocol: str, speed: float, plain: bool, di
     screen = Screen(sys.stdout, speed, is_live, min(WIDTH, columns))
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="replog-demo-") as path:
-            context.exit(perform(path, protocol, screen))
+            context.exit(perform(path, protocol, story or story_of(protocol), screen))
     if directory.exists() and any(directory.iterdir()):
         raise click.UsageError(f"{directory} is not empty")
     directory.mkdir(parents=True, exist_ok=True)
-    code = perform(str(directory), protocol, screen)
+    code = perform(str(directory), protocol, story or story_of(protocol), screen)
     for broker in sorted(directory.iterdir()):
         screen.say(f"inspect: replog dump {broker}")
     context.exit(code)
 
 
-def perform(path: str, protocol: str, screen: Screen) -> int:
-    """Play the story, print its verdict and the next command; return the exit code."""
-    screen.say(f"replog demo, protocol {protocol}")
+def perform(path: str, protocol: str, name: str, screen: Screen) -> int:
+    """Play a story, print its verdict and the next command; return the exit code."""
+    story = STORIES[name]
+    screen.say(f"replog demo, protocol {protocol}, story {name}")
+    screen.say(story.about)
     screen.say()
-    verdict = Story(path, preset(protocol), screen).tell()
+    stage = Stage(path, preset(protocol), screen, skips_metadata=story.skips_metadata)
+    story.tell(stage)
+    verdict = stage.reckoning()
     for line in verdict_lines(verdict):
         screen.say(line)
-    screen.say(f"next: replog demo --protocol {OUTCOMES[protocol == OUTCOMES[0]]}")
+    screen.say(f"next: replog demo {_next(protocol, name)}")
     return int(not verdict.is_well)
+
+
+def _next(protocol: str, story: str) -> str:
+    """Return the options that play the same story under today's rules, or under those that it is about."""
+    if protocol == TODAY:
+        return "--protocol " + next(p for p in preset_names() if p != TODAY and story_of(p) == story)
+    return f"--protocol {TODAY}" if story == story_of(TODAY) else f"--story {story}"

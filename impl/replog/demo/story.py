@@ -1,245 +1,238 @@
-"""The demo's story, played by one cluster under today's or yesterday's rules.
+"""The demo's stories, each a run of one cluster under today's rules or those of a preset.
 
-    1  three brokers, a producer with acks=all, a consumer; all replicas in sync
-    2  the leader's cables are cut: it still accepts acks=1 records, which no follower copies
-    3  kill -9 the leader; a follower bounces at the same moment (one rack, one power strip)
-    4  the controller elects another leader; producers continue
-    5  the old leader comes back, finds where its log diverges, cuts, copies, rejoins the ISR
-    6  every acknowledged record is looked up in the files of the leader, and of the others
+    cut-off         the leader is cut off and killed, a follower restarts at the same moment (B1, B31)
+    fast-failover   two brokers lead in turns, and neither copies the other's records (B3)
+    missed-epoch    a follower does not learn of a leader in between, and follows the first one again (B6, B8)
+    new-disk        a follower's disk is replaced, and it is back before its session ends (KAFKA-1120, B18)
+    dead-leader     two brokers stop cleanly, then the leader dies for good (B11)
+    late-replica    the ISR dies, and a broker with an old copy starts first (B16)
+    skipped-epoch   a leader is leader again, and skips the epoch in between (A18)
 
-Under the rules up to 0.10 (`hw-truncation`) the bounced follower cuts its log at its checkpointed high
-watermark, is elected, and step 6 finds acknowledged records missing (KIP-101; B1 of the project's Kafka
-reference). Today it is not in the ISR after the bounce, and no replica cuts at a high watermark.
+Every story has the same first chapter, and ends with producers at rest.  Each preset has one in which its
+rules show; under today's rules no story loses a record or diverges.  Each B is an entry of the project's
+Kafka reference.
 
-Time is simulated, files are real. Not here: the drawing (`screen.py`).
+Not here: the cluster, and what is printed of it (`stage`).
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
-from replog.core.broker.state import Config
-from replog.core.messages import Message
-from replog.core.protocol import Protocol
-from replog.core.types import CONTROLLER, NO_LEADER, Role
-from replog.demo.clients import LedgerConsumer, LedgerProducer
-from replog.demo.files import BrokerFiles
-from replog.demo.screen import Screen
-from replog.demo.verdict import Ending, Log, Verdict, judge
-from replog.sim.cluster.node import Call, Client, Network, Node
-from replog.sim.cluster.world import START_MS, World, WorldOptions
-
-BROKERS = 3
-SESSION_MS = 3_000
-LAG_MS = 4_000
-BAR_WIDTH = 26
-CONFIG = Config(lag_ms=LAG_MS, fetch_timeout_ms=1_000, fetch_backoff_ms=300, hw_checkpoint_ms=5_000)
-
-
-@dataclass(slots=True)
-class Cables(Network):
-    """A network that takes 2 ms, and brokers that can be cut off."""
-
-    cut_off: set[int] = field(default_factory=set)
-
-    def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
-        """Lose what goes between brokers, or to the controller, over a cut cable; clients get through."""
-        del message
-        is_inside = source >= CONTROLLER and to >= CONTROLLER
-        return () if is_inside and self.cut_off & {source, to} else (2,)
+from replog.core.types import CONTROLLER
+from replog.demo.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerStatus:
-    """The last known state of a broker, so that changes are noticed."""
-
-    role: Role = Role.NONE
-    epoch: int = -1
-    end: int = 0
-
-
 class Story:
-    """One performance; `tell` is all of it."""
+    """What happens, the sentence that announces it, and whether brokers may skip metadata versions."""
 
-    def __init__(self, path: str, rules: Protocol, screen: Screen) -> None:
-        self._screen = screen
-        self._cables = Cables()
-        storages = (BrokerFiles(f"{path}/broker-{number}") for number in count())
-        options = WorldOptions(BROKERS, 2, rules, CONFIG, SESSION_MS, make_storage=lambda: next(storages))
-        self.world = World(options, self._cables)
-        self.producer = LedgerProducer("order", -1, self._leader)
-        self.stubborn = LedgerProducer("click", 1, lambda: 0, interval_ms=60, is_active=False)
-        self.consumer = LedgerConsumer(self._leader)
-        self._seen = {broker: BrokerStatus() for broker in range(BROKERS)}
-        self._image = self.world.image
+    about: str
+    tell: Callable[[Stage], None]
+    skips_metadata: bool = False
 
-    def _leader(self) -> int:
-        return self.world.image.leader
 
-    def tell(self) -> Verdict:
-        """Play all chapters; return what became of the promises."""
-        self._calm_days()
-        self._the_cut()
-        self._the_crash()
-        self._the_return()
-        return self._the_reckoning()
+def cut_off(stage: Stage) -> None:
+    """Lose the leader with records that nobody copied, while a follower restarts."""
+    stage.calm_days()
+    cut_the_leader(stage)
+    kill_the_leader(stage)
+    bring_back_who_is_dead(stage)
 
-    def _calm_days(self) -> None:
-        self._chapter("Three brokers, one partition, min.insync.replicas 2.")
-        for broker in range(BROKERS):
-            self.world.restart(broker)
-        clients: tuple[Client, ...] = (self.producer, self.stubborn, self.consumer)
-        for number, client in enumerate(clients):
-            self.world.start_client(-10 - number, client, 10)
-        self._run(7_600)
-        self._end_chapter()
 
-    def _the_cut(self) -> None:
-        leader = self._leader()
-        self._chapter(f"Broker {leader}, the leader, is cut off. It still accepts records with acks=1.")
-        self._cables.cut_off.add(leader)
-        self.stubborn.find_broker = lambda: leader
-        self.stubborn.is_active = True
-        self._run(400)
-        self.stubborn.is_active = False
-        self._end_chapter()
+def cut_the_leader(stage: Stage) -> None:
+    """Cut the leader off from all but its clients, and write to it."""
+    leader = stage.leader()
+    stage.chapter(f"Broker {leader}, the leader, is cut off. It still accepts records with acks=1.")
+    stage.cables.cut_between(leader, CONTROLLER, *stage.others(leader))
+    stage.click(leader, 400)
+    stage.end_chapter()
 
-    def _the_crash(self) -> None:
-        leader = self._leader()
-        follower = next(b for b in self.world.image.replicas if b != leader)
-        self._chapter(f"kill -9 broker {leader}; broker {follower} restarts at the same moment.")
-        self.world.crash(leader)
-        # Both at one moment: the follower comes back with a checkpointed HW that is behind, and the leader,
-        # which could correct it, is out of reach.
-        self.world.crash(follower)
-        self._cables.cut_off.clear()
-        self._run(50)
-        self.world.restart(follower)
-        self._run(14_000)
-        self._end_chapter()
 
-    def _the_return(self) -> None:
-        gone = next(node.broker_id for node in self.world.nodes.values() if node.broker is None)
-        self._chapter(f"Broker {gone} returns with the log that it had when it was killed.")
-        self.world.restart(gone)
-        self._run(6_000)
-        self.producer.is_active = False
-        self._run(1_500)
-        self._end_chapter()
+def kill_the_leader(stage: Stage) -> None:
+    """Kill the leader and a follower, and start the follower again."""
+    leader = stage.leader()
+    follower = stage.others(leader)[0]
+    stage.chapter(f"kill -9 broker {leader}; broker {follower} restarts at the same moment.")
+    stage.world.crash(leader)
+    # Both at one moment: the follower comes back with a checkpointed HW that is behind, and the leader,
+    # which could correct it, is out of reach.
+    stage.world.crash(follower)
+    stage.cables.cut.clear()
+    stage.run(50)
+    stage.world.restart(follower)
+    stage.run(14_000)
+    stage.end_chapter()
 
-    def _the_reckoning(self) -> Verdict:
-        """Stop all brokers, read their files, and compare with what the clients hold in their hands."""
-        leader, hw = self._serving()
-        for node in self.world.nodes.values():
-            self.world.stop(node.broker_id)
-        # From the files, not from memory: the verdict is about what would be there tomorrow.
-        logs = [self._files_of(node) for node in self.world.nodes.values()]
-        return judge(self.producer.promised, self.consumer.read, Ending(leader, hw, logs))
 
-    def _serving(self) -> tuple[int, int]:
-        """Return who leads, by the controller's word and its own, and its HW; `NO_LEADER` if none does."""
-        image = self.world.image
-        broker = None if image.leader == NO_LEADER else self.world.nodes[image.leader].broker
-        if broker is None or broker.state.role is not Role.LEADER:
-            return NO_LEADER, 0
-        return (
-            (image.leader, broker.state.log.hw)
-            if broker.state.leader_epoch == image.leader_epoch
-            else (NO_LEADER, 0)
-        )
+def bring_back_who_is_dead(stage: Stage) -> None:
+    """Start the broker that was killed, and let all become equal."""
+    dead = next(node.broker_id for node in stage.world.nodes.values() if node.broker is None)
+    stage.chapter(f"Broker {dead} returns with the log that it had when it was killed.")
+    stage.world.restart(dead)
+    stage.last_days(6_000)
 
-    def _files_of(self, node: Node) -> Log:
-        """Read what a stopped broker left, and leave it as it was."""
-        recovered = node.storage.recover()
-        # A look is a start like any other. The marker it used up is put back, so a later `dump` finds a clean
-        # stop.
-        node.storage.close(recovered.previous_broker_epoch)
-        return {
-            offset: (batch.epoch, batch.body)
-            for batch in recovered.log.batches
-            for offset in range(batch.base_offset, batch.next_offset)
-        }
 
-    def _chapter(self, text: str) -> None:
-        self._screen.say(f"--- {text}")
+def fast_failover(stage: Stage) -> None:
+    """Let two brokers lead in turns while no broker can copy."""
+    stage.calm_days()
+    first = stage.leader()
+    second, third = stage.others(first)
+    stage.chapter("The cables between the brokers are cut; all of them still reach the controller.")
+    stage.cables.cut_between(first, second, third)
+    stage.cables.cut_between(second, third)
+    stage.click(first, 300)
+    stage.end_chapter()
+    stage.chapter(f"An operator has broker {second} lead for a moment, then broker {first} again.")
+    stage.elect(second)
+    stage.click(second, 300)
+    stage.elect(first)
+    stage.click(first, 200)
+    stage.end_chapter()
+    stage.chapter("The cables are mended.")
+    stage.cables.cut.clear()
+    stage.last_days(6_000)
 
-    def _end_chapter(self) -> None:
-        self._screen.keep(self._table())
 
-    def _run(self, duration_ms: int) -> None:
-        """Let simulated time pass, reporting each change."""
-        rung: list[None] = []
-        self.world.schedule(duration_ms, Call(lambda: rung.append(None)))
-        while not rung and self.world.step():
-            self._notice()
-            self._screen.frame(self.world.now_ms, self._table())
+def missed_epoch(stage: Stage) -> None:
+    """Let a follower copy what its leader cuts under another one, and learn of no other leader."""
+    stage.calm_days()
+    first = stage.leader()
+    second, third = stage.others(first)
+    stage.chapter(f"Broker {second} is cut off from the other brokers. Only broker {third} copies.")
+    stage.cables.cut_between(second, first, third)
+    stage.click(first, 300)
+    stage.end_chapter()
+    stage.chapter(f"Broker {second} leads, broker {first} cuts; no news of it reaches broker {third}.")
+    stage.cables.cut.clear()
+    stage.cables.cut.add((CONTROLLER, third))
+    stage.elect(second)
+    stage.run(500)
+    stage.end_chapter()
+    stage.chapter(f"Broker {first} leads again. Only then broker {third} has news.")
+    stage.elect(first)
+    stage.run(200)
+    stage.cables.cut.clear()
+    stage.last_days(6_000)
 
-    def _say(self, text: str) -> None:
-        self._screen.say(f"{(self.world.now_ms - START_MS) / 1000:7.2f} s  {text}")
 
-    def _notice(self) -> None:
-        """Say what changed since the last step: elections, ISR, roles, truncations."""
-        before, now = self._image, self.world.image
-        self._image = now
-        if (now.leader, now.leader_epoch) != (before.leader, before.leader_epoch):
-            who = f"broker {now.leader} leads" if now.leader >= 0 else "no leader"
-            doubt = ", recovering" if now.is_recovering else ""
-            self._say(f"controller: {who}, epoch {now.leader_epoch}, ISR {_set(now.isr)}{doubt}")
-        elif now.isr != before.isr:
-            self._say(f"controller: ISR {_set(before.isr)} -> {_set(now.isr)}")
-        for broker, node in self.world.nodes.items():
-            seen = self._look(node)
-            if seen != self._seen[broker]:
-                self._tell_broker(broker, self._seen[broker], seen)
-                self._seen[broker] = seen
+def new_disk(stage: Stage) -> None:
+    """Replace the disk of a follower, and lose the leader before it has copied the log again."""
+    stage.calm_days()
+    leader = stage.leader()
+    follower = stage.others(leader)[0]
+    stage.chapter(f"Broker {follower} gets a new, empty disk; the leader, broker {leader}, dies.")
+    stage.world.crash(follower)
+    stage.world.crash(leader)
+    stage.replace_disk(follower)
+    stage.run(50)
+    stage.world.restart(follower)
+    stage.run(14_000)
+    stage.end_chapter()
+    bring_back_who_is_dead(stage)
 
-    def _look(self, node: Node) -> BrokerStatus:
+
+def dead_leader(stage: Stage) -> None:
+    """Stop both followers one after the other, lose the leader, and start the followers."""
+    stage.calm_days()
+    leader = stage.leader()
+    second, third = stage.others(leader)
+    stage.chapter(f"Broker {third} is stopped for maintenance, then broker {second}.")
+    for broker in (third, second):
+        stage.world.shut_down(broker)
+        stage.run(5_000)
+    stage.end_chapter()
+    stage.chapter(f"Broker {leader} dies, and does not return. The others start again.")
+    stage.world.crash(leader)
+    stage.run(5_000)
+    for broker in (second, third):
+        stage.world.restart(broker)
+    stage.last_days(10_000)
+
+
+def late_replica(stage: Stage) -> None:
+    """Lose both members of the ISR, and start first who is no member."""
+    stage.calm_days()
+    leader = stage.leader()
+    second, third = stage.others(leader)
+    stage.chapter(f"Broker {third} dies; the other two continue without it.")
+    stage.world.crash(third)
+    stage.run(8_000)
+    stage.end_chapter()
+    stage.chapter(f"Brokers {leader} and {second} die. Broker {third} returns with its old log.")
+    stage.world.crash(leader)
+    stage.world.crash(second)
+    stage.run(5_000)
+    stage.world.restart(third)
+    stage.run(8_000)
+    stage.end_chapter()
+    stage.chapter(f"Brokers {leader} and {second} return, too.")
+    stage.world.restart(leader)
+    stage.world.restart(second)
+    stage.last_days(8_000)
+
+
+def skipped_epoch(stage: Stage) -> None:
+    """Let a leader keep what it knows of its followers over an epoch of which it is not notified."""
+    stage.calm_days()
+    first = stage.leader()
+    second, third = stage.others(first)
+    stage.chapter(f"The cable between brokers {first} and {second} is cut. Only broker {third} copies.")
+    stage.cables.cut_between(first, second)
+    stage.click(first, 150)
+    stage.end_chapter()
+    stage.chapter(f"Broker {second} leads for a moment, broker {third} cuts; no news reaches broker {first}.")
+    stage.cables.cut.add((CONTROLLER, first))
+    stage.elect(second)
+    stage.run(60)
+    stage.cables.cut_between(first, third)
+    stage.world.shut_down(second)
+    stage.run(10)
+    stage.cables.cut.discard((CONTROLLER, first))
+    stage.elect(first)
+    stage.run(200)
+    stage.end_chapter()
+    stage.chapter(f"Broker {first} dies at once. Broker {third} is all that is left of the ISR.")
+    stage.world.crash(first)
+    stage.run(5_000)
+    stage.end_chapter()
+    stage.chapter("The others return.")
+    stage.cables.cut.clear()
+    for node in list(stage.world.nodes.values()):
         if node.broker is None:
-            return BrokerStatus(Role.NONE, -1, node.storage.end())
-        state = node.broker.state
-        return BrokerStatus(state.role, state.leader_epoch, state.log.leo)
-
-    def _tell_broker(self, broker: int, before: BrokerStatus, now: BrokerStatus) -> None:
-        if now.end < before.end:
-            self._say(f"broker {broker}: truncates its log, {before.end} -> {now.end}")
-        if now.role is not before.role and now.role is not Role.NONE:
-            self._say(f"broker {broker}: {now.role.value} in epoch {now.epoch}, LEO {now.end}")
-
-    def _table(self) -> list[str]:
-        """Return the state of the cluster, one line a broker, 79 columns at most."""
-        image = self.world.image
-        longest = max(self._look(node).end for node in self.world.nodes.values())
-        leader = str(image.leader) if image.leader >= 0 else "none"
-        epochs = f"leader epoch {image.leader_epoch}, partition epoch {image.partition_epoch}"
-        counts = f"acknowledged {len(self.producer.promised)}, consumed {len(self.consumer.read)}"
-        return [
-            f"  leader {leader}, {epochs}, ISR {_set(image.isr)}",
-            f"  {counts}",
-            "  broker role      LEO   HW  = below HW, - not, . down   epochs as epoch@start",
-            *(self._row(node, longest) for node in self.world.nodes.values()),
-        ]
-
-    def _row(self, node: Node, longest: int) -> str:
-        seen = self._look(node)
-        if node.broker is None:
-            bar = _bar(0, seen.end, longest).replace("-", ".")
-            return f"  {node.broker_id:>6} {'killed':8}{seen.end:>5}    -  {bar}"
-        log = node.broker.state.log
-        epochs = " ".join(f"{epoch}@{start}" for epoch, start in log.epochs.entries)
-        role = seen.role.value if seen.role is not Role.NONE else "starting"
-        bar = _bar(log.hw, log.leo, longest)
-        return f"  {node.broker_id:>6} {role:8}{log.leo:>5}{log.hw:>5}  {bar} {epochs}"
+            stage.world.restart(node.broker_id)
+    stage.last_days(8_000)
 
 
-def _bar(hw: int, end: int, longest: int) -> str:
-    """Draw a log to the scale of the longest: below HW, then not, then missing."""
-    scale = BAR_WIDTH / max(longest, BAR_WIDTH)
-    low, high = int(hw * scale), int(end * scale)
-    # At least one mark for uncommitted records, however long the log is.
-    if end > hw and high == low:
-        high = low + 1
-    return ("=" * low + "-" * (high - low))[:BAR_WIDTH].ljust(BAR_WIDTH)
+STORIES: Mapping[str, Story] = MappingProxyType(
+    {
+        "cut-off": Story("The leader is lost with records that nobody copied.", cut_off),
+        "fast-failover": Story("Two brokers lead in turns, and copy nothing of each other.", fast_failover),
+        "missed-epoch": Story("A follower misses who led in between.", missed_epoch, skips_metadata=True),
+        "new-disk": Story("A follower is back with an empty disk before its session ends.", new_disk),
+        "dead-leader": Story("The followers stop in good order, and the leader dies for good.", dead_leader),
+        "late-replica": Story("The ISR dies, and who is not of it starts first.", late_replica),
+        "skipped-epoch": Story(
+            "A leader leads again, and skips who led.", skipped_epoch, skips_metadata=True
+        ),
+    }
+)
+
+_OF_PRESET: Mapping[str, str] = MappingProxyType(
+    {
+        "kafka-4.1": "cut-off",
+        "kafka-4.1-as-is": "skipped-epoch",
+        "kafka-4.1-upgraded": "dead-leader",
+        "hw-truncation": "cut-off",
+        "no-truncation": "cut-off",
+        "kip101": "fast-failover",
+        "kip279": "missed-epoch",
+        "kip320": "new-disk",
+        "unclean": "late-replica",
+    }
+)
 
 
-def _set(brokers: Iterable[int]) -> str:
-    return "{" + ",".join(map(str, sorted(brokers))) + "}"
+def story_of(preset: str) -> str:
+    """Return the name of the story in which the rules of a preset show."""
+    return _OF_PRESET[preset]

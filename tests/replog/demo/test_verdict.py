@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from replog.cli import run
-from replog.core.protocol import preset, preset_names
-from replog.core.types import NO_LEADER
+from replog.core.protocol import Truncation, preset, preset_names
+from replog.core.types import CONTROLLER, NO_LEADER
 from replog.demo.screen import Screen
-from replog.demo.story import Story
+from replog.demo.stage import Stage
+from replog.demo.story import STORIES, Story, cut_off, cut_the_leader, kill_the_leader, story_of
 from replog.demo.verdict import Ending, Verdict, judge, verdict_lines
 
 PROMISE, OTHER = (3, b"promised"), (3, b"other")
@@ -59,55 +61,57 @@ def read_disk(folder: Path) -> dict[int, tuple[int, bytes]]:
     return found
 
 
-class Ended(Story):
-    """A story that notes the cluster right before it is stopped."""
+class Ended(Stage):
+    """A stage that notes the cluster right before it is stopped."""
 
-    def _the_reckoning(self) -> Verdict:
+    def reckoning(self) -> Verdict:
         self.final = self.world.image
         self.high_watermarks = {
             broker: -1 if node.broker is None else node.broker.state.log.hw
             for broker, node in self.world.nodes.items()
         }
-        return super()._the_reckoning()
+        return super().reckoning()
 
 
-class EarlyEnd(Ended):
+def early_end(stage: Stage) -> None:
     """The story up to the crash: the old leader is dead, with a tail that nobody else has."""
+    stage.calm_days()
+    cut_the_leader(stage)
+    kill_the_leader(stage)
 
-    def _the_return(self) -> None:
-        pass
 
-
-class NobodyLeft(Ended):
+def nobody_left(stage: Stage) -> None:
     """The story, and then everybody dies."""
-
-    def _the_return(self) -> None:
-        super()._the_return()
-        for broker in self.world.nodes:
-            self.world.crash(broker)
-        self._run(20_000)
+    cut_off(stage)
+    for broker in stage.world.nodes:
+        stage.world.crash(broker)
+    stage.run(20_000)
 
 
-class OneLags(Ended):
+def one_lags(stage: Stage) -> None:
     """The story, but one follower hears nothing at the end, and cannot be thrown out of the ISR in time."""
-
-    def _the_return(self) -> None:
-        super()._the_return()
-        self._cables.cut_off.add(next(b for b in self.world.nodes if b != self.world.image.leader))
-        self.producer.is_active = True
-        self._run(700)
-
-
-def perform(story_class: type[Ended], name: str, path: Path) -> tuple[Ended, Verdict]:
-    story = story_class(str(path), preset(name), Screen(io.StringIO(), 0, is_live=False))
-    return story, story.tell()
+    cut_off(stage)
+    follower = stage.others(stage.leader())[0]
+    stage.cables.cut_between(follower, CONTROLLER, *stage.others(follower))
+    stage.producer.is_active = True
+    stage.run(700)
 
 
-def expected(story: Ended, path: Path) -> Verdict:
+ENDS = {tell.__name__: Story("", tell) for tell in (early_end, nobody_left, one_lags)}
+
+
+def perform(story: Story, name: str, path: Path) -> tuple[Ended, Verdict]:
+    screen = Screen(io.StringIO(), 0, is_live=False)
+    stage = Ended(str(path), preset(name), screen, skips_metadata=story.skips_metadata)
+    story.tell(stage)
+    return stage, stage.reckoning()
+
+
+def expected(stage: Ended, path: Path) -> Verdict:
     """Compute the verdict anew, by loops over what the files hold."""
     disks = [read_disk(path / f"broker-{broker}") for broker in range(3)]
     bodies = [{offset: value for offset, (_, value) in disk.items()} for disk in disks]
-    leader, promised = story.final.leader, story.producer.promised
+    leader, promised = stage.final.leader, stage.producer.promised
     gone = {
         "lost": [],
         "kept": 0,
@@ -124,9 +128,9 @@ def expected(story: Ended, path: Path) -> Verdict:
         if leader >= 0 and leader not in holders:
             gone["lost"].append(offset)
             gone["kept"] += bool(holders)
-        if leader in holders and offset >= story.high_watermarks[leader]:
+        if leader in holders and offset >= stage.high_watermarks[leader]:
             gone["hidden"].append(offset)
-    for offset, body in sorted(story.consumer.read):
+    for offset, body in sorted(stage.consumer.read):
         if leader >= 0 and bodies[leader].get(offset) != body:
             gone["unread"].append(offset)
     for offset in range(max(max(disk, default=-1) for disk in disks) + 1):
@@ -145,19 +149,17 @@ def expected(story: Ended, path: Path) -> Verdict:
     )
 
 
-ENDINGS = [(Ended, name) for name in preset_names()] + [
-    (story_class, name)
-    for story_class in (EarlyEnd, NobodyLeft, OneLags)
-    for name in ("kafka-4.1", "hw-truncation", "no-truncation")
+PLAYED = [(story_of(name), name) for name in preset_names()] + [
+    (end, name) for end in ENDS for name in ("kafka-4.1", "hw-truncation", "no-truncation")
 ]
 
 
-@pytest.mark.parametrize(("story_class", "name"), ENDINGS)
-def test_the_verdict_is_what_an_independent_reader_of_the_files_finds(story_class, name, tmp_path):
+@pytest.mark.parametrize(("title", "name"), PLAYED)
+def test_the_verdict_is_what_an_independent_reader_of_the_files_finds(title, name, tmp_path):
     """All presets, and other ends of the story: every count and offset, and whether all is well."""
-    story, verdict = perform(story_class, name, tmp_path)
-    assert verdict == expected(story, tmp_path)
-    assert verdict.promised > 150
+    stage, verdict = perform((STORIES | ENDS)[title], name, tmp_path)
+    assert verdict == expected(stage, tmp_path)
+    assert verdict.promised > 120
     assert verdict.is_well == (
         verdict.leader >= 0 and not verdict.lost and not verdict.unread and not verdict.diverged
     )
@@ -165,38 +167,77 @@ def test_the_verdict_is_what_an_independent_reader_of_the_files_finds(story_clas
 
 
 WELL = r"All \d+ records acknowledged with acks=all are on all three disks\."
-ENDS = dict.fromkeys(preset_names(), (0, WELL)) | {
-    "hw-truncation": (1, r"LOST: 27 of 257 .* \(offsets 49..75\)\.(\n.*)*\nDIVERGED: at offset 49 "),
-    "no-truncation": (1, r"Broker 2 leads, and has all 231 .*\.\nDIVERGED: at offsets 77..83 "),
+SHOWN = {
+    "kafka-4.1": (0, WELL),
+    "kafka-4.1-as-is": (1, r"\nLOST: 1 of 157 .* \(offset 76\)\.\nA consumer had read 3 records "),
+    "kafka-4.1-upgraded": (1, r"\nNO LEADER: 126 records acknowledged with acks=all cannot be read\."),
+    "hw-truncation": (1, r"\nLOST: 27 of 257 .* \(offsets 49..75\)\.(\n.*)*\nDIVERGED: at offset 49 "),
+    "no-truncation": (1, r"\nBroker 2 leads, and has all 231 .*\.\nDIVERGED: at offsets 77..83 "),
+    "kip101": (1, r"\nBroker 0 leads, and has all 128 .*\.\nDIVERGED: at offsets 77..81 "),
+    "kip279": (1, r"\nBroker 0 leads, and has all 137 .*\.\nDIVERGED: at offset 77 "),
+    "kip320": (1, r"\nLOST: 76 of 253 .* \(offsets 0..75\)\.\nA consumer had read 76 records "),
+    "unclean": (1, r"\nLOST: 57 of 212 .* \(offsets 78..134\)\.\nA consumer had read 58 records "),
 }
+NEXT_FIX = {
+    "kafka-4.1-as-is": replace(preset("kafka-4.1-as-is"), keeps_remote_leo=False),
+    "kafka-4.1-upgraded": replace(preset("kafka-4.1-upgraded"), elr=True),
+    "hw-truncation": preset("kip101"),
+    "no-truncation": replace(preset("no-truncation"), truncation=Truncation.FETCH),
+    "kip101": preset("kip279"),
+    "kip279": preset("kip320"),
+    "kip320": replace(preset("kip320"), restart_leaves_isr=True),
+    "unclean": replace(preset("unclean"), unclean_election=False),
+}
+"""For each preset the rules that came next in history, or its own without the one that shows."""
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_each_preset_ends_as_its_rules_make_it_end(name, capsys):
-    """Only HW truncation loses, it and no truncation diverge; the exit code says if anything is wrong."""
-    code, said = ENDS[name]
+def test_each_preset_shows_what_it_is_about(name, capsys):
+    """A loss, a divergence or a partition without a leader; the exit code reports if anything is wrong."""
+    code, words = SHOWN[name]
     assert run(["demo", "--plain", "--protocol", name]) == code
     shown = capsys.readouterr().out
-    assert re.search(said, shown)
-    assert ("LOST" in shown) == (name == "hw-truncation")
+    assert re.search(words, shown)
+    assert ("LOST" in shown) == ("LOST" in words)
+    assert f", story {story_of(name)}\n{STORIES[story_of(name)].about}\n" in shown
+
+
+@pytest.mark.parametrize("name", NEXT_FIX)
+def test_what_a_preset_shows_ends_with_the_next_change_of_its_rules(name, tmp_path):
+    """With that rule changed, and no other, the same story ends well."""
+    story = STORIES[story_of(name)]
+    screen = Screen(io.StringIO(), 0, is_live=False)
+    stage = Stage(str(tmp_path), NEXT_FIX[name], screen, skips_metadata=story.skips_metadata)
+    story.tell(stage)
+    assert stage.reckoning().is_well
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_no_story_harms_todays_rules(title, tmp_path, capsys):
+    """Nothing is lost, no logs diverge and somebody leads; `next` names the rules that a story is about."""
+    assert perform(STORIES[title], "kafka-4.1", tmp_path)[1].is_well
+    assert run(["demo", "--plain", "--story", title]) == 0
+    about = capsys.readouterr().out.rsplit("next: replog demo --protocol ", 1)[1].strip()
+    assert about != "kafka-4.1"
+    assert story_of(about) == title
 
 
 def test_the_ways_to_end_are_really_different(tmp_path):
     """A dead leader's tail diverges and a laggard is behind, without a loss; a dead cluster has no leader."""
-    early = perform(EarlyEnd, "kafka-4.1", tmp_path / "early")[1]
+    early = perform(ENDS["early_end"], "kafka-4.1", tmp_path / "early")[1]
     assert (early.lost, len(early.behind)) == ((), 1)
     assert early.diverged
-    lags = perform(OneLags, "kafka-4.1", tmp_path / "lags")[1]
+    lags = perform(ENDS["one_lags"], "kafka-4.1", tmp_path / "lags")[1]
     assert (lags.lost, lags.diverged, lags.is_well) == ((), (), True)
-    nobody = perform(NobodyLeft, "kafka-4.1", tmp_path / "nobody")[1]
+    nobody = perform(ENDS["nobody_left"], "kafka-4.1", tmp_path / "nobody")[1]
     assert (nobody.leader, nobody.lost, nobody.nowhere, nobody.is_well) == (NO_LEADER, (), (), False)
     assert verdict_lines(nobody)[0] == "NO LEADER: 231 records acknowledged with acks=all cannot be read."
 
 
 def test_a_story_leaves_the_marks_of_a_clean_stop_as_the_brokers_wrote_them(tmp_path, capsys):
     """Reading the files for the verdict does not change the broker epoch in the marker."""
-    story, _ = perform(Ended, "kafka-4.1", tmp_path)
-    for broker, known in story.world.controller.state.brokers.items():
+    stage, _ = perform(STORIES["cut-off"], "kafka-4.1", tmp_path)
+    for broker, known in stage.world.controller.state.brokers.items():
         run(["dump", str(tmp_path / f"broker-{broker}")])
         shown = re.search(r"broker epoch (\d+)", capsys.readouterr().out)
         assert shown is not None

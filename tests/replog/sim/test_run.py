@@ -108,7 +108,7 @@ def test_an_intact_log_on_the_real_store_survives_the_death_of_the_whole_cluster
 
 
 def test_coalesce_finds_the_remote_leo_that_kafka_keeps_within_fifty_seeds():
-    """The finding of A18 (model remote_leo_kept): HW passes what an ISR member cut, unless it is forgotten."""
+    """The finding of A18 (model remote_leo_kept): HW passes what a member cut, unless LEOs are forgotten."""
     kafka = preset("kafka-4.1-as-is")
     runs = (Simulation(seed, profile("coalesce"), rules=kafka).run() for seed in range(50))
     report = next(run for run in runs if run.is_failure)
