@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import pytest
 from till_folder import BINDING, build, mutate
 
 from specchk.conform.gate.lock import Kills, Lock, lowered, raised, read, write
-from specchk.conform.mutation.members import Kill, Reporter
+from specchk.conform.mutation.members import Bench, Kill, Reporter
+from specchk.conform.mutation.mutate import MutationCampaign, Settings
+from specchk.conform.mutation.mutate_by import kit_for
 from specchk.conform.mutation.scores_file import NoScores, read_scores
+from specchk.lang.frontend import check
 
 # Of the flaws below, walks see the first two, another binding's gate the first alone, and a test the last.
 MEMBERS = """
@@ -118,6 +122,25 @@ def test_a_layer_ends_at_its_own_failures():
     assert reporter.tell("second", "")
     assert not reporter.tell("third", "is wrong")
     assert [kill.layer for kill in kills] == ["walks", "gate"]
+
+
+def test_another_binding_is_a_part_of_the_campaign(folder: Path, monkeypatch):
+    """It is sent to a cluster, and an outcome that was kept is not that of a changed one."""
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    before = set(sys.modules)
+    bench = Bench(folder, "till_binding.py", folder / "bank.spec", check(str(folder / "bank.spec")))
+    campaign = MutationCampaign(bench, folder / "mutants", ("till",), Settings(by_layer=True))
+    kit, world = kit_for(bench, folder / "mutants", bench.binding()), campaign._world()
+    assert "moves/binding.py" in dict(kit.files)
+    path = folder / "moves" / "binding.py"
+    text = path.read_text()
+    path.write_text(f"{text}\n")
+    assert campaign._world() != world
+    path.write_text(text)
+    assert campaign._world() == world
+    for name in set(sys.modules) - before:
+        if name.split(".")[0] in ("till", "till_binding", "members"):
+            del sys.modules[name]
 
 
 SCORED = Kills(9, 10, "n", {"gate": 7, "tests": 8})

@@ -38,6 +38,7 @@ from specchk.conform.mutation.members import (
     members_of,
 )
 from specchk.conform.mutation.mutants import Mutant, MutantError
+from specchk.conform.mutation.other_gates import files_of
 from specchk.conform.mutation.outcomes import (
     Baseline,
     MutantOutcome,
@@ -287,6 +288,7 @@ class MutationCampaign:
         files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
         files.update(self.bench.spec.parent.rglob("*.spec"))
         files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), listed(self.folder, "WATCHED"))
+        files.update(files_of(self.members, self.bench))
         # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())
         return kept.name_of(kept.sources(), installed(), kept.contents(files, self.bench.folder))

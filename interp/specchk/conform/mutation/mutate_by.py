@@ -16,8 +16,9 @@ from typing import Any
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.covers.cases import Suite
-from specchk.conform.mutation.members import Bench, listed
+from specchk.conform.mutation.members import Bench, listed, members_of
 from specchk.conform.mutation.mutate import MutationCampaign, Settings, Subject
+from specchk.conform.mutation.other_gates import files_of
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.kit import Kit, kit_of
 from specchk.conform.work.pool import Ended, run_all
@@ -77,6 +78,7 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
         *mutants.rglob("*.py"),
         *mutants.rglob("*.toml"),
         *listed(mutants, "WATCHED"),
+        *files_of(members_of(mutants, bench), bench),
     }
     return kit_of(bench.folder / bench.main, cls, bench.checked, more)
 

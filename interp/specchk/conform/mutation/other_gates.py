@@ -13,7 +13,7 @@ neighbours are loaded again for each mutant.  Not here: the suites of the main b
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES
 from specchk.conform.gate.tiers import BUDGETS, Part, parts_of, run_part
-from specchk.conform.mutation.members import BROKEN, Bench, Reporter, told
+from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, told
 from specchk.conform.mutation.patches import forget
 from specchk.conform.replay.replay import Replayer
 from specchk.lang.frontend import check
@@ -37,6 +37,10 @@ class OtherGate:
     file: str
     suites: tuple[At, ...] = ()  # all of the binding's gate, if none is named
     layer: str = "gate"
+
+    def files(self, bench: Bench) -> list[Path]:
+        """The binding's file and its neighbours."""
+        return sorted(self._path(bench).parent.glob("*.py"))
 
     def prepare(self, bench: Bench) -> None:
         """Compute the suites, with the unchanged implementation."""
@@ -70,6 +74,11 @@ class OtherGate:
 
     def _path(self, bench: Bench) -> Path:
         return bench.folder / self.file
+
+
+def files_of(members: Iterable[Member], bench: Bench) -> set[Path]:
+    """The files of all other bindings among some members."""
+    return {path for member in members if isinstance(member, OtherGate) for path in member.files(bench)}
 
 
 def _why(part: Part) -> str:
