@@ -38,6 +38,7 @@ class Membership:
     metadata_version: int = -1
     is_fenced: bool = True
     wants_shutdown: bool = False
+    metadata_history: int = METADATA_HISTORY
 
     def beat(self) -> list[Effect]:
         """Register, or send a heartbeat, and set the timer for the next one."""
@@ -90,7 +91,7 @@ class Membership:
             return (), []
         # A start has no past to replay, so the newest image suffices. Who is this far behind would request
         # for ever what the controller has forgotten.
-        is_lost = fresh[0].version > self.metadata_version + METADATA_HISTORY
+        is_lost = fresh[0].version > self.metadata_version + self.metadata_history
         if self.metadata_version < 0 or self.coalesces or is_lost:
             fresh = fresh[-1:]
         # A version is missing. Skipping it could hide an epoch in which this broker should have cut its log,

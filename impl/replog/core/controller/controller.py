@@ -41,7 +41,6 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.types import (
-    METADATA_HISTORY,
     NO_EPOCH,
     NO_LEADER,
     BrokerImage,
@@ -365,7 +364,7 @@ class Controller:
         self.state.history.append(self._image(self.state.version + 1))
         self.state.is_dirty = False
         # A broker that is further behind gets a snapshot, as with KRaft; memory stays bounded.
-        del self.state.history[:-METADATA_HISTORY]
+        del self.state.history[: -self.state.config.metadata_history]
 
     def _announce(self, out: list[Effect]) -> None:
         """Send the newest version to every broker; a broker that missed one requests it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from replog.core.protocol import CURRENT, Protocol
-from replog.core.types import BrokerState, MetadataImage, PartitionImage
+from replog.core.types import METADATA_HISTORY, BrokerState, MetadataImage, PartitionImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class ControllerConfig:
     min_isr: int = 1
     session_timeout_ms: int = 9_000
     session_check_ms: int = 1_000
+    metadata_history: int = METADATA_HISTORY
 
 
 @dataclass(frozen=True, slots=True)
