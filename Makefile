@@ -19,7 +19,7 @@ SPEC   ?= spec/replication.spec
 SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
 RANDOM :=
 REPORTS := $(VENV)/gate
-SMALL  := delivery isr_timing log_start membership placement producer_state reassignment store
+SMALL  := delivery fetcher isr_timing log_start membership metadata placement producer_state proposals reassignment requests store
 PARTS  := replication $(SMALL) files recordings
 SAMPLED = $(if $(SLOW),--slow,--sample-seed=$(SEED))
 EXAMPLES = $(addprefix --random-seed=,$(RANDOM))

@@ -62,7 +62,8 @@ BROKER, PARTITION, NOW_MS = 0, "t-0", 1_000_000
 LEADERS = MappingProxyType({"first": 1, "second": 2})
 NAMES = MappingProxyType({1: "first", 2: "second"})
 PHASES = MappingProxyType({
-    FetchPhase.FETCHING: "fetching", FetchPhase.ASKING_END: "wants_end", FetchPhase.ASKING_START: "wants_start",
+    FetchPhase.FETCHING: "fetching", FetchPhase.ASKING_END: "wants_end",
+    FetchPhase.ASKING_START: "wants_start",
 })  # fmt: skip
 ERRORS = MappingProxyType({
     "old_epoch": Error.FENCED_LEADER_EPOCH, "new_epoch": Error.UNKNOWN_LEADER_EPOCH,
@@ -183,12 +184,14 @@ class FetcherBinding(RuledBinding[Copier]):
         BadSpec("records before their epoch", "two_leaders", {"notes_first": "false"}),
         BadSpec("HW never descends", "two_leaders", {"hw_descends": "false"}),
         BadCode("a leader that is behind is given up", follower.on_error,
-                "if error is Error.FENCED_LEADER_EPOCH", "if error is not Error.OFFSET_OUT_OF_RANGE", "two_leaders"),
+                "if error is Error.FENCED_LEADER_EPOCH", "if error is not Error.OFFSET_OUT_OF_RANGE",
+                "two_leaders"),
         BadCode("two requests in flight", follower.send_request, "following.in_flight != -1 or ", "",
                 "two_leaders"),
         BadCode("a timer of an answered request counts", follower.on_timeout,
                 "following.in_flight == correlation", "True", "two_leaders"),
-        BadCode("followers do not flush", follower.append, "flush_by_policy(state, out)", "pass", "two_leaders"),
+        BadCode("followers do not flush", follower.append, "flush_by_policy(state, out)", "pass",
+                "two_leaders"),
         BadCode("entries outlive a cut", follower.truncate, "if also_cache and ", "if not cut and ",
                 "two_leaders"),
         BadCode("nothing follows a late answer", follower.on_fetch_reply, "if following.in_flight == -1:",

@@ -107,7 +107,8 @@ class ProposalsBinding(RuledBinding[Court]):
         BadSpec("who registers keeps its place", "two_lives", {"rejoins": "false"}),
         BadCode("the epoch before the sender", Controller._check_epochs, "request.broker_id != image.leader",
                 "False", "two_lives"),
-        BadCode("a member twice", Controller.check_proposal, "max(members.values()) == 1", "True", "two_lives"),
+        BadCode("a member twice", Controller.check_proposal, "max(members.values()) == 1", "True",
+                "two_lives"),
         BadCode("a leader of the future is fenced", Controller._check_epochs, "return Error.NOT_CONTROLLER",
                 "return Error.FENCED_LEADER_EPOCH", "two_lives"),
     )  # fmt: skip
@@ -144,7 +145,8 @@ class ProposalsBinding(RuledBinding[Court]):
         court.judge(
             AlterPartitionRequest(
                 1, PARTITION, sender, court.epoch_of(sender, own),
-                court.image.leader_epoch + ORDERS[epoch], court.image.partition_epoch + ORDERS[version], members,
+                court.image.leader_epoch + ORDERS[epoch], court.image.partition_epoch + ORDERS[version],
+                members,
             )
         )  # fmt: skip
         return self._within(court)

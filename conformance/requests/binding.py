@@ -1,7 +1,7 @@
 """requests.spec and replog: one broker's answers to producers, a follower and a consumer.
 
 The system is a replica with the timers that it has set, and what it did in the last step.  A tick of the spec
-is `TICK_MS`.  Answers are compared with the requests that are open, and what is on disk with what is in memory.
+is `TICK_MS`.  Answers are compared with the requests that are open, and the disk with memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from replog.core.broker import isr, leader, purgatory
+from replog.core.broker import leader, purgatory
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, Leading, ReplicaState
 from replog.core.effects import (
@@ -24,7 +24,6 @@ from replog.core.effects import (
     StoreHighWatermark,
     Timer,
 )
-from replog.core.log.logview import LogView
 from replog.core.messages import (
     LATEST,
     AlterPartitionReply,
@@ -209,12 +208,10 @@ class RequestsBinding(RuledBinding[Server]):
         BadSpec("who resigns is silent", "elections", {"resigns_aloud": "false"}),
         BadSpec("a batch is committed with its first record", "copying", {"commits_whole": "false"}),
         BadSpec("HW waits for the committed ISR alone", "copying", {"maximal": "false"}),
-        BadCode("an answer before its flush", leader.append, "out.append(Append((batch,)))\n    flush_by_policy(state, out)",
-                "flush_by_policy(state, out)\n    out.append(Append((batch,)))", "copying"),
-        BadCode("records before their epoch", leader.append,
-                "if state.log.append(batch):\n        out.append(StoreEpochs(tuple(state.log.epochs.entries)))\n    out.append(Append((batch,)))",
-                "opened = state.log.append(batch)\n    out.append(Append((batch,)))\n    if opened:\n        out.append(StoreEpochs(tuple(state.log.epochs.entries)))",
-                "noted_with_the_first_record"),
+        BadCode("no flush before the answer", leader.append, "    flush_by_policy(state, out)", "    pass",
+                "copying"),
+        BadCode("records before their epoch", leader.append, "    out.append(Append((batch,)))",
+                "    out.insert(0, Append((batch,)))", "noted_with_the_first_record"),
         BadCode("a fetch waits twice", leader.on_fetch, "if w.source != source", "if True", "waiting"),
         BadCode("fetches outlive their epoch", purgatory.refuse_stale, "not in (NO_EPOCH, epoch)",
                 "in ()", "elections"),

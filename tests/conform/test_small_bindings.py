@@ -27,12 +27,16 @@ CONFORMANCE = ROOT / "conformance"
 LARGE = (CONFORMANCE / "binding.py", CONFORMANCE / "past_rules.py")
 FOLDERS = (
     "delivery",
+    "fetcher",
     "isr_timing",
     "log_start",
     "membership",
+    "metadata",
     "placement",
     "producer_state",
+    "proposals",
     "reassignment",
+    "requests",
     "store",
 )
 
@@ -123,6 +127,10 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
      ("isr_timing", "today", {"rule": "caught_up"}), ("isr_timing", "today", {"expiration_period": "2"}),
      ("membership", "restarts", {"leaving_expire": "false"}),
      ("producer_state", "two_instances", {"begins_at_zero": "false"}),
+     ("requests", "waiting", {"wakes_consumers": "false"}),
+     ("fetcher", "two_leaders", {"own_fetcher": "false"}),
+     ("metadata", "far_behind", {"requests_gaps": "false"}),
+     ("proposals", "two_lives", {"newest_only": "false"}),
      ("delivery", "exactly_once", {"idempotent": "false"}), ("delivery", "exactly_once", {"inflight": "1"})],
 )  # fmt: skip
 def test_rules_that_replog_does_not_follow_here_are_refused(folder, model, change):
