@@ -177,7 +177,7 @@ class FetcherBinding(RuledBinding[Copier]):
     """Answers and metadata of any kind, and whatever a follower of replog does about them."""
 
     spec, model = "../../spec/fetcher.spec", "two_leaders"
-    smoke = (At("two_leaders", {"MaxLeo": "1"}),)
+    smoke = (At("two_leaders", {"MaxLeo": "1", "MaxEpoch": "0"}),)
     gate = (At("two_leaders"),)
     controls = (
         BadSpec("a fetcher outlives its epoch", "two_leaders", {"own_fetcher": "false"}),

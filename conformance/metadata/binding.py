@@ -144,7 +144,7 @@ class MetadataBinding(RuledBinding[Cluster]):
     """Messages of a controller, in any order, and whatever a broker of replog does about them."""
 
     spec, model = "../../spec/metadata.spec", "two_processes"
-    smoke = (At("jumps"),)
+    smoke = (At("jumps", {"MaxVersion": "1", "changes": "false"}),)
     gate = (At("two_processes"), At("far_behind"), At("jumps"))
     controls = (
         BadSpec("an answer to another process counts", "two_processes", {"own_answer": "false"}),

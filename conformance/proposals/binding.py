@@ -97,7 +97,7 @@ class ProposalsBinding(RuledBinding[Court]):
     """Proposals of any kind, and whatever the controller of replog makes of them."""
 
     spec, model = "../../spec/proposals.spec", "two_lives"
-    smoke = (At("two_lives", {"MaxVersion": "2"}),)
+    smoke = (At("sessions"),)
     gate = (At("two_lives"),)
     controls = (
         BadSpec("a leader leaves its ISR", "two_lives", {"leader_is_member": "false"}),
