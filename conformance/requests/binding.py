@@ -311,8 +311,3 @@ def _place(server: Server) -> str:
     if FOLLOWER in leading.isr:
         return "member"
     return "returning" if brokers[FOLLOWER].state is BrokerState.ACTIVE else "fenced"
-
-
-def _known(offset: int) -> int:
-    """Return an offset, 0 for none, as in the spec."""
-    return max(offset, 0)

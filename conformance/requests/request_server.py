@@ -163,3 +163,8 @@ class Server:
             self.alarms.remove(first)
             self.perform(self.replica.fire(first[1], first[2], self.now_ms))
         raise OutsideSpec("timers ring without end")
+
+
+def _known(offset: int) -> int:
+    """Return an offset, 0 for none, as in the spec."""
+    return max(offset, 0)
