@@ -84,7 +84,8 @@ def _layers(path: str, report: Mapping[str, Any]) -> dict[str, int]:
     """The kills of each layer, if the mutants confirm them; empty for another campaign."""
     layers = {str(layer): int(count) for layer, count in (report.get("layers") or {}).items()}
     counted = [mutant for mutant in report["mutants"] if mutant["verdict"] != EQUIVALENT]
-    killers = [{kill.get("layer") for kill in mutant["kills"]} for mutant in counted]
+    # A kill without a layer is no row of such a campaign.
+    killers = [{kill["layer"] for kill in mutant["kills"]} for mutant in counted if layers]
     for layer, count in layers.items():
         shown = sum(layer in names for names in killers)
         if shown != count:
