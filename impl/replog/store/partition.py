@@ -196,6 +196,8 @@ class PartitionLog:
     def _roll(self) -> Segment:
         """Seal the last segment and begin another at the log end."""
         last = self._segments[-1]
+        if not last.is_sealed:
+            self._withdraw_indexes(last)
         last.seal()
         # All of it was synced before, so only the checksums are new. Otherwise the mark has to wait for a
         # flush, which syncs the records first.
@@ -209,6 +211,12 @@ class PartitionLog:
         if self._config.flush_on_roll:
             self.flush()
         return segment
+
+    def _withdraw_indexes(self, segment: Segment) -> None:
+        """Let the manifest vouch for no index of a segment: its files, of a stop before, are to change."""
+        if segment.mark is not None and segment.mark.sums is not None:
+            segment.mark = segment.mark._replace(sums=None)
+            self._save_manifest(self._epochs.entries)
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
         """Return whole batches from the one holding `offset`, at least one, none reaching `end_offset`.
@@ -303,6 +311,8 @@ class PartitionLog:
             holder.mark = Mark(holder.base_offset, position, end, contents.chain)
             marks = (*(s.mark for s in self._segments if s.mark and s.base_offset <= holder.base_offset),)
             self._note_cut(replace(self._manifest, log_start=min(self.log_start, end), marks=marks))
+        else:
+            self._withdraw_indexes(holder)
         # From the top down, so that a crash in between leaves a log without a hole.
         while self._segments[-1] is not holder:
             self._segments[-1].delete()
@@ -364,6 +374,9 @@ class PartitionLog:
             self._epochs.write(epochs)
             for segment in dead:
                 segment.delete()
+            # The next manifest does not list them: were it durable first, they could come back unexplained.
+            if dead:
+                self._fs.fsync_dir(self._directory)
         self._segments = kept
         return len(dead)
 

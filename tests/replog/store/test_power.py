@@ -226,3 +226,31 @@ def test_calls_that_do_not_write_records_lose_none(
         again = after_power_loss(fs, seed)
         assert again.log_end == 20
         assert [h.base_offset for h in again.headers()][-1] == 19
+
+
+def test_segments_that_retention_removes_have_no_durable_name() -> None:
+    """The next manifest does not list them any more, whenever the power fails."""
+    fs, _, log = filled()
+    kept = log.advance_log_start(11) and log.segment_bases
+    assert kept
+    fs.power_loss(lambda _: 0)
+    logs = sorted(name for name in fs.listdir("data/t-0") if name.endswith(".log"))
+    assert logs == [f"{base:020d}.log" for base in kept]
+
+
+@pytest.mark.parametrize("cuts", [True, False], ids=["a cut", "a roll"])
+def test_no_index_is_vouched_for_that_changes(cuts: bool) -> None:
+    """A log goes on from a clean stop, its last segment gets other indexes or none, and the process dies."""
+    fs = SimFs()
+    config = replace(CONFIG, index_interval_bytes=0, flush_on_roll=False)
+    directory = LogDirectory.open(fs, "data", config)
+    for _ in range(3):
+        directory.log(*KEY).append_as_leader(encode_batch([Record(b"x" * 40)]), 0)
+    directory.shut_down({})
+    log = LogDirectory.open(fs, "data", config).logs[KEY]
+    while log.log_end < 4 if cuts else len(log.segment_bases) < 2:
+        log.append_as_leader(encode_batch([Record(b"x" * 40)]), 0)
+    if cuts:
+        log.truncate_to(3)
+    fs.process_crash()
+    assert LogDirectory.open(fs, "data", config).notes == []

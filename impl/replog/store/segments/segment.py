@@ -158,6 +158,11 @@ class Segment:
         """The offset after the last batch."""
         return self.contents.next_offset
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the index files have been written, and no batch since."""
+        return self._sums is not None
+
     def fits(self, header: BatchHeader, segment_bytes: int) -> bool:
         """Return whether the batch may go here: size, and offsets that an index entry can hold."""
         size = self.contents.size
@@ -317,7 +322,7 @@ class Segment:
 
     def seal(self) -> None:
         """Write the index files, unless they are right: the segment has had its last batch, for now."""
-        if self._sums is not None:
+        if self.is_sealed:
             return
         contents = self.contents
         if contents.size:
