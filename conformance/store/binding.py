@@ -12,18 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from store_machine import BATCH_BYTES, RECORDS, Machine, PackedMachine
+from packed_machine import PackedMachine
+from store_disk import Disk
+from store_looks import BATCH_BYTES, RECORDS, batch_of
+from store_machine import Known, Machine
 
-from replog.sim.disks.disk import CrashedError, SimFs
+from replog.sim.disks.disk import CrashedError, Faults, SimFs
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.errors import InvalidRecordError, OffsetOutOfRangeError
 from replog.store.files.health import Health
 from replog.store.partition import PartitionLog
 from replog.store.recovery.recovery import save_survey
+from replog.store.recovery.survey import Survey
+from replog.store.segments import batch, segment
 from replog.store.segments.epochs import EpochFile
 from replog.store.segments.segment import Segment
 from specchk.conform.contract.binding import (
@@ -40,37 +46,28 @@ from specchk.conform.contract.binding import (
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.conform.contract.ruled import RuledBinding
+from specchk.ir.program import Program
 
 DOWN, RUNNING = Impossible("no process runs"), Impossible("a process runs")
 
 
-def _least(_: int) -> int:
-    """Nothing of what was not synced, except for the length of a file, which then has zeros."""
-    return 0
-
-
-def _most(choices: int) -> int:
-    """All that was written."""
-    return choices - 1
-
-
-def _half(choices: int) -> int:
-    """Half of the changes, and half of the bytes of the next one."""
-    return (choices - 1) // 2
-
-
-NOTHING, NAMES, CONTENTS, TORN = "nothing", "names", "contents", "torn"
-LEFT = MappingProxyType({
-    NOTHING: (_least, _least), NAMES: (_least, _most), CONTENTS: (_most, _least), TORN: (_half, _half),
-})  # fmt: skip
-"""What a power failure leaves of what was not synced: of files, and of the names in directories."""
-INSIDE = (CONTENTS, NAMES, TORN)
-"""What it leaves where it strikes inside of a call."""
+POWER = ("nothing", "names", "contents", "torn", "late names")
+"""What a power failure leaves of what was not synced (`store_disk`)."""
+INSIDE = ("all", *POWER)
+"""What is left where it strikes inside of a call, or where the process dies there."""
 
 KILLED, SYNC_FAILED, LATER_SYNC_FAILED = "killed", "after a sync that failed", "after a later one that failed"
 FAILING = MappingProxyType({SYNC_FAILED: 0, LATER_SYNC_FAILED: 1})
 
 
+FAULTY = MappingProxyType({
+    "after a write that failed": Faults(fail_write_in=0), "on a full disk": Faults(capacity_bytes=0),
+})  # fmt: skip
+FOREIGN = MappingProxyType({
+    "zeros behind the last segment": (True, bytes(40)),
+    "half a batch behind the first": (False, batch_of(0)[:50]),
+})  # fmt: skip
+"""Bytes that are added, and whether to the last segment."""
 SMALL = MappingProxyType({"MaxOffset": "2", "MaxEpoch": "0"})
 
 
@@ -89,6 +86,9 @@ class StoreBinding(RuledBinding[PackedMachine]):
         At("power_in_cuts", suite="faults"),
         At("power_in_retention", suite="faults"),
         At("power_in_stops", suite="faults"),
+        At("power_in_resets", suite="faults"),
+        At("replies", suite="faults"),
+        At("restarts", suite="product"),
     )
     exhaustive = (
         At("all_calls"),
@@ -118,11 +118,33 @@ class StoreBinding(RuledBinding[PackedMachine]):
                 "if offset > self.flushed:", "if False:", "power_in_retention"),
         BadCode("the epoch of earlier records begins later", EpochFile.assign,
                 "cache.truncate_from_end(start_offset)", "pass", "older_epoch_follows"),
+        BadCode("a read reaches its limit", segment._whole_batches, "base + delta >= end_offset",
+                "base + delta > end_offset", "all_calls", SMALL),
+        BadCode("a batch is accepted behind a hole", batch.check_replicated,
+                "header.base_offset != expected", "False", "all_calls", SMALL),
+        BadCode("two processes have the directory", SimFs.lock, "if path in self._locks:", "if False:",
+                "all_calls", SMALL),
+        BadCode("the time index lacks the largest timestamp", Segment.seal,
+                "contents.time_index.add(contents.max_timestamp, contents.max_at)", "pass",
+                "all_calls", SMALL),
+        BadCode("a segment that grows keeps its indexes", Segment.append, "self._sums = None", "pass",
+                "restarts"),
+        BadCode("an index is replaced that the manifest vouches for", PartitionLog._withdraw_indexes,
+                "segment.mark.sums is not None", "False", "restarts"),
+        BadCode("bytes behind a segment are taken over", Survey._is_whole, "may_wait and size == mark.size",
+                "may_wait and size >= mark.size", "restarts"),
+        BadCode("an epoch inside of a reply is not noted", PartitionLog._write,
+                "if header.leader_epoch != self._epochs.latest:", "if not self._epochs.entries:", "replies"),
         BadCode("a process goes on after a sync that failed", Health.fail, "self.reason is None", "False",
                 "all_calls", SMALL),
     )  # fmt: skip
     rules = MappingProxyType({"flaw": "none_of_these"})
     hint = "replog's store has no such flaw; choose a model without one"
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._known = Known()
+        self._struck = Machine(Disk(), LogConfig())
 
     def start(self) -> PackedMachine:
         """A new directory, with one log."""
@@ -133,7 +155,7 @@ class StoreBinding(RuledBinding[PackedMachine]):
             flush_messages=constants["flush_messages"] or None,
             flush_on_roll=constants["flush_on_roll"],
         )
-        machine = Machine(SimFs(), config)
+        machine = Machine(Disk(), config)
         machine.begin()
         return PackedMachine(machine)
 
@@ -150,7 +172,7 @@ class StoreBinding(RuledBinding[PackedMachine]):
     @project
     def state(self, kept: PackedMachine) -> dict[str, Any]:
         """Every variable but `disk`."""
-        return kept.machine.state()
+        return kept.machine.state(self._known)
 
     @action("append_batch")
     def append_batch(self, kept: PackedMachine, epoch: int) -> Answer:
@@ -164,10 +186,17 @@ class StoreBinding(RuledBinding[PackedMachine]):
         """The leader's batch, byte for byte."""
         return self._write(kept, lambda: kept.machine.log.append_as_follower(kept.machine.next_batch(epoch)))
 
-    def _write(self, kept: PackedMachine, append: Callable[[], object]) -> Answer:
+    @action("replicate_two")
+    def replicate_two(self, kept: PackedMachine, first: int, second: int) -> Answer:
+        """Two batches of the leader in one reply."""
+        return self._write(
+            kept, lambda: kept.machine.log.append_as_follower(kept.machine.next_two(first, second)), 2
+        )
+
+    def _write(self, kept: PackedMachine, append: Callable[[], object], batches: int = 1) -> Answer:
         if not kept.outline.is_up:
             return DOWN
-        if kept.outline.log_end + RECORDS > self.constants["MaxOffset"]:
+        if kept.outline.log_end + batches * RECORDS > self.constants["MaxOffset"]:
             return Impossible("no more records in this model")
         before = kept.machine.written
         try:
@@ -203,7 +232,7 @@ class StoreBinding(RuledBinding[PackedMachine]):
         if offset > kept.outline.log_end:
             return Impossible("nobody cuts beyond the end")
         if kept.machine.fs.faults.crash_in is not None:
-            kept.machine.cutting = offset, kept.machine.packed()
+            kept.machine.begin_cut(offset)
         kept.machine.log.truncate_to(offset)
         kept.machine.cutting = None
         return Accepted()
@@ -246,6 +275,16 @@ class StoreBinding(RuledBinding[PackedMachine]):
         kept.machine.stop()
         return Accepted()
 
+    @action("add_bytes", ways=tuple(FOREIGN))
+    def add_bytes(self, kept: PackedMachine, way: str) -> Answer:
+        """Nobody can, while a process has the directory."""
+        if kept.outline.is_up:
+            return RUNNING
+        if kept.machine.foreign:
+            return Impossible("it was done")
+        kept.machine.add_bytes(*FOREIGN[way])
+        return Accepted()
+
     @action("recover")
     def recover(self, kept: PackedMachine) -> Answer:
         """Another process opens the directory."""
@@ -254,9 +293,9 @@ class StoreBinding(RuledBinding[PackedMachine]):
         kept.machine.begin()
         return Accepted()
 
-    @action("die_alone", ways=(KILLED, SYNC_FAILED, LATER_SYNC_FAILED))
+    @action("die_alone", ways=(KILLED, *FAILING, *FAULTY))
     def die_alone(self, kept: PackedMachine, way: str) -> Answer:
-        """The process is killed, or it ends because a sync failed: then no call succeeds any more."""
+        """The process is killed, or it ends because its disk failed: then no call succeeds any more."""
         if not kept.outline.is_up:
             return DOWN
         if way in FAILING:
@@ -265,23 +304,34 @@ class StoreBinding(RuledBinding[PackedMachine]):
             kept.machine.fs.faults.fail_fsync_in = None
             if not has_failed:
                 return Refused("the store goes on after a sync that failed")
+        if way in FAULTY and not kept.machine.fails_to_append(replace(FAULTY[way])):
+            return Refused("the store goes on after a write that failed")
         kept.machine.end()
         return Accepted()
 
-    @action("lose_power", ways=tuple(LEFT))
+    @action("lose_power", ways=POWER)
     def lose_power(self, kept: PackedMachine, way: str) -> Answer:
         """The machine loses its page cache, or parts of it."""
-        kept.machine.lose_power(*LEFT[way])
+        kept.machine.lose_power(way)
         return Accepted()
 
     @interruption("lose_power", aside=("flushed", "known_point", "saved_point", "saved_start", "saved_hw"))
     def fails_inside(self, kept: PackedMachine, moment: int, step: Callable[[], Answer]) -> bool:
-        """Let the power fail in a change of the disk; what a checkpoint has is written file by file."""
-        kept.machine.fs.faults.crash_in = moment
-        with suppress(CrashedError):
-            step()
-        if not kept.machine.fs.is_dead:
-            return False
-        kept.machine.lose_power(*LEFT[INSIDE[(moment + kept.machine.batches) % len(INSIDE)]])
-        kept.machine.settle_cut()
+        """Let the power fail in a change of the disk; what a checkpoint has is written file by file.
+
+        In each change as often as there are ways to be left.
+        """
+        change, way = divmod(moment, len(INSIDE))
+        # The moments of a step are tried in order, so the step is taken once for each change.
+        if way == 0:
+            kept.machine.fs.faults.crash_in = change
+            with suppress(CrashedError):
+                step()
+            if not kept.machine.fs.is_dead:
+                return False
+            kept.machine.end()
+            self._struck = kept.machine
+        kept.become(self._struck.dead_twin())
+        kept.machine.lose_power(INSIDE[way])
+        kept.machine.settle_cut(self._known)
         return True

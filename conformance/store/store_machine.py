@@ -11,9 +11,23 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from store_disk import LOSSES, Disk
+from store_looks import (
+    BATCH_BYTES,
+    RECORDS,
+    batch_of,
+    check_folder,
+    check_indexes,
+    check_kept,
+    check_reads,
+    check_refusals,
+    check_refused,
+)
 
 from replog.dump import Dump
 from replog.sim.disks.disk import CrashedError, Faults, SimFs
@@ -27,44 +41,52 @@ from replog.store.checkpoints.checkpoint import (
 from replog.store.checkpoints.registry import NOTHING, read_registry
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
-from replog.store.files.errors import StorageOfflineError, StoreError
+from replog.store.files.errors import DirectoryInUseError, StorageOfflineError, StoreError
 from replog.store.files.fs import read_file
+from replog.store.files.quarantine import is_quarantined
 from replog.store.partition import PartitionLog
 from replog.store.segments.batch import iterate_headers
-from replog.store.segments.records import Record, encode_batch
 from replog.store.segments.segment import segment_name
 from specchk.conform.contract.binding import OutsideSpec
 
-Chooser = Callable[[int], int]
-
-FOLDER, LOG, BROKER_EPOCH = "data", ("t", 0), 7
+FOLDER, LOG, PATH, BROKER_EPOCH = "data", ("t", 0), "data/t-0", 7
 CHECKPOINTS = {
     "saved_point": RECOVERY_POINT_FILE, "saved_start": LOG_START_FILE, "saved_hw": HIGH_WATERMARK_FILE,
 }  # fmt: skip
-RECORDS = 2
 
 
-def batch_of(number: int, base_offset: int = 0, epoch: int = -1) -> bytes:
-    """Return two records that no other batch has; all batches have the same size."""
-    records = [Record(b"%06d-%d" % (number, place), timestamp=number + place) for place in range(RECORDS)]
-    return encode_batch(records, base_offset=base_offset, leader_epoch=epoch)
+class Cut(NamedTuple):
+    """A truncation that may not return: where it cuts, and the machine as it began."""
+
+    offset: int
+    before: bytes
+    flushed: int
+    log_start: int
 
 
-BATCH_BYTES = len(batch_of(0))
+@dataclass(slots=True)
+class Known:
+    """What was compared: states of machines without a process, by their disks; cuts that were repeated."""
+
+    states: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    cuts: set[Any] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Machine:
     """`flushed` is what the last process promised; `written` has the batches by their offsets."""
 
-    fs: SimFs
+    fs: Disk
     config: LogConfig
     directory: LogDirectory | None = None
     flushed: int = 0
     written: dict[int, bytes] = field(default_factory=dict)
     batches: int = 0
-    cutting: tuple[int, bytes] | None = None
-    """Where a truncation cuts that may not return, and the machine as it began."""
+    cutting: Cut | None = None
+    foreign: bool = False
+    """Whether somebody has added bytes since the last stop."""
+    lost: bool = False
+    """Whether the power has failed since the last start, and may have taken something."""
     wrong: str = ""
     """What was found to be wrong, and no state of the machine shows."""
 
@@ -83,6 +105,7 @@ class Machine:
         directory = LogDirectory.open(self.fs, FOLDER, self.config)
         directory.log(*LOG)
         self.directory = directory
+        self.lost = self.foreign = False
 
     def checkpoint(self) -> None:
         """Write the checkpoints; the high watermark is the log's end."""
@@ -105,6 +128,11 @@ class Machine:
         self.fs.faults = Faults()
         self.fs.process_crash()
 
+    def dead_twin(self) -> Machine:
+        """Return a copy of a machine without a process."""
+        assert self.directory is None
+        return replace(self, fs=self.fs.twin())
+
     def next_batch(self, epoch: int) -> bytes:
         """Make the batch that follows, and remember it."""
         self.batches += 1
@@ -115,10 +143,37 @@ class Machine:
         self.written[end] = batch
         return batch
 
+    def next_two(self, first: int, second: int) -> bytes:
+        """Make the two batches that follow, as `next_batch`."""
+        self.batches += 1
+        begin, end = self.next_batch(first), self.log.log_end + RECORDS
+        self.written[end] = batch_of(self.batches, end, second)
+        return begin + self.written[end]
+
     def produced(self, epoch: int) -> bytes:
         """Make the batch that follows, as a producer sends it: at offset 0, in no epoch."""
         self.next_batch(epoch)
         return batch_of(self.batches)
+
+    def add_bytes(self, is_last: bool, data: bytes) -> None:
+        """Add bytes behind those of the last segment, or of the first."""
+        names = [name for name in self.fs.listdir(PATH) if name.endswith(".log")]
+        with closing(self.fs.open(f"{PATH}/{names[-1 if is_last else 0]}")) as file:
+            file.append(data)
+            file.fsync()
+        self.foreign = True
+
+    def fails_to_append(self, faults: Faults) -> bool:
+        """Return whether an append fails with the disk, and the store then stays off."""
+        epochs = self.log.epochs
+        batch = batch_of(0, self.log.log_end, epochs[-1].epoch if epochs else 0)
+        self.fs.faults = faults
+        with suppress(StorageOfflineError):
+            self.log.append_as_follower(batch)
+            return False
+        self.fs.faults = Faults()
+        calls = self.log.flush, partial(self.log.read, self.log.log_start, 1), self.checkpoint
+        return all(map(_is_offline, calls))
 
     def fails_to_flush(self) -> bool:
         """Return whether a flush fails with the disk, and the store then stays off, though the disk is sound.
@@ -136,70 +191,116 @@ class Machine:
             return True
         return False
 
-    def lose_power(self, files: Chooser, names: Chooser) -> None:
-        """Let the machine lose what is not on its disk, except for what these leave."""
+    def lose_power(self, loss: str) -> None:
+        """Let the machine lose what is not on its disk, or parts of it."""
         self.end()
-        self.fs.power_loss(files, names)
+        self.lost = self.lost or loss != "all"
+        self.fs.lose(LOSSES[loss])
 
-    def settle_cut(self) -> None:
+    def begin_cut(self, offset: int) -> None:
+        """Remember where a truncation begins that may not return."""
+        self.cutting = Cut(offset, self.packed(), self.log.flushed, self.log.log_start)
+
+    def settle_cut(self, known: Known) -> None:
         """Judge what a power failure inside of a truncation left, if it left a part of what was to be cut.
 
         A truncation goes segment by segment, and it lowers the log start first.  A follower that returns
         truncates again, which must lead to where the first one would have led.  If so, the machine is put
         back, and loses its power before the truncation.
         """
-        if self.cutting is None:
+        cut, self.cutting = self.cutting, None
+        if cut is None:
             return
-        offset, kept = self.cutting
-        self.cutting = None
-        # Two copies of the machine as the truncation began: one to return to, one in which it runs to its
-        # end.
-        before, whole = unpacked(kept), unpacked(kept)
-        whole.fs.faults = Faults()
-        end = whole.log.truncate_to(offset)
         try:
-            left = self.state()
+            left = self.state(known)
         except (OutsideSpec, StoreError):
             # What is left is compared next, and there this is a finding.
             return
         # A part: more is left than in the end, yet flushed records are gone or the log start is lower. Only
         # for this has the spec no state.
-        left_end = left["bases"][0] + RECORDS * len(left["log"])
-        is_part = left_end < before.log.flushed or left["start"] < before.log.log_start
-        if left_end <= end or not is_part:
+        begin, end = left["bases"][0], left["bases"][0] + RECORDS * len(left["log"])
+        target = cut.offset - (cut.offset - begin) % RECORDS if cut.offset >= begin else cut.offset
+        if end <= target or (end >= cut.flushed and left["start"] >= cut.log_start):
             return
-        self.begin()
-        self.log.truncate_to(offset)
-        self.end()
-        whole.end()
-        again, target = self.state(), whole.state()
-        if any(again[name] != target[name] for name in ("start", "log", "epochs")):
-            self.wrong = f"a truncation to {offset} that is repeated leads to {again}, not {target}"
+        key = cut, self.fs.image()
+        if key not in known.cuts:
+            self._cut_again(cut, known)
+            known.cuts.add(key)
+        before = unpacked(cut.before)
         before.end()
         self.fs = before.fs
 
-    def state(self) -> dict[str, Any]:
-        """Return the spec's variables, but for `disk`."""
+    def _cut_again(self, cut: Cut, known: Known) -> None:
+        whole = unpacked(cut.before)
+        whole.fs.faults = Faults()
+        whole.log.truncate_to(cut.offset)
+        whole.end()
+        self.begin()
+        self.log.truncate_to(cut.offset)
+        self.end()
+        again, target = self.state(known), whole.state(known)
+        if any(again[name] != target[name] for name in ("start", "log", "epochs")):
+            self.wrong = f"a truncation to {cut.offset} that is repeated leads to {again}, not {target}"
+
+    def state(self, known: Known | None = None) -> dict[str, Any]:
+        """Return the spec's variables, but for `disk`; `known` are machines that were compared before."""
         if self.wrong:
             raise OutsideSpec(self.wrong)
-        checkpoints = self._checkpoints()
         if self.directory is not None:
-            return {"up": True, "marker": False, **self._seen(self.fs, self.directory), **checkpoints}
-        # On a copy: a start changes the disk, and looking must not.
-        twin = SimFs()
-        twin.restore(self.fs.snapshot())
+            self._check_running(self.directory)
+            seen = self._seen(self.fs, self.directory)
+            return {"up": True, "marker": False, "foreign": False, **seen, **self._checkpoints()}
+        key = self.fs.image(), self.flushed, self.foreign, self.lost, tuple(sorted(self.written.items()))
+        if known is None:
+            return self._state_by_start()
+        if key not in known.states:
+            known.states[key] = self._state_by_start()
+        return known.states[key]
+
+    def _check_running(self, directory: LogDirectory) -> None:
+        """A directory that is open opens for nobody else, and refuses what no log may accept."""
+        check_refused("a second process", DirectoryInUseError, partial(LogDirectory.open, self.fs, FOLDER))
+        check_refusals(directory.log(*LOG))
+
+    def _state_by_start(self) -> dict[str, Any]:
+        """Return what a start finds, on a copy: a start changes the disk, and looking must not."""
+        checkpoints = self._checkpoints()
+        twin = self.fs.twin()
+        kept = self._kept(twin)
         directory = LogDirectory.open(twin, FOLDER, self.config)
         if directory.damaged:
             raise OutsideSpec(f"a start refuses the log: {directory.damaged}")
         if directory.high_watermarks.get(LOG, 0) != checkpoints["saved_hw"]:
             raise OutsideSpec("a start does not accept the high watermarks that were written")
-        if directory.was_clean:
-            self._check_clean(directory)
         seen = self._seen(twin, directory)
+        # Of a segment that was synced in part the base may lie below what was flushed.
+        size = RECORDS * self.config.segment_bytes // BATCH_BYTES
+        lost_from = self.flushed - size + 1 if self.lost else None
+        check_kept(twin, PATH, self._kept(twin) - kept, directory.log(*LOG).log_end, lost_from)
+        if directory.was_clean and not self.foreign:
+            self._check_clean(directory)
+        self._check_durable(twin, directory, seen)
         # What the last process promised, or less where it is not there: recovery itself may flush more,
         # which nobody was promised.
         flushed = min(self.flushed, seen["flushed"])
-        return {"up": False, "marker": directory.was_clean, **seen, **checkpoints, "flushed": flushed}
+        return {
+            "up": False, "marker": directory.was_clean, "foreign": self.foreign, **seen, **checkpoints,
+            "flushed": flushed,
+        }  # fmt: skip
+
+    def _kept(self, fs: Disk) -> set[str]:
+        names = fs.listdir(PATH) if fs.exists(PATH) else ()
+        return {name for name in names if is_quarantined(name)}
+
+    def _check_durable(self, twin: Disk, directory: LogDirectory, seen: dict[str, Any]) -> None:
+        """After a start, even if the power fails at once, another one finds the same and has no work."""
+        directory.abandon()
+        twin.lose(LOSSES["nothing"])
+        again = LogDirectory.open(twin, FOLDER, self.config)
+        if again.notes:
+            raise OutsideSpec(f"a second start has something to mend: {again.notes[0]}")
+        if self._seen(twin, again) != seen:
+            raise OutsideSpec("a second start finds another log than the first one")
 
     def _checkpoints(self) -> dict[str, int]:
         registry = read_registry(self.fs, FOLDER)
@@ -207,14 +308,16 @@ class Machine:
         saved = {name: read_offsets(self.fs, FOLDER, file).get(LOG, 0) for name, file in CHECKPOINTS.items()}
         return {"known_point": known.recovery_point, **saved}
 
-    def _seen(self, fs: SimFs, directory: LogDirectory) -> dict[str, Any]:
+    def _seen(self, fs: Disk, directory: LogDirectory) -> dict[str, Any]:
         """Return what an open log is, by its files and by what it answers."""
         log = directory.log(*LOG)
         path = directory.partition_path(LOG)
         if (read_epochs(fs, path) or ()) != log.epochs:
             raise OutsideSpec(f"the epoch file has {read_epochs(fs, path)}, the process {log.epochs}")
         epochs = self._epochs_of_batches(fs, path, log)
-        self._check_reads(log)
+        check_folder(fs, path, log.segment_bases)
+        check_indexes(fs, path, log.segment_bases)
+        check_reads(log, {base: batch for base, batch in self.written.items() if base < log.log_end})
         entries = [{"epoch": entry.epoch, "from": entry.start_offset} for entry in log.epochs]
         return {
             "bases": list(log.segment_bases), "log": epochs, "start": log.log_start,
@@ -239,18 +342,6 @@ class Machine:
             raise OutsideSpec(f"the files end at {end}, the log at {log.log_end}")
         return epochs
 
-    def _check_reads(self, log: PartitionLog) -> None:
-        """Read every offset, of all there is and of what is flushed."""
-        for base, batch in self.written.items():
-            for offset in range(max(base, log.log_start), min(base + RECORDS, log.log_end)):
-                if log.read(offset, 1) != batch:
-                    raise OutsideSpec(f"a read at {offset} does not return the batch there")
-                # Followers read up to the end, consumers up to a limit inside the log: both ways must stop
-                # at a batch.
-                limited = log.read(offset, 1, log.flushed)
-                if limited != (batch if base + RECORDS <= log.flushed else b""):
-                    raise OutsideSpec(f"a read at {offset} of what is flushed returns {len(limited)} bytes")
-
     def _check_clean(self, directory: LogDirectory) -> None:
         """After a clean stop a start has nothing to do, and a dump no complaint."""
         recovery = directory.log(*LOG).recovery
@@ -258,8 +349,7 @@ class Machine:
             raise OutsideSpec(f"the marker has broker epoch {directory.broker_epoch}")
         if directory.notes or recovery.scanned_bytes or recovery.cut_bytes:
             raise OutsideSpec(f"a start after a clean stop has something to recover: {directory.notes}")
-        twin = SimFs()
-        twin.restore(self.fs.snapshot())
+        twin = self.fs.twin()
         problems = [line for line in Dump(False, False, twin).lines(FOLDER) if line.startswith("!")]
         # A high watermark beyond the log's end is for its reader to clamp.
         problems = [line for line in problems if "high watermark" not in line]
@@ -267,51 +357,11 @@ class Machine:
             raise OutsideSpec(f"after a clean stop a dump reports {problems[0]}")
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """What decides whether a call is possible; of a process that runs, its log's end and last epoch."""
-
-    is_up: bool
-    log_end: int = 0
-    last_epoch: int = -1
-
-    @classmethod
-    def of(cls, machine: Machine) -> Outline:
-        """Look at a machine."""
-        if machine.directory is None:
-            return cls(False)
-        epochs = machine.log.epochs
-        return cls(True, machine.log.log_end, epochs[-1].epoch if epochs else -1)
-
-
-class PackedMachine:
-    """A machine, unpacked when something is done with it: most of what is tried is not possible."""
-
-    __slots__ = ("_machine", "_outline", "_packed")
-
-    def __init__(self, machine: Machine | None, packed: bytes = b"", outline: Outline | None = None) -> None:
-        self._machine = machine
-        self._packed = packed
-        self._outline = outline
-
-    @property
-    def machine(self) -> Machine:
-        """The machine, to run on."""
-        if self._machine is None:
-            self._machine = unpacked(self._packed)
-        return self._machine
-
-    @property
-    def outline(self) -> Outline:
-        """What is known without unpacking it."""
-        return (
-            Outline.of(self.machine) if self._machine is not None or self._outline is None else self._outline
-        )
-
-    def copy(self) -> PackedMachine:
-        """Return an independent copy, packed."""
-        packed = self._packed if self._machine is None else self._machine.packed()
-        return PackedMachine(None, packed, self.outline)
+def _is_offline(call: Callable[[], object]) -> bool:
+    with suppress(StorageOfflineError):
+        call()
+        return False
+    return True
 
 
 def unpacked(kept: bytes) -> Machine:

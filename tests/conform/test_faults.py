@@ -83,14 +83,7 @@ def test_whatever_a_store_does_after_a_fault_is_a_finding(failure, kind, monkeyp
     cls = load_binding(ROOT / "conformance" / "store" / "binding.py")
     program = instantiate(check(str(ROOT / "spec" / "store.spec")), "power_in_cuts", {}).program
     machine = sys.modules["store_machine"].Machine
-    settle = machine.settle_cut
-
-    def settle_and_fail(self: Any) -> None:
-        if self.cutting is not None:
-            failure()
-        settle(self)
-
-    monkeypatch.setattr(machine, "settle_cut", settle_and_fail)
+    monkeypatch.setattr(machine, "_cut_again", failure)
     found = run_faults(Replayer(cls(program))).divergence
     assert found is not None
     assert found.kind == kind

@@ -1,0 +1,106 @@
+"""The simulator's disk, and what a power failure may leave on it: one `Loss` for each kind of remains.
+
+Of a file a prefix of its unsynced writes is left, as on the simulator's own.  Of a directory it is any of the
+unsynced changes: a file system may write names in another order than they were given, and the store must not
+rely on one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from replog.sim.disks.disk import Faults, SimFs
+from replog.sim.disks.images import Chooser, Directory, Inode, Naming
+from replog.store.files.fs import read_file
+
+Names = Callable[[list[Naming]], list[Naming]]
+Image = tuple[tuple[str, bytes | None], ...]
+
+
+def _least(_: int) -> int:
+    """Nothing of what was not synced, except for the length of a file, which then has zeros."""
+    return 0
+
+
+def _most(choices: int) -> int:
+    """All that was written."""
+    return choices - 1
+
+
+def _half(choices: int) -> int:
+    """Half of the changes, and half of the bytes of the next one."""
+    return (choices - 1) // 2
+
+
+def _none(_: list[Naming]) -> list[Naming]:
+    return []
+
+
+def _all(changes: list[Naming]) -> list[Naming]:
+    return changes
+
+
+def _first(changes: list[Naming]) -> list[Naming]:
+    return changes[: len(changes) // 2]
+
+
+def _latest(changes: list[Naming]) -> list[Naming]:
+    """The newer ones without the older ones."""
+    return changes[(len(changes) + 1) // 2 :]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is left of the writes to each file, and of the changes of each directory."""
+
+    writes: Chooser
+    names: Names
+
+
+LOSSES = {
+    "nothing": Loss(_least, _none),
+    "names": Loss(_least, _all),
+    "contents": Loss(_most, _none),
+    "torn": Loss(_half, _first),
+    "late names": Loss(_most, _latest),
+    "all": Loss(_most, _all),
+}
+"""By name.  `all` is the death of the process alone, where a write that it was in is half done."""
+
+
+class Disk(SimFs):
+    """A disk that keeps names in any order."""
+
+    def lose(self, loss: Loss) -> None:
+        """Cut the power."""
+        self.process_crash()
+        for _, node in sorted(self._nodes.items()):
+            if isinstance(node, Inode):
+                node.cache = node.durable = node.surviving(loss.writes)
+                node.pages_lost = False
+            else:
+                left = Directory({}, node.durable, loss.names(node.pending))
+                node.names = left.surviving(_most)
+                node.durable = node.names.copy()
+            node.pending.clear()
+        self._sweep()
+
+    def twin(self) -> Disk:
+        """Return a copy, on which no process runs and nothing fails."""
+        twin = Disk()
+        twin.restore(self.snapshot())
+        twin.faults = Faults()
+        twin.process_crash()
+        return twin
+
+    def image(self, path: str = ".") -> Image:
+        """Return the files and folders below a path, as a process sees them."""
+        files: list[tuple[str, bytes | None]] = []
+        for name in self.listdir(path):
+            below = f"{path}/{name}"
+            if self.is_dir(below):
+                files += [(below, None), *self.image(below)]
+            else:
+                files.append((below, read_file(self, below)))
+        return tuple(files)
