@@ -89,6 +89,23 @@ class Fails(BankBinding):
         raise ZeroDivisionError("no coin")
 
 
+class TossesOntoItsEdge(BankBinding):
+    @action("toss", ways=("heads", "tails"))
+    def toss(self, bank: Bank, way: str) -> Answer:
+        raise OutsideSpec("the coin stands on its edge")
+
+
+class StartsOutside(BankBinding):
+    def start(self) -> Bank:
+        raise OutsideSpec("there is no money")
+
+
+class RestoresOutside(BankBinding):
+    @restore
+    def back(self, kept: Any) -> Bank:
+        raise OutsideSpec("what was kept is not money")
+
+
 class CannotTellTosses(BankBinding):
     unobserved = MappingProxyType({"coin": "it is in a pocket"})
 
@@ -127,5 +144,6 @@ BROKEN = [
     (StartsPoor, "initial", 0), (RefusesTheLastCoin, "refused", 1), (LendsMoney, "accepted", 2),
     (LosesMoney, "state", 1), (DoesNothing, "state", 0), (ChangesWhenRefusing, "changed", 1),
     (HasNoWords, "outside", 0), (CountsBelowZero, "outside", 1), (Fails, "raised", 0),
+    (TossesOntoItsEdge, "outside", 0), (StartsOutside, "outside", 0), (RestoresOutside, "outside", 0),
     (CannotTellTosses, "ambiguous", 0), (ForgetsOnRestore, "restored", 1),
 ]  # fmt: skip

@@ -143,6 +143,24 @@ def test_another_binding_is_a_part_of_the_campaign(folder: Path, monkeypatch):
             del sys.modules[name]
 
 
+class StepLimit(Exception):
+    """As an implementation has exceptions of its own."""
+
+
+def test_an_exception_of_the_implementation_s_own_is_a_failure():
+    """It ended the mutant's process, which was then undecided; specchk's own errors are not hidden."""
+    kills: list[Kill] = []
+    reporter = Reporter(2, {}, kills.append, member="recordings")
+
+    def raises(error: Exception) -> str:
+        raise error
+
+    assert reporter.ask("seed 1", lambda: raises(StepLimit("1000 events in 4 seconds")))
+    assert [kill.reason for kill in kills] == ["StepLimit: 1000 events in 4 seconds"]
+    with pytest.raises(NoScores):
+        reporter.ask("seed 2", lambda: raises(NoScores("a fault of specchk")))
+
+
 SCORED = Kills(9, 10, "n", {"gate": 7, "tests": 8})
 LOCK = Lock("Binding", "spec", {}, {}, (), (), "impl", 1, {"curated": SCORED})
 

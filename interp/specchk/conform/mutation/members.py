@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding, BindingError
-from specchk.conform.contract.failures import FAILURES
+from specchk.conform.contract.failures import FAILURES, LEAVING, is_implementations
 from specchk.conform.contract.load import only_class
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, label_of
@@ -89,7 +89,10 @@ class Reporter:
                 reason = run()
         except TooMuch as much:
             reason, self.is_endless = str(much), True
-        except BROKEN as error:
+        except LEAVING as error:
+            # An implementation may have exceptions of its own.
+            if not isinstance(error, BROKEN) and not is_implementations(error):
+                raise
             reason = f"{type(error).__name__}: {error}"
         return self.tell(test, reason)
 

@@ -121,7 +121,7 @@ class Replayer(Generic[S]):
             # On a restored system, so that reopening cannot disturb the one that is used further.
             found = self._state(self._again(self._rewound(place)), blank)
         except LEAVING as error:  # the code under test is foreign; its failing is a finding
-            if is_implementations(error):
+            if _is_finding(error):
                 raise Diverged(blank(reason=f"{type(error).__name__}: {error}")) from error
             raise
         self.tally.reopened += 1
@@ -171,11 +171,7 @@ class Replayer(Generic[S]):
         blank = partial(self._blame, place, by, way, "outside", where)
         # Of the step, the implementation's own exceptions are for the binding: one of them may be the fault.
         step = partial(self._ask, system, place, instance, way, FAILING)
-        try:
-            has_struck = self._call(blank, where, lambda: cut(system, *by.plain, moment, step))
-        except OutsideSpec as error:
-            raise Diverged(replace(blank(), reason=f"{where}: {error}")) from None
-        if not has_struck:
+        if not self._call(blank, where, lambda: cut(system, *by.plain, moment, step)):
             return None
         self.tally.struck += 1
         return self._state(system, blank)
@@ -219,7 +215,7 @@ class Replayer(Generic[S]):
         try:
             return call()
         except LEAVING as error:
-            if is_implementations(error):
+            if _is_finding(error):
                 raise _failed(error, when, blame()) from error
             raise
 
@@ -230,7 +226,7 @@ class Replayer(Generic[S]):
         try:
             return self._back(place.kept)
         except LEAVING as error:
-            if is_implementations(error):
+            if _is_finding(error):
                 blame = at_place(place, "restored", expected=(place.state,))
                 raise _failed(error, "when it was restored", blame) from error
             raise
@@ -245,7 +241,7 @@ class Replayer(Generic[S]):
                 handler(system, *instance.plain, way) if way else handler(system, *instance.plain)
             )
         except failing as error:
-            if is_implementations(error):
+            if _is_finding(error):
                 allowed = self.spec.allowed(place.state, instance)
                 raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
             raise
@@ -266,7 +262,7 @@ class Replayer(Generic[S]):
         self.tally.compared += 1
         try:
             return self._raw(self._call(blame, OBSERVING, lambda: self._project(system)))
-        except (OutsideSpec, NotAValue) as error:
+        except NotAValue as error:
             raise Diverged(replace(blame(), kind="outside", reason=str(error))) from None
 
     def _raw(self, state: Any) -> Found:
@@ -306,9 +302,19 @@ class Replayer(Generic[S]):
             raise Diverged(replace(blame(), kind="ambiguous", reason=reason, expected=tuple(matching)))
 
 
+def _is_finding(error: BaseException) -> bool:
+    """Whether an exception that leaves a binding's method is about the implementation."""
+    return isinstance(error, OutsideSpec) or is_implementations(error)
+
+
 def _failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
-    """The finding that the code under test, which is foreign, has failed."""
-    kind, reason = described(error)
+    """The finding that the code under test, which is foreign, has failed, or is outside of the spec."""
+    if isinstance(error, OutsideSpec):
+        kind, reason = "outside", str(error)
+        # Of a projection, which is where most are raised, the reason alone.
+        when = "" if when == OBSERVING else when
+    else:
+        kind, reason = described(error)
     return Diverged(replace(blame, kind=kind, reason=f"{when}: {reason}" if when else reason))
 
 
