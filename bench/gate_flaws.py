@@ -39,7 +39,7 @@ from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_binding
 from specchk.conform.gate import choices
 from specchk.conform.gate.tiers import BUDGETS, Part, parts_of, run_part
-from specchk.conform.mutation.members import BROKEN, Bench, Kill, Reporter
+from specchk.conform.mutation.members import Bench, Kill, Reporter
 from specchk.conform.mutation.mutants import Mutant, load
 from specchk.conform.mutation.patches import Patch, forget, install, source_of
 from specchk.conform.mutation.reach import touched
@@ -160,7 +160,7 @@ def planted(part: Bound | Recordings, suites: Sequence[str], patches: tuple[Patc
             resource.setrlimit(resource.RLIMIT_CPU, (used + budget, resource.RLIM_INFINITY))
             try:
                 code, line = part.run(suite)
-            except BROKEN as error:
+            except Exception as error:  # any exit code but 0 is a red part of the gate
                 code, line = 70, f"{type(error).__name__}: {error}"
             say((suite, code, line, round(sum(os.times()[:2]), 1)))
             if code:
