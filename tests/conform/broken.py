@@ -144,6 +144,6 @@ BROKEN = [
     (StartsPoor, "initial", 0), (RefusesTheLastCoin, "refused", 1), (LendsMoney, "accepted", 2),
     (LosesMoney, "state", 1), (DoesNothing, "state", 0), (ChangesWhenRefusing, "changed", 1),
     (HasNoWords, "outside", 0), (CountsBelowZero, "outside", 1), (Fails, "raised", 0),
-    (TossesOntoItsEdge, "outside", 0), (StartsOutside, "outside", 0), (RestoresOutside, "outside", 0),
+    (TossesOntoItsEdge, "outside", 0), (StartsOutside, "outside", 0), (RestoresOutside, "restored", 0),
     (CannotTellTosses, "ambiguous", 0), (ForgetsOnRestore, "restored", 1),
 ]  # fmt: skip

@@ -310,7 +310,8 @@ def _is_finding(error: BaseException) -> bool:
 def _failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
     """The finding that the code under test, which is foreign, has failed, or is outside of the spec."""
     if isinstance(error, OutsideSpec):
-        kind, reason = "outside", str(error)
+        # Of a state that was kept, it is the keeping that is at fault.
+        kind, reason = "restored" if blame.kind == "restored" else "outside", str(error)
         # Of a projection, which is where most are raised, the reason alone.
         when = "" if when == OBSERVING else when
     else:
