@@ -26,16 +26,14 @@ from specchk.conform.contract.binding import (
     action,
     project,
     reopen,
-    restore,
-    snapshot,
 )
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 from specchk.ir.program import Program
 
 DOWN = Impossible("no process runs there")
 
 
-class MachinesBinding(RuledBinding[Cluster]):
+class MachinesBinding(CopyingBinding[Cluster]):
     """Clusters of replog, and the actions that happen to their machines."""
 
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
@@ -53,16 +51,6 @@ class MachinesBinding(RuledBinding[Cluster]):
     def start(self) -> Cluster:
         """Return a new cluster."""
         return new_cluster(self.cluster_rules())
-
-    @snapshot
-    def keep(self, cluster: Cluster) -> Cluster:
-        """Return a copy that is not run."""
-        return cluster.copy()
-
-    @restore
-    def back(self, kept: Cluster) -> Cluster:
-        """Return a copy to run."""
-        return kept.copy()
 
     @reopen
     def again(self, cluster: Cluster) -> Cluster:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
@@ -45,22 +45,13 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     reopen,
-    restore,
-    snapshot,
 )
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import Copied, CopyingBinding
 from specchk.ir.program import Program
 
 PARTITION = "t-0"
 NOW_MS, LONG_AGO_MS = 1_000_000, 0
 CLIENT, OPERATOR = -100, -101
-
-
-class Copied(Protocol):
-    """Whatever can be copied."""
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
 
 
 P = TypeVar("P", bound=Copied)
@@ -247,7 +238,7 @@ def new_brokers(rules: Rules, min_isr: int, brokers: int) -> Shared[Replica]:
 C = TypeVar("C", bound=Any)
 
 
-class PartitionBinding(RuledBinding[C]):
+class PartitionBinding(CopyingBinding[C]):
     """How such clusters are kept and restored, and the actions that both specs have."""
 
     hint = "replog has no switch for this rule; choose a model with today's"
@@ -261,16 +252,6 @@ class PartitionBinding(RuledBinding[C]):
     def id(self, name: str) -> int:
         """Return a broker's number."""
         return self.names.index(name)
-
-    @snapshot
-    def keep(self, cluster: C) -> C:
-        """A snapshot, which nobody changes."""
-        return cluster.copy()
-
-    @restore
-    def back(self, kept: C) -> C:
-        """Another one, to run on."""
-        return kept.copy()
 
     @reopen
     def again(self, cluster: C) -> C:

@@ -45,11 +45,9 @@ from specchk.conform.contract.binding import (
     action,
     project,
     reopen,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 MESSAGES, COMMITS, GROUP = "t-0", "__consumer_offsets-0", "g"
 COMMIT_FIRST, PROCESS_FIRST = {"consumer": "commit_first"}, {"consumer": "process_first"}
@@ -58,7 +56,7 @@ TODAY = MappingProxyType({
 })  # fmt: skip
 
 
-class DeliveryBinding(RuledBinding[Parties]):
+class DeliveryBinding(CopyingBinding[Parties]):
     """The spec's clients on replog's."""
 
     spec, model = "../../spec/delivery.spec", "exactly_once"
@@ -113,16 +111,6 @@ class DeliveryBinding(RuledBinding[Parties]):
                 step(parties, *([] if step == self.handle_request else [0]))
             parties.tries.clear()
         return parties
-
-    @snapshot
-    def keep(self, parties: Parties) -> Parties:
-        """A copy, which nobody changes."""
-        return parties.copy()
-
-    @restore
-    def back(self, kept: Parties) -> Parties:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @action("send")
     def send(self, parties: Parties, message: int) -> Answer:

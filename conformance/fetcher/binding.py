@@ -52,11 +52,9 @@ from specchk.conform.contract.binding import (
     OutsideSpec,
     action,
     project,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 BROKER, PARTITION, NOW_MS = 0, "t-0", 1_000_000
 LEADERS = MappingProxyType({"first": 1, "second": 2})
@@ -173,7 +171,7 @@ class Copier:
                 raise OutsideSpec(f"the follower does {effect}")
 
 
-class FetcherBinding(RuledBinding[Copier]):
+class FetcherBinding(CopyingBinding[Copier]):
     """Answers and metadata of any kind, and whatever a follower of replog does about them."""
 
     spec, model = "../../spec/fetcher.spec", "two_leaders"
@@ -207,16 +205,6 @@ class FetcherBinding(RuledBinding[Copier]):
         copier = Copier(Replica(ReplicaState(BROKER, PARTITION, config)))
         copier.apply(LEADERS["first"], 0)
         return copier
-
-    @snapshot
-    def keep(self, copier: Copier) -> Copier:
-        """A copy, which nobody changes."""
-        return copier.copy()
-
-    @restore
-    def back(self, kept: Copier) -> Copier:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @action("wake")
     def wake(self, copier: Copier) -> Answer:

@@ -44,11 +44,9 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     project,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 LEADER, FOLLOWER, CLIENT = 0, 1, -100
 PARTITION, OTHER = "t-0", "t-1"
@@ -124,7 +122,7 @@ class Pair:
         return reply
 
 
-class IsrTimingBinding(RuledBinding[Pair]):
+class IsrTimingBinding(CopyingBinding[Pair]):
     """The spec's clock, and whatever replog's brokers do as it goes."""
 
     spec, model = "../../spec/isr_timing.spec", "one_batch_behind"
@@ -174,16 +172,6 @@ class IsrTimingBinding(RuledBinding[Pair]):
         self._take(pair, pair.fetch(RECORDS[ALL]))
         pair.apply(1, image, BrokerState.ACTIVE)
         return pair
-
-    @snapshot
-    def keep(self, pair: Pair) -> Pair:
-        """A copy, which nobody changes."""
-        return pair.copy()
-
-    @restore
-    def back(self, kept: Pair) -> Pair:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @action("tick")
     def tick(self, pair: Pair) -> Answer:

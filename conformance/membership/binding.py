@@ -22,11 +22,9 @@ from specchk.conform.contract.binding import (
     Impossible,
     action,
     project,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 UNIT_MS = 3_000
 STATES = MappingProxyType({
@@ -57,7 +55,7 @@ class Cluster:
         return self.controller.state.brokers.get(broker, NOBODY)
 
 
-class MembershipBinding(RuledBinding[Cluster]):
+class MembershipBinding(CopyingBinding[Cluster]):
     """Brokers that register, live, leave and die, as the controller sees them."""
 
     spec, model = "../../spec/membership.spec", "two_brokers"
@@ -86,16 +84,6 @@ class MembershipBinding(RuledBinding[Cluster]):
         """No broker has registered."""
         config = ControllerConfig(session_timeout_ms=self.constants["timeout"] * UNIT_MS)
         return Cluster(Controller(ControllerState(config)))
-
-    @snapshot
-    def keep(self, cluster: Cluster) -> Cluster:
-        """A copy, which nobody changes."""
-        return cluster.copy()
-
-    @restore
-    def back(self, kept: Cluster) -> Cluster:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @action("tick")
     def tick(self, cluster: Cluster) -> Answer:

@@ -37,11 +37,9 @@ from specchk.conform.contract.binding import (
     OutsideSpec,
     action,
     project,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 BROKER, OPERATOR, PARTITION, NOW_MS = 0, -101, "t-0", 1_000_000
 FIRST = 1
@@ -140,7 +138,7 @@ class Cluster:
                 raise OutsideSpec(f"the process sends {message}")
 
 
-class MetadataBinding(RuledBinding[Cluster]):
+class MetadataBinding(CopyingBinding[Cluster]):
     """Messages of a controller, in any order, and whatever a broker of replog does about them."""
 
     spec, model = "../../spec/metadata.spec", "two_processes"
@@ -178,16 +176,6 @@ class MetadataBinding(RuledBinding[Cluster]):
 
     def _begin(self, cluster: Cluster, life: int) -> None:
         cluster.begin(life, self.constants["history"], coalesces=self.constants["coalesces"])
-
-    @snapshot
-    def keep(self, cluster: Cluster) -> Cluster:
-        """A copy, which nobody changes."""
-        return cluster.copy()
-
-    @restore
-    def back(self, kept: Cluster) -> Cluster:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @action("register")
     def register(self, cluster: Cluster) -> Answer:

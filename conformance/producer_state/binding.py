@@ -32,11 +32,9 @@ from specchk.conform.contract.binding import (
     action,
     project,
     reopen,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 BROKER, CLIENT, PRODUCER = 0, -100, 7
 PARTITION, NOW_MS = "t-0", 1_000_000
@@ -51,7 +49,7 @@ REFUSALS = MappingProxyType({
 SMALL = MappingProxyType({"MaxBatches": "1"})
 
 
-class ProducerStateBinding(RuledBinding[Replica]):
+class ProducerStateBinding(CopyingBinding[Replica]):
     """Batches of any numbers at any time, and the leader's answers."""
 
     spec, model = "../../spec/producer_state.spec", "two_instances"
@@ -77,16 +75,6 @@ class ProducerStateBinding(RuledBinding[Replica]):
     def start(self) -> Replica:
         """Nothing was produced."""
         return _leader(LogView())
-
-    @snapshot
-    def keep(self, replica: Replica) -> Replica:
-        """A copy, which nobody changes."""
-        return replica.copy()
-
-    @restore
-    def back(self, kept: Replica) -> Replica:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @reopen
     def lead_again(self, replica: Replica) -> Replica:

@@ -29,11 +29,9 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     project,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 LEADER, OTHER, STRANGER = 0, 1, 2
 PARTITION, NOW_MS, LONG_MS = "t-0", 1_000_000, 9_000
@@ -93,7 +91,7 @@ class Court:
             raise OutsideSpec(f"it grants {granted}, and has {image}")
 
 
-class ProposalsBinding(RuledBinding[Court]):
+class ProposalsBinding(CopyingBinding[Court]):
     """Proposals of any kind, and whatever the controller of replog makes of them."""
 
     spec, model = "../../spec/proposals.spec", "two_lives"
@@ -125,16 +123,6 @@ class ProposalsBinding(RuledBinding[Court]):
         court.beat(LEADER)
         court.beat(STRANGER)
         return court
-
-    @snapshot
-    def keep(self, court: Court) -> Court:
-        """A copy, which nobody changes."""
-        return court.copy()
-
-    @restore
-    def back(self, kept: Court) -> Court:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @action("propose_for")
     def propose_for(

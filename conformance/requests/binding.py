@@ -53,16 +53,14 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     project,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 
 EVER_MS = 10**15
 
 
-class RequestsBinding(RuledBinding[Server]):
+class RequestsBinding(CopyingBinding[Server]):
     """Requests, metadata and time, and whatever one replica of replog does about them."""
 
     spec, model = "../../spec/requests.spec", "waiting"
@@ -110,16 +108,6 @@ class RequestsBinding(RuledBinding[Server]):
         server.perform(server.replica.start())
         server.apply((BROKER, FOLLOWER), BROKER, 0, BrokerState.ACTIVE)
         return server
-
-    @snapshot
-    def keep(self, server: Server) -> Server:
-        """A copy, which nobody changes."""
-        return server.copy()
-
-    @restore
-    def back(self, kept: Server) -> Server:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @action("produce")
     def produce(self, server: Server, acks: str, size: int) -> Answer:

@@ -41,11 +41,9 @@ from specchk.conform.contract.binding import (
     action,
     interruption,
     project,
-    restore,
-    snapshot,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.ruled import RuledBinding
+from specchk.conform.contract.ruled import CopyingBinding
 from specchk.ir.program import Program
 
 DOWN, RUNNING = Impossible("no process runs"), Impossible("a process runs")
@@ -71,7 +69,7 @@ FOREIGN = MappingProxyType({
 SMALL = MappingProxyType({"MaxOffset": "2", "MaxEpoch": "0"})
 
 
-class StoreBinding(RuledBinding[PackedMachine]):
+class StoreBinding(CopyingBinding[PackedMachine]):
     """Each action of the spec is a call of the store, or what befalls its machine."""
 
     spec, model = "../../spec/store.spec", "all_calls"
@@ -158,16 +156,6 @@ class StoreBinding(RuledBinding[PackedMachine]):
         machine = Machine(Disk(), config)
         machine.begin()
         return PackedMachine(machine)
-
-    @snapshot
-    def keep(self, kept: PackedMachine) -> PackedMachine:
-        """The machine, packed: its disk, and the process with what it has open."""
-        return kept.copy()
-
-    @restore
-    def back(self, kept: PackedMachine) -> PackedMachine:
-        """Another copy, to run on."""
-        return kept.copy()
 
     @project
     def state(self, kept: PackedMachine) -> dict[str, Any]:

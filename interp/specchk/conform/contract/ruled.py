@@ -3,6 +3,8 @@
 A spec has rules of other times as constants; the implementation follows one choice of them.  A model
 that turns another rule on would be held to an implementation that never claimed it.
 
+`CopyingBinding` is the same for a system that can copy itself.
+
 Not here: what the rules are (each binding's `rules`).
 """
 
@@ -10,12 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from specchk.conform.contract.binding import Binding, BindingError, Mistake
+from specchk.conform.contract.binding import Binding, BindingError, Mistake, restore, snapshot
 from specchk.ir.program import Program
 
 S = TypeVar("S")
+
+
+class Copied(Protocol):
+    """A system that copies itself."""
+
+    def copy(self) -> Self:
+        """Another one in the same state, which shares nothing that changes with this one."""
+
+
+C = TypeVar("C", bound=Copied)
 
 
 class RuledBinding(Binding[S]):
@@ -43,3 +55,17 @@ class RuledBinding(Binding[S]):
         """The binding for a spec that has other rules, on purpose."""
         ruleless: type[Binding[S]] = type(cls.__name__, (cls,), {"rules": MappingProxyType({})})
         return ruleless(program)
+
+
+class CopyingBinding(RuledBinding[C]):
+    """A binding to a system that copies itself, instead of being packed and unpacked for each step."""
+
+    @snapshot
+    def keep(self, system: C) -> C:
+        """A copy, which nobody changes."""
+        return system.copy()
+
+    @restore
+    def back(self, kept: C) -> C:
+        """Another copy, to run on."""
+        return kept.copy()

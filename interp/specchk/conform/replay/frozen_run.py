@@ -100,6 +100,18 @@ class Binding:
         return deepcopy(kept)
 
 
+class CopyingBinding(Binding):
+    """The base of bindings whose systems copy themselves."""
+
+    @marker("snapshot")
+    def _keep(self, system: Any) -> Any:
+        return system.copy()
+
+    @marker("restore")
+    def _back(self, kept: Any) -> Any:
+        return kept.copy()
+
+
 def ignored(*args: Any, **_: Any) -> Any:
     """A decorator that a frozen test does not need, with or without arguments."""
     return args[0] if args and callable(args[0]) else lambda function: function
@@ -107,8 +119,8 @@ def ignored(*args: Any, **_: Any) -> Any:
 
 STAND_INS: Mapping[str, Any] = MappingProxyType({
     "Answer": Answer, "Accepted": Accepted, "Refused": Refused, "Impossible": Impossible, "Some": Some,
-    "Binding": Binding, "RuledBinding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch,
-    "Mistake": Anything,
+    "Binding": Binding, "RuledBinding": Binding, "CopyingBinding": CopyingBinding,
+    "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": Anything,
     "action": lambda name, ways=(): marker(("action", name)), "project": marker("project"),
     "snapshot": marker("snapshot"), "restore": marker("restore"),
     "reopen": marker("reopen"), "silent": ignored, "interruption": ignored,
