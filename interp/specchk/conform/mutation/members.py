@@ -22,6 +22,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -29,7 +30,7 @@ from typing import Any, Protocol
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding, BindingError
-from specchk.conform.contract.failures import FAILURES, LEAVING, is_implementations
+from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.load import only_class
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, label_of
@@ -47,7 +48,6 @@ from specchk.lang.frontend import CheckedSpec
 # Walks that are one test: few, so that a kill is soon repeated, and more than one, since a test has its cost.
 PER_TEST = 5
 WALKS = SuiteWalks(5, 100, 50)
-BROKEN = (*FAILURES, BindingError, ImportError, SyntaxError)  # what a mutant may make of a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,7 @@ class Reporter:
         except TooMuch as much:
             reason, self.is_endless = str(much), True
         except LEAVING as error:
-            # An implementation may have exceptions of its own.
-            if not isinstance(error, BROKEN) and not is_implementations(error):
+            if not is_failure(error):
                 raise
             reason = f"{type(error).__name__}: {error}"
         return self.tell(test, reason)
@@ -180,7 +179,9 @@ class SuiteMember:
         """Run the tests as long as they are needed; False if they do not use the modules."""
         try:
             cls = bench.binding()
-        except BROKEN as error:
+        except LEAVING as error:
+            if not is_failure(error):
+                raise
             reporter.tell("loading", f"{type(error).__name__}: {error}")
             return True
         # After the binding was loaded: what it did not import it cannot test.
@@ -193,7 +194,7 @@ class SuiteMember:
             self._walks(Replayer(cls(program)), reporter)
         else:
             run = run_faults if self.at.suite == "faults" else run_product
-            reporter.ask("all", lambda: _why(run(Replayer(cls(program)), self.limit)))
+            reporter.ask("all", lambda: failure_of(run(Replayer(cls(program)), self.limit)))
         return True
 
     def _cases(self, bench: Bench, replayer: Replayer[Any], reporter: Reporter) -> None:
@@ -202,13 +203,14 @@ class SuiteMember:
         # case take it again; that work is within the margin of `mutate.MORE_WORK`.
         runner = Runner(replayer, suite)
         for case in suite.cases:
-            if not reporter.ask(case.id, lambda case=case: told(runner.run(case).divergence)):  # type: ignore[misc]
+            if not reporter.ask(case.id, lambda case=case: _one_line(runner.run(case).divergence)):  # type: ignore[misc]
                 return
 
     def _walks(self, replayer: Replayer[Any], reporter: Reporter) -> None:
         for first in range(0, self.walks.walks, PER_TEST):
             walks = SuiteWalks(self.walks.seed + first, PER_TEST, self.walks.steps)
-            if not reporter.ask(f"seed {walks.seed}", lambda walks=walks: _why(run_walks(replayer, walks))):  # type: ignore[misc]
+            run = partial(run_walks, replayer, walks)
+            if not reporter.ask(f"seed {walks.seed}", lambda run=run: failure_of(run())):  # type: ignore[misc]
                 return
 
 
@@ -251,15 +253,20 @@ class Member(Protocol):
         """Run the tests as long as they are needed; False if they do not use the modules."""
 
 
-def told(divergence: Divergence | None) -> str:
-    """A divergence in one line; empty for none."""
+def _one_line(divergence: Divergence | None) -> str:
     return (
         "" if divergence is None else f"{divergence.kind}: {divergence.step or 'start'} {divergence.reason}"
     )
 
 
-def _why(result: SuiteResult) -> str:
-    return told(result.divergence) or result.vacuous
+def failure_of(result: SuiteResult) -> str:
+    """The reason why a suite fails as a test; empty if it passes."""
+    return _one_line(result.divergence) or result.vacuous
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an exception is what a mutant may make of a test, and no fault of specchk."""
+    return isinstance(error, BindingError) or is_implementations(error)
 
 
 def load(path: Path) -> ModuleType:

@@ -28,12 +28,13 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from specchk import kept
+from specchk.conform.contract.failures import LEAVING
 from specchk.conform.mutation.members import (
-    BROKEN,
     Bench,
     Member,
     Reporter,
     SuiteMember,
+    is_failure,
     listed,
     members_of,
 )
@@ -223,9 +224,8 @@ class MutationCampaign:
             work = dict(subject.work)
             reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
             for member in shown_first(self.freshly(mutant.patches, reporter), mutant.shown):
-                reporter.layer = member.layer if self.settings.by_layer else ""
+                self._begin(reporter, member)
                 if member.name in subject.members and reporter.goes_on:
-                    reporter.member = member.name
                     member.hold(self.bench, mutant.modules, reporter)
                     say(("asked", member.name, reporter.tests))
 
@@ -264,16 +264,19 @@ class MutationCampaign:
             # Loading is limited, too: a mutant may loop at the level of a module.
             with reporter.meter.giving(UNMEASURED):
                 return self._listed()
-        except (*BROKEN, TooMuch) as error:
+        except (*LEAVING, TooMuch) as error:
             # Without patches a failure is one of the members themselves, and a verdict on mutants would hide
             # it.
-            if not patches:
+            if not patches or not (isinstance(error, TooMuch) or is_failure(error)):
                 raise
             for member in self.members:
-                reporter.member = member.name
-                reporter.layer = member.layer if self.settings.by_layer else ""
+                self._begin(reporter, member)
                 reporter.tell("loading", f"{type(error).__name__}: {error}")
             return []
+
+    def _begin(self, reporter: Reporter, member: Member) -> None:
+        """Let the next tests be those of a member."""
+        reporter.member, reporter.layer = member.name, member.layer if self.settings.by_layer else ""
 
     def _key(self, world: str, subject: Subject) -> str:
         # The survey runs every test, however many failures are enough for a kill; its results serve both.

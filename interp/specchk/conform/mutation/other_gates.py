@@ -20,8 +20,8 @@ from pathlib import Path
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES
-from specchk.conform.gate.tiers import BUDGETS, Part, parts_of, run_part
-from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, told
+from specchk.conform.gate.tiers import BUDGETS, parts_of, run_part
+from specchk.conform.mutation.members import Bench, Member, Reporter, failure_of
 from specchk.conform.mutation.patches import forget
 from specchk.conform.replay.replay import Replayer
 from specchk.lang.frontend import check
@@ -61,14 +61,14 @@ class OtherGate:
         forget((), [path.parent])
         try:
             cls = load_binding(path)
-        except (*BROKEN, NoBinding) as error:
-            reporter.tell("loading", f"{type(error).__name__}: {error}")
+        except NoBinding as error:
+            reporter.tell("loading", str(error))
             return True
         if modules and not any(module in sys.modules for module in modules):
             return False
         for part in bench.gates[self.file]:
             fresh = replace(part, binding=cls(part.instance.program))
-            if not reporter.ask(part.name, lambda fresh=fresh: _why(fresh)):  # type: ignore[misc]
+            if not reporter.ask(part.name, lambda fresh=fresh: failure_of(run_part(fresh, BUDGET))):  # type: ignore[misc]
                 break
         return True
 
@@ -79,8 +79,3 @@ class OtherGate:
 def files_of(members: Iterable[Member], bench: Bench) -> set[Path]:
     """The files of all other bindings among some members."""
     return {path for member in members if isinstance(member, OtherGate) for path in member.files(bench)}
-
-
-def _why(part: Part) -> str:
-    result = run_part(part, BUDGET)
-    return told(result.divergence) or result.vacuous
