@@ -44,12 +44,12 @@ class OtherGate:
 
     def prepare(self, bench: Bench) -> None:
         """Compute the suites, with the unchanged implementation."""
-        if self.file not in bench.gates:
+        if self.name not in bench.gates:
             path = self._path(bench)
             cls = load_binding(path)
             checked = check(str(path.parent / cls.spec))
-            bench.gates[self.file] = tuple(parts_of(cls, checked, self.suites or cls.gate))
-        for part in bench.gates[self.file]:
+            bench.gates[self.name] = tuple(parts_of(cls, checked, self.suites or cls.gate))
+        for part in bench.gates[self.name]:
             Replayer(part.binding)
             if part.at.suite in MADE_OF_CASES:
                 part.suite(BUDGET)
@@ -66,7 +66,7 @@ class OtherGate:
             return True
         if modules and not any(module in sys.modules for module in modules):
             return False
-        for part in bench.gates[self.file]:
+        for part in bench.gates[self.name]:
             fresh = replace(part, binding=cls(part.instance.program))
             if not reporter.ask(part.name, lambda fresh=fresh: failure_of(run_part(fresh, BUDGET))):  # type: ignore[misc]
                 break
