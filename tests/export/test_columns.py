@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +15,8 @@ from hypothesis import strategies as st
 
 from specchk.export import decoded
 from specchk.export.columns import arrow_type, distinct, plain
-from specchk.export.decoded import PackedBlock, place_of
+from specchk.export.decoded import PackedBlock, place_of, spread
+from specchk.export.parts import Draft, TableWriter
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.native.machine.layout import WORD, encode, mask, width
 
@@ -128,8 +131,28 @@ def test_packed_states_become_the_columns_of_their_values(
         found = place.column(PackedBlock(ctypes.addressof(packed), len(some), words))
         found.validate(full=True)
         wanted = pa.array([plain(kind, value) for value in some], arrow_type(kind))
-        assert found.type == wanted.type
         assert found.to_pylist() == wanted.to_pylist()
+        assert written(found, wanted.type) == wanted
+
+
+def written(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column, with dictionaries in it, as readers see it in a part of a table of plain types."""
+    with TemporaryDirectory() as folder:
+        writer = TableWriter(Draft(Path(folder), Path(folder)), "t", pa.schema([("x", kind)]))
+        writer.add(pa.RecordBatch.from_arrays([column], ["x"]))
+        (part,) = writer.close()
+        return pq.read_table(Path(folder, part.file))["x"].combine_chunks()
+
+
+@pytest.mark.parametrize(("kind", "value", "wanted"), PLAIN, ids=str)
+def test_values_that_are_spread_are_those_that_are_taken(kind: Type, value: object, wanted: object) -> None:
+    """Nulls on any floor, empty lists, and values that are there more than once."""
+    del wanted
+    values = pa.array([plain(kind, value), None, plain(kind, value)], arrow_type(kind))
+    for rows in ([], [1], [2, 0, 0], [0, 1, 2, 1, 2]):
+        column = spread(values, pa.array(rows, pa.int32()))
+        column.validate(full=True)
+        assert column.to_pylist() == values.take(pa.array(rows, pa.int32())).to_pylist()
 
 
 def test_a_place_forgets_codes_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specchk.export.decoded import DecodedCodes, PackedBlock, place_of
+from specchk.export.decoded import DecodedCodes, PackedBlock, place_of, spread
 from specchk.export.parts import Draft, TablePart, TableWriter, Unwritten
 from specchk.export.schemas import EDGES, states_schema
 from specchk.ir.program import Program
@@ -118,7 +118,7 @@ class PackedWriter:
         expanded = _repeated([(was, some) for _, some, was in runs], pa.bool_())
         codes = PackedBlock(self._block.address, count, self.words)
         columns = [place.column(codes) for place in self._places]
-        self._states.add(pa.RecordBatch.from_arrays([names, levels, expanded, *columns], schema=self._schema))
+        self._states.add(pa.RecordBatch.from_arrays([names, levels, expanded, *columns], self._schema.names))
         self.written.names.append(pc.add(names, 0))  # a copy: the memory is used again
         self._list()
         self._count, self._runs = 0, []
@@ -182,9 +182,9 @@ class Labels:
         encoded = labels.dictionary_encode()
         different = encoded.dictionary.to_pylist()
         actions = pa.array([label >> RANK_BITS for label in different], pa.int32()).take(encoded.indices)
-        arguments = self._args.of(different).take(encoded.indices)
+        arguments = spread(self._args.of(different), encoded.indices)
         column = pa.DictionaryArray.from_arrays(actions, self._actions)
-        return pa.RecordBatch.from_arrays([sources, targets, column, arguments], schema=EDGES)
+        return pa.RecordBatch.from_arrays([sources, targets, column, arguments], EDGES.names)
 
     def arguments(self, label: int) -> list[str]:
         """The arguments of a label, the first one first."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,11 +117,11 @@ class TableWriter:
     _names: list[str] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Some more rows, a row group."""
+        """Some more rows, a row group; numbers and strings may be in dictionaries."""
         if not batch.num_rows:
             return
         if self._file is None:
-            self._open()
+            self._open(batch.schema)
         self._file.write_batch(batch, row_group_size=batch.num_rows)
         self._rows += batch.num_rows
         if self._sink.tell() >= PART_BYTES or self._rows >= PART_ROWS:
@@ -129,18 +130,21 @@ class TableWriter:
     def close(self) -> list[TablePart]:
         """Write what is left, of a first writer at least an empty part; all parts."""
         if self._file is None and not self.parts and not self.writer:
-            self._open()
+            self._open(self.schema)
         if self._file is not None:
             self._flush()
         return self.parts
 
-    def _open(self) -> None:
+    def _open(self, written: pa.Schema) -> None:
+        """Begin a part, of rows of the table's schema with or without dictionaries."""
         self._sink = pa.BufferOutputStream()
+        # Arrow would have readers make the same dictionaries again, and cannot inside of lists.
+        own = {"ARROW:schema": b64encode(self.schema.serialize().to_pybytes())}
         # The fastest level, since threads write while they list steps.  Statistics of the columns by which
         # readers skip row groups alone.
         self._file = pq.ParquetWriter(
-            self._sink, self.schema, compression="zstd", compression_level=1, use_dictionary=self._worth,
-            write_statistics=[*self.random, "level"],
+            self._sink, written.with_metadata(own), compression="zstd", compression_level=1,
+            use_dictionary=self._worth, write_statistics=[*self.random, "level"], store_schema=False,
         )  # fmt: skip
 
     @property
