@@ -31,7 +31,7 @@ def of_text(text: str, folder: Path) -> Program:
     return instantiate(check(str(file)), None).program
 
 
-def exported(program: Program, engine: str, place: Path, options: Options = Options()) -> Outcome:
+def exported(program: Program, engine: str, place: Path | str, options: Options = Options()) -> Outcome:
     """Search and export; the outcome."""
     own = replace(options, on_end=lambda found, outcome: export(found, outcome, place))
     if engine == "reference":

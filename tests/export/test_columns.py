@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from specchk.export import decoded
 from specchk.export.columns import arrow_type, distinct, plain
 from specchk.export.decoded import PackedBlock, place_of, spread
-from specchk.export.parts import Draft, TableWriter
+from specchk.export.parts import LocalDraft, TableWriter
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.native.machine.layout import WORD, encode, mask, width
 
@@ -138,7 +138,7 @@ def test_packed_states_become_the_columns_of_their_values(
 def written(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column, with dictionaries in it, as readers see it in a part of a table of plain types."""
     with TemporaryDirectory() as folder:
-        writer = TableWriter(Draft(Path(folder), Path(folder)), "t", pa.schema([("x", kind)]))
+        writer = TableWriter(LocalDraft(Path(folder), Path(folder)), "t", pa.schema([("x", kind)]))
         writer.add(pa.RecordBatch.from_arrays([column], ["x"]))
         (part,) = writer.close()
         return pq.read_table(Path(folder, part.file))["x"].combine_chunks()

@@ -38,7 +38,7 @@ COMPUTE = {since.__name__: since_run.__name__, "specchk.conform.mutation.outcome
 WRITERS = {
     "specchk.kept": "keeps",
     "specchk.conform.adapter.workshop": "a private copy for one process, in a folder that nothing else reads",
-    "specchk.spark.states.storage": "slices and ledgers have their own trailers",
+    "specchk.export.storage": "slices and ledgers have their own trailers",
     "specchk.spark.one_machine": "so do they",
     "specchk.native.checkpoint": "so have checkpoints",
 }

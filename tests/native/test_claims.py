@@ -18,10 +18,10 @@ from threading import Barrier
 import pytest
 from pyarrow import fs
 
+from specchk.export.storage import ArrowStorage
 from specchk.native import claims
 from specchk.native.claims import Folder, Holder, bid, claimed
 from specchk.search.engine import Unusable
-from specchk.spark.states.storage import ArrowStorage
 
 KINDS = ["lock", "no locks", "arrow"]
 HOLD = (

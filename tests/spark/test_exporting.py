@@ -104,7 +104,7 @@ def test_an_export_that_executors_cannot_write_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Path and reason from the executor; the verdict was printed, and nothing is left."""
-    monkeypatch.setattr("specchk.export.parts.Draft.at", classmethod(_elsewhere))
+    monkeypatch.setattr("specchk.export.parts.LocalDraft.at", classmethod(_elsewhere))
     line = [str(ROOT / "spec" / "kafka" / "kip320.spec"), "--engine", "spark", "--handover", "1"]
     found = CliRunner().invoke(command, [*line, "--partitions", "2", "--export", str(tmp_path / "E")])
     assert found.exit_code == 2

@@ -18,12 +18,12 @@ from pyspark import SparkContext
 
 from native.variants import ALIKE, HALF, VARIANTS, pairs
 from spark.small import SPEC, natively, program, said
+from specchk.export import storage
 from specchk.ir.program import Program
 from specchk.search.budget import Budget
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.engine import SparkOptions, search
-from specchk.spark.states import storage
 
 AT_ONCE = SparkOptions(handover=1, partitions=2)
 LINE = (sys.executable, "-m", "specchk", "run", str(SPEC / "kafka" / "truncate_to_hw.spec"), "--model",

@@ -20,6 +20,7 @@ import pytest
 from hang import HANG_S
 from spark.cluster import wait_for
 from spark.small import SPEC, natively, program, said
+from specchk.export.storage import Unwritable
 from specchk.native import engine as native
 from specchk.native.compiler import exchange_code
 from specchk.native.machine.layout import layout_of
@@ -33,7 +34,6 @@ from specchk.spark.one_machine import Arrivals, Maker, make_levels, refusal_in, 
 from specchk.spark.parcel import Host, Parcel, host_of
 from specchk.spark.reasons import NO_JAVA, has_java
 from specchk.spark.states.slices import BrokenSlice, SpoiledSlice
-from specchk.spark.states.storage import Unwritable
 
 CHECKED = program("kafka/kip320.spec", "small", Replicas="3", MaxLeaderEpoch="1")  # some 40 000 states
 LAYOUT = layout_of(CHECKED)

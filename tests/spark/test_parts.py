@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from spark.small import program
+from specchk.export.storage import ArrowStorage, LocalStorage, Storage, Unwritable, storage_at
 from specchk.native import compiler
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
 from specchk.native.exchange import BUDGET, LEAST, Buckets, address_of, capacity, exchange_worker
@@ -27,7 +28,6 @@ from specchk.spark.reasons import given_up, root_cause
 from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
 from specchk.spark.states.rows import HEAD_BYTES, Received, Trailer, block_row, trailer_row
 from specchk.spark.states.slices import BrokenSlice, Slice, Slices, SliceTally
-from specchk.spark.states.storage import ArrowStorage, LocalStorage, Storage, Unwritable, storage_at
 
 CHECKED = program("kafka/kip320.spec", "small")
 LAYOUT: StateLayout = layout_of(CHECKED)
@@ -91,9 +91,7 @@ def test_what_the_ledger_is_blamed_for_is_the_cause() -> None:
         PySparkException(f"specchk.spark.states.slices.SpoiledSlice: /x.slice is truncated\n{later}"), 7
     )
     assert spoiled == Inconclusive("the ledger is damaged: /x.slice is truncated", budget=False)
-    full = given_up(
-        PySparkException(f"specchk.spark.states.storage.Unwritable: /x: No space left\n{later}"), 7
-    )
+    full = given_up(PySparkException(f"specchk.export.storage.Unwritable: /x: No space left\n{later}"), 7)
     assert full == Inconclusive("the ledger cannot be written (/x: No space left)", budget=True)
     assert given_up(ConnectionRefusedError(), 7).reason == "Spark failed at level 7 (its process ended)"
 

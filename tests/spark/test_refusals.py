@@ -17,9 +17,9 @@ from hang import HANG_S
 from spark.cluster import Cluster, free_port, standalone
 from spark.small import SPEC
 from specchk.cli.commands.run import command
+from specchk.export import storage
 from specchk.spark import reach
 from specchk.spark.reasons import NO_JAVA, has_java, see_that_settings_fit
-from specchk.spark.states import storage
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 SPARK = ("--engine", "spark", "--conf", "spark.ui.enabled=false")

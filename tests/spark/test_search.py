@@ -12,6 +12,7 @@ from _pytest.mark.structures import ParameterSet
 from pyspark import SparkContext
 
 from spark.small import natively, of_text, program, said
+from specchk.export.storage import LocalStorage
 from specchk.ir.program import Program
 from specchk.native.machine.layout import layout_of
 from specchk.search.budget import Budget, Progress
@@ -20,7 +21,6 @@ from specchk.search.verdict import Inconclusive, Outcome, Violated, name_of
 from specchk.spark import engine
 from specchk.spark.engine import SparkOptions, search
 from specchk.spark.states.slices import Slices
-from specchk.spark.states.storage import LocalStorage
 
 
 def slow(value: int) -> ParameterSet:

@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import click
@@ -37,7 +36,7 @@ def command(directories: tuple[str, ...], query: str, *, as_json: bool, as_csv: 
         raise click.UsageError("--json and --csv both write to standard output")
     room, manifest = loaded("specchk.export.query", NO_DUCKDB), loaded("specchk.export.manifest", NO_DUCKDB)
     try:
-        exports = [manifest.opened(Path(directory)) for directory in directories]
+        exports = [manifest.opened(directory) for directory in directories]
         with room.answered(exports, query) as answer:
             form = _json if as_json else _csv if as_csv else _table
             form(answer.columns, answer.rows)

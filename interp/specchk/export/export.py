@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 from specchk.export.manifest import manifest_of
 from specchk.export.outcome import rows_of_run, small_tables
 from specchk.export.packed import Written
-from specchk.export.parts import Draft, TableWriter
+from specchk.export.parts import Draft, TableWriter, draft_at
 from specchk.export.schemas import EDGES, states_schema
 from specchk.export.sources import NativeSource, ReferenceSource, SpaceSource
 from specchk.native.engine import NativeEngine
@@ -29,15 +29,15 @@ class Exportable(Protocol):
         """Where the states are."""
 
 
-def export(engine: Any, outcome: Outcome, target: Path) -> None:
-    """Write the states, steps and counts of a search that has ended to a new directory; `Unwritten`."""
+def export(engine: Any, outcome: Outcome, place: str | Path) -> None:
+    """Write the states, steps and counts of a search that has ended to a new path or URI; `Unwritten`."""
     source = source_of(engine)
-    draft = Draft.at(target)
+    draft = draft_at(str(place))
     try:
         written = source.write(draft)
         _finish(draft, outcome, written, source)
     finally:
-        draft.abandon()  # nothing is left of it once it was renamed
+        draft.abandon()
 
 
 def source_of(engine: Any) -> SpaceSource:

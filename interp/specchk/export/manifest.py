@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specchk.export.parts import TablePart
+from specchk.export.parts import MANIFEST, TablePart
+from specchk.export.storage import Storage, answering
+from specchk.search.engine import Unusable
 
 SCHEMA = "specchk.export/1"
-NAME = "manifest.json"
 
 
 class NoExport(Exception):
@@ -27,11 +28,12 @@ class NoExport(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export on disk: its manifest's members, and the files of each table."""
+    """An export: its place, its manifest's members, and the files of each table, by their names in it."""
 
-    folder: Path
+    folder: str
+    storage: Storage
     about: dict[str, Any]
-    files: dict[str, list[Path]]
+    files: dict[str, list[str]]
     columns: dict[str, dict[str, str]]
 
     @property
@@ -57,33 +59,48 @@ def manifest_of(run: dict[str, Any], parts: Sequence[TablePart], columns: dict[s
     return (json.dumps({"schema": SCHEMA, **about, "tables": tables}, indent=2) + "\n").encode()
 
 
-def opened(folder: Path) -> Export:
-    """The export in a directory; `NoExport`."""
+def opened(place: Path | str) -> Export:
+    """The export at a path or URI; `NoExport`."""
+    folder = str(place)
     try:
-        about = json.loads((folder / NAME).read_bytes())
+        storage = answering(folder)
+        about = _read(storage, folder)
+        for table in about["tables"].values():
+            for file in table["files"]:
+                _see_whole(storage, file["name"], file["bytes"])
+    except Unusable as error:
+        raise NoExport(str(error)) from error
+    tables = about.pop("tables")
+    files = {name: [file["name"] for file in table["files"]] for name, table in tables.items()}
+    columns = {name: table["columns"] for name, table in tables.items()}
+    return Export(folder, storage, about, files, columns)
+
+
+def _read(storage: Storage, folder: str) -> dict[str, Any]:
+    """The manifest of a directory; `NoExport`."""
+    name = storage.name_of(MANIFEST)
+    try:
+        with storage.open(MANIFEST) as file:
+            about = json.loads(file.read())
     except FileNotFoundError:
         reason = (
             "it has no manifest.json, which is written last"
-            if folder.is_dir()
+            if storage.exists("")
             else "there is no such directory"
         )
         raise NoExport(f"{folder} is no export: {reason}") from None
     except (OSError, ValueError) as error:
-        raise NoExport(f"{folder / NAME} cannot be read ({error})") from error
+        raise NoExport(f"{name} cannot be read ({error})") from error
     if not isinstance(about, dict) or about.get("schema") != SCHEMA:
         raise NoExport(f"{folder} is no export of this version of specchk ({SCHEMA})")
-    for table in about["tables"].values():
-        for file in table["files"]:
-            _see_whole(folder / file["name"], file["bytes"])
-    tables = about.pop("tables")
-    files = {name: [folder / file["name"] for file in table["files"]] for name, table in tables.items()}
-    return Export(folder, about, files, {name: table["columns"] for name, table in tables.items()})
+    return about
 
 
-def _see_whole(path: Path, size: int) -> None:
+def _see_whole(storage: Storage, name: str, size: int) -> None:
+    path = storage.name_of(name)
     try:
-        there = path.stat().st_size
+        there = storage.size(name)
     except OSError as error:
-        raise NoExport(f"{path} is missing ({error.strerror}): export again") from error
+        raise NoExport(f"{path} is missing ({error.strerror or error}): export again") from error
     if there != size:
         raise NoExport(f"{path} has {there} bytes instead of {size}: export again")

@@ -6,7 +6,7 @@
         manifest.json              last
 
 A part is made in memory and written at once (`kept.replace`), so memory is bounded by the parts that are
-open, and a reader never sees half of one.
+open, and a reader never sees half of one.  At a URI files are written in place, the manifest last.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ import os
 import shutil
 import socket
 from base64 import b64encode
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from specchk.export.storage import Unwritable, answering, local_path, storage_at
 from specchk.kept import replace
+from specchk.search.engine import Unusable
 
+MANIFEST = "manifest.json"  # the last file of an export
+_TRIAL = "trial"  # a file that is written to see whether any can be
 PART_BYTES = 1 << 24  # compressed; a part that has as many is written
 PART_ROWS = 1 << 22
 
@@ -42,15 +47,35 @@ class TablePart:
     size: int
 
 
+class Draft(Protocol):
+    """A directory that becomes an export when all is in it; a value that is sent to executors."""
+
+    @property
+    def target(self) -> Path | str:
+        """The export's place."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file; `Unwritten`."""
+
+    def has(self, name: str) -> bool:
+        """Whether a file that was written is seen from here."""
+
+    def finish(self, manifest: bytes) -> None:
+        """Make the export appear, with its manifest; `Unwritten`."""
+
+    def abandon(self) -> None:
+        """Remove what was written, unless it is an export."""
+
+
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A directory that becomes an export when all is in it."""
+class LocalDraft:
+    """A directory of this machine, or one that all machines have mounted."""
 
     target: Path
     folder: Path
 
     @classmethod
-    def at(cls, target: Path) -> Draft:
+    def at(cls, target: Path) -> LocalDraft:
         """A new one beside the target; `Unwritten`."""
         target = target.absolute()
         folder = target.with_name(f"{target.name}.unfinished-{socket.gethostname()}-{os.getpid()}")
@@ -62,7 +87,7 @@ class Draft:
         return cls(target, folder)
 
     def write(self, name: str, data: bytes) -> None:
-        """A file; `Unwritten`."""
+        """See `Draft`."""
         path = self.folder / name
         try:
             path.parent.mkdir(exist_ok=True)
@@ -70,9 +95,13 @@ class Draft:
         except OSError as error:
             raise Unwritten(f"{self.target / name}: {error.strerror or error}") from error
 
+    def has(self, name: str) -> bool:
+        """See `Draft`."""
+        return (self.folder / name).is_file()
+
     def finish(self, manifest: bytes) -> None:
-        """Make the export appear, with its manifest; `Unwritten`."""
-        self.write("manifest.json", manifest)
+        """See `Draft`."""
+        self.write(MANIFEST, manifest)
         try:
             # In one step: whoever sees the directory sees all of it.
             self.folder.rename(self.target)
@@ -80,16 +109,54 @@ class Draft:
             raise Unwritten(f"{self.target}: {error.strerror or error}") from error
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """See `Draft`; nothing is left of it once it was renamed."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def place_refused(target: Path) -> str | None:
-    """Why no export can be made there, or None."""
+@dataclass(frozen=True, slots=True)
+class RemoteDraft:
+    """A directory of another file system, where none is renamed at once: its manifest makes it an export."""
+
+    target: str
+
+    def write(self, name: str, data: bytes) -> None:
+        """See `Draft`."""
+        try:
+            storage_at(self.target).write(name, [data])
+        except (Unwritable, Unusable) as error:
+            raise Unwritten(str(error)) from error
+
+    def has(self, name: str) -> bool:
+        """See `Draft`."""
+        return storage_at(self.target).exists(name)
+
+    def finish(self, manifest: bytes) -> None:
+        """See `Draft`."""
+        self.write(MANIFEST, manifest)
+
+    def abandon(self) -> None:
+        """See `Draft`."""
+        with suppress(OSError, Unusable):
+            storage = storage_at(self.target)
+            if not storage.exists(MANIFEST):
+                storage.remove("")
+
+
+def draft_at(place: str) -> Draft:
+    """A new export at a path or URI; `Unwritten`."""
+    path = local_path(place)
+    return RemoteDraft(place.rstrip("/")) if path is None else LocalDraft.at(path)
+
+
+def place_refused(place: str) -> str | None:
+    """Why no export can be made at a path or URI, or None."""
+    target = local_path(place)
+    if target is None:
+        return _uri_refused(place)
     if target.is_dir() and not any(target.iterdir()):
         return None  # what `finish` renames replaces an empty directory
     if target.exists():
-        kind = "an export already" if (target / "manifest.json").is_file() else "something else"
+        kind = "an export already" if (target / MANIFEST).is_file() else "something else"
         return (
             f"{target} is there, and has {kind}: choose another place, or remove it"
             if (target.is_dir())
@@ -99,6 +166,20 @@ def place_refused(target: Path) -> str | None:
     if not near.is_dir():
         return f"{target} cannot be made: {near} is a file"
     return None if os.access(near, os.W_OK) else f"{target} cannot be made: {near} cannot be written"
+
+
+def _uri_refused(place: str) -> str | None:
+    try:
+        storage = answering(place)
+        if storage.folders() or storage.file_names(""):
+            return f"{place} is there, and is not empty: choose another place, or remove it"
+        storage.write(_TRIAL, [b""])
+        storage.remove_file(_TRIAL)
+    except Unwritable as error:
+        return f"{place} cannot be written ({str(error).partition(chr(10))[0]})"
+    except (Unusable, OSError) as error:
+        return str(error).partition("\n")[0]
+    return None
 
 
 @dataclass(slots=True)

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
+from pyarrow.dataset import dataset
 
 from specchk.export.columns import distinct
 from specchk.export.manifest import Export
+from specchk.export.storage import ArrowStorage, LocalStorage, local_path
 
 AT_ONCE = 1024
 _READS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -57,12 +58,13 @@ def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> 
     schemas = distinct(_schema(export.folder) for export in exports)
     for schema, export in zip(schemas, exports, strict=True):
         connection.execute(f"create schema {_quoted(schema)}")
-        for table, files in export.files.items():
-            names = ", ".join(_literal(str(file.absolute())) for file in files)
+        for table in export.files:
             connection.execute(
-                f"create view {_quoted(schema)}.{_quoted(table)} as from read_parquet([{names}])"
+                f"create view {_quoted(schema)}.{_quoted(table)} as from "
+                f"{_rows_of(connection, export, table, f'{schema} {table}')}"
             )
-    folders = ", ".join(_literal(str(export.folder.absolute())) for export in exports)
+    local = [export.storage.root for export in exports if isinstance(export.storage, LocalStorage)]
+    folders = ", ".join(_literal(str(folder.absolute())) for folder in local)
     connection.execute(f"set allowed_directories = [{folders}]")
     # In this order: a directory can be allowed only before access is closed, and behind the lock nothing is.
     for setting in (
@@ -72,8 +74,22 @@ def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> 
     return schemas
 
 
-def _schema(folder: Path) -> str:
-    return re.sub(r"\W", "_", folder.absolute().name) or "export"
+def _rows_of(connection: duckdb.DuckDBPyConnection, export: Export, table: str, name: str) -> str:
+    """The rows of a table as SQL: DuckDB's own reader for files of this machine, else Arrow's."""
+    storage, files = export.storage, export.files[table]
+    if isinstance(storage, LocalStorage):
+        names = ", ".join(_literal(str((storage.root / file).absolute())) for file in files)
+        return f"read_parquet([{names}])"
+    assert isinstance(storage, ArrowStorage)
+    paths = [storage.name_of(file) for file in files]
+    connection.register(name, dataset(paths, filesystem=storage.system, format="parquet"))
+    return _quoted(name)
+
+
+def _schema(folder: str) -> str:
+    path = local_path(folder)
+    name = folder.rstrip("/").rpartition("/")[2] if path is None else path.absolute().name
+    return re.sub(r"\W", "_", name) or "export"
 
 
 def _quoted(name: str) -> str:

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 from pyspark import SparkContext
 
+from specchk.export.storage import Storage, Unwritable, answering, as_all_name_it, storage_at
 from specchk.ir.program import Program
 from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
@@ -61,7 +62,6 @@ from specchk.spark.session import is_local, session, slots
 from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
 from specchk.spark.states.loaded import Crowded, LedgerStates
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
-from specchk.spark.states.storage import Storage, Unwritable, as_all_name_it, storage_at
 from specchk.spark.states.tables import TableCount
 from specchk.spark.tasks import confirmed, precede, preceding
 
@@ -105,7 +105,7 @@ def search(
             with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
                 return _searched(program, options, on_progress, context, folder)
     place = as_all_name_it(options.ledger)
-    storage = storage_at(place)
+    storage = answering(place)
     if options.resume:
         see_that_there_is_one(storage)
     with (

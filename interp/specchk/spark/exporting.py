@@ -82,7 +82,7 @@ class SliceSource:
             written.add(one)
         for part in written.parts:
             # A directory that only its executor has is no place for an export.
-            if not (draft.folder / part.file).is_file():
+            if not draft.has(part.file):
                 raise Unwritten(
                     f"{draft.target}: an executor wrote {part.file} where this machine does not see it"
                 )

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from specchk.export.storage import Storage
 from specchk.native import compiler
 from specchk.native.compiler import Loaded
 from specchk.native.engine import NativeEngine
@@ -26,7 +27,6 @@ from specchk.native.store import NotedState, Run, without
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
-from specchk.spark.states.storage import Storage
 
 ROOMS = (*compiler.ROOMS, "spark", "export")  # whose sources decide what is found
 _NAME = "ledger.json"

@@ -27,12 +27,12 @@ from typing import Any, BinaryIO
 from crc32c import crc32c
 
 from specchk import kept
+from specchk.export.storage import Unwritable
 from specchk.forecast.intervals import free_bytes
 from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end, tally_of
-from specchk.spark.states.storage import Unwritable
 from specchk.spark.tasks import absorbed, opened, successors, tally_from
 
 SHARE = 2  # of the memory that is free the part that all tables may have; what is larger is in files

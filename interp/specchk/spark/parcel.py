@@ -15,6 +15,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
+from specchk.export.storage import storage_at
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded, ObjectCode, load_exchange
 from specchk.native.exchange import exchange_worker
@@ -23,7 +24,6 @@ from specchk.native.store import Worker
 from specchk.sealed import sealed, unsealed
 from specchk.search.symmetry import Renaming
 from specchk.spark.states.slices import Slices
-from specchk.spark.states.storage import storage_at
 
 _SEAL = "parcel"
 

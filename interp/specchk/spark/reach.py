@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from pyspark import SparkContext
 
+from specchk.export.storage import LocalStorage, Storage, Unwritable, storage_at
 from specchk.search.engine import Unavailable, Unusable
 from specchk.spark.session import is_local
-from specchk.spark.states.storage import LocalStorage, Storage, Unwritable, storage_at
 
 ROOM = bytes(1 << 16)  # what must fit: more than a file system keeps in its names
 _FOLDER = "reach"

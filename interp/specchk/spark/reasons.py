@@ -23,12 +23,12 @@ from urllib.parse import urlsplit
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from specchk.export.storage import Unwritable
 from specchk.native.engine import NativeEngine
 from specchk.search.engine import Unavailable, concluded
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.states.loaded import Crowded
 from specchk.spark.states.slices import SpoiledSlice
-from specchk.spark.states.storage import Unwritable
 
 SPARK_FAILED = (Py4JError, PySparkException, ConnectionRefusedError)  # the last one: its process ended
 NO_JAVA = (

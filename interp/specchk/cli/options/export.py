@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import click
@@ -20,7 +19,7 @@ NO_PARQUET = "`--export` needs pyarrow: pip install 'specchk[data]'"
 
 @dataclass(frozen=True, slots=True)
 class ExportChoice:
-    """The directory of an export."""
+    """The directory of an export, a path or URI."""
 
     heading: ClassVar[str] = "State space as data"
     export: str | None = option(
@@ -36,7 +35,7 @@ class ExportChoice:
             raise click.UsageError(
                 "--export is for engines that search states: not --engine symbolic or --prove"
             )
-        refused = loaded("specchk.export.parts", NO_PARQUET).place_refused(Path(self.export))
+        refused = loaded("specchk.export.parts", NO_PARQUET).place_refused(self.export)
         if refused is not None:
             raise click.UsageError(f"--export: {refused}")
 
@@ -45,7 +44,7 @@ class ExportChoice:
         result = ExportResult()
         if self.export is None:
             return engine, result
-        target = result.wanted = Path(self.export)
+        target = result.wanted = self.export.rstrip("/") or self.export
         room = loaded("specchk.export.export", NO_PARQUET)
         unwritten: type[Exception] = loaded("specchk.export.parts", NO_PARQUET).Unwritten
 
@@ -53,7 +52,7 @@ class ExportChoice:
             # The verdict of hours must not be lost with a full disk.
             try:
                 room.export(found, outcome, target)
-                result.place = str(target)
+                result.place = target
             except unwritten as error:
                 result.refusal = f"--export: cannot write {error}"
             except (OSError, MemoryError) as error:
@@ -66,7 +65,7 @@ class ExportChoice:
 class ExportResult:
     """The place of the export that was written, or why it was not."""
 
-    wanted: Path | None = None
+    wanted: str | None = None
     place: str | None = None
     refusal: str | None = None
 

@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 from pyarrow import fs
 
+from specchk.export.storage import as_all_name_it, local_path, system_of
 from specchk.search.engine import Unusable
-from specchk.spark.states.storage import as_all_name_it, local_path, system_of
 
 __all__ = ["RecordingListing", "as_all_name_it", "listed", "names_in", "read", "size_of"]
 SUFFIX = ".ndjson"

@@ -19,11 +19,11 @@ from pyspark import SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from specchk.export.storage import local_path
 from specchk.search.engine import Unusable
 from specchk.spark.jobs import Failed, reason_of
 from specchk.spark.pipeline.files import SUFFIX, size_of
 from specchk.spark.reasons import SPARK_FAILED
-from specchk.spark.states.storage import local_path
 
 SCHEMA = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 TICK_S = 1.0
@@ -130,9 +130,11 @@ def _is_waiting(query: Any) -> bool:
 
 
 def name_of(place: str) -> str:
-    """The name that Spark has for a place: as a URI, but without escapes."""
+    """The name that Spark has for a place: as a URI, but without escapes, and Hadoop's `s3a:` for `s3:`."""
     path = local_path(place)
-    return unquote(place) if path is None else f"file://{path.absolute()}"
+    if path is not None:
+        return f"file://{path.absolute()}"
+    return unquote(f"s3a:{place.removeprefix('s3:')}" if place.startswith("s3:") else place)
 
 
 def place_of(name: str) -> str:

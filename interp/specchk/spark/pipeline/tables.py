@@ -21,11 +21,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from specchk.export.manifest import NAME, manifest_of
-from specchk.export.parts import TablePart
+from specchk.export.manifest import manifest_of
+from specchk.export.parts import MANIFEST, TablePart
+from specchk.export.storage import Storage, Unwritable, see_that_it_answers, storage_at
 from specchk.search.engine import Unusable
 from specchk.spark.pipeline.files import names_in
-from specchk.spark.states.storage import Storage, Unwritable, storage_at
 
 GROWING = "growing.json"
 Columns = Mapping[str, Sequence[tuple[str, str]]]
@@ -59,6 +59,7 @@ class TablesAt:
         `Unusable` where it is a file, has something, or another run has it; a stream may continue its
         own tables.
         """
+        see_that_it_answers(self.place)
         _see_that_place_is_free(self.place, may_continue=may_continue)
         with storage_at(self.place).claim(purpose):
             # Once more: another run may have had it meanwhile.
@@ -94,7 +95,7 @@ class TablesAt:
                 f"instead of {rows}: all machines need the same directory under that name"
             )
         columns = {one: {f.name: str(f.type) for f in _schema(of)} for one, of in self.columns.items()}
-        self._write(storage, NAME, manifest_of({"constants": {}, **about}, parts, columns))
+        self._write(storage, MANIFEST, manifest_of({"constants": {}, **about}, parts, columns))
 
     def growing(self) -> list[str]:
         """The unfinished recordings that an earlier run has left."""

@@ -26,8 +26,8 @@ from typing import Any, BinaryIO
 
 from crc32c import crc32c
 
+from specchk.export.storage import Data, Storage
 from specchk.native.store import NotedState
-from specchk.spark.states.storage import Data, Storage
 
 _END = struct.Struct("<IQ8s")
 _MAGIC = b"SPECSLC2"

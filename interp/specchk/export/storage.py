@@ -1,8 +1,8 @@
-"""Where the ledger is: a directory that the driver and all executors reach under one name.
+"""Where a ledger or an export is: a directory that the driver and all executors reach under one name.
 
 A file is either whole or not there: it is written under a name of its own, synced and renamed.  Plain
 paths and `file:` are the machine's own; any other scheme (`hdfs:`, `s3:`, `gs:`) goes through
-`pyarrow.fs`, where renaming a file is as atomic as the store makes it.
+`pyarrow.fs`, where renaming a file is as atomic as the store makes it.  `s3a:`, Hadoop's name, is `s3:`.
 
 A driver claims the directory before it reads or writes there (`native.claims`): by a lock, or by files
 alone where the storage has no locks.
@@ -10,13 +10,16 @@ alone where the storage has no locks.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import socket
 import uuid
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +30,15 @@ from specchk.native.machine.memory import sync_folder, write_fully
 from specchk.search.engine import Unusable
 
 Data = bytes | memoryview
+CONNECT_S = 5.0  # seconds for a connection to a store
+_ARROW_NAMES = MappingProxyType({"s3a": "s3", "s3n": "s3", "gcs": "gs"})
+_HADOOP = "; it needs Hadoop's client: HADOOP_HOME, CLASSPATH (`hadoop classpath --glob`) and JAVA_HOME"
+_NEEDS = MappingProxyType({"hdfs": _HADOOP, "viewfs": _HADOOP})
+# Of an object store the variables that name another endpoint, and its own.
+_STORES = MappingProxyType({
+    "s3": (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), "s3.amazonaws.com"),
+    "gs": (("STORAGE_EMULATOR_HOST", "CLOUD_STORAGE_EMULATOR_ENDPOINT"), "storage.googleapis.com"),
+})  # fmt: skip
 
 
 class Unwritable(Exception):
@@ -44,6 +56,9 @@ class Storage(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
+
+    def size(self, path: str) -> int:
+        """The bytes of a file; `OSError`."""
 
     def folders(self) -> list[str]:
         """The folders that are directly below."""
@@ -112,6 +127,10 @@ class LocalStorage:
         """See `Storage`."""
         return (self.root / path).exists()
 
+    def size(self, path: str) -> int:
+        """See `Storage`."""
+        return (self.root / path).stat().st_size
+
     def folders(self) -> list[str]:
         """See `Storage`."""
         return sorted(entry.name for entry in self.root.iterdir() if entry.is_dir())
@@ -173,6 +192,13 @@ class ArrowStorage:
         info = self.system.get_file_info(f"{self.root}/{path}")
         return bool(info.type != fs.FileType.NotFound)
 
+    def size(self, path: str) -> int:
+        """See `Storage`."""
+        info = self.system.get_file_info(f"{self.root}/{path}")
+        if info.type != fs.FileType.File:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name_of(path))
+        return int(info.size)
+
     def folders(self) -> list[str]:
         """See `Storage`."""
         return [info.base_name for info in self._below("") if info.type == fs.FileType.Directory]
@@ -180,7 +206,7 @@ class ArrowStorage:
     def remove(self, folder: str) -> None:
         """See `Storage`."""
         with suppress(OSError):
-            self.system.delete_dir(f"{self.root}/{folder}")
+            self.system.delete_dir(f"{self.root}/{folder}".rstrip("/"))
 
     def claim(self, purpose: str) -> AbstractContextManager[None]:
         """See `Storage`."""
@@ -241,6 +267,12 @@ def storage_at(place: str, *, durable: bool = True) -> Storage:
         raise Unusable(f"{place}: {error}") from error
 
 
+def answering(place: str) -> Storage:
+    """As `storage_at`; `Unusable` also where its host accepts no connection."""
+    see_that_it_answers(place)
+    return storage_at(place)
+
+
 def local_path(place: str) -> Path | None:
     """The path of a place on this machine, a plain path or `file:`; None for one of another file system."""
     parts = urlsplit(place)
@@ -251,11 +283,41 @@ def local_path(place: str) -> Path | None:
 
 def system_of(place: str) -> tuple[Any, str]:
     """The file system of a URI, and the name of the place there; `OSError` with one line of reason."""
+    scheme, colon, rest = place.partition(":")
     try:
-        system, name = fs.FileSystem.from_uri(place)
+        system, name = fs.FileSystem.from_uri(f"{_ARROW_NAMES.get(scheme, scheme)}{colon}{rest}")
     except (ValueError, OSError) as error:  # of a scheme that pyarrow does not have, or has no library for
-        raise OSError(str(error).partition("\n")[0]) from error
+        raise OSError(f"{str(error).partition(chr(10))[0]}{_NEEDS.get(scheme, '')}") from error
     return system, name
+
+
+def see_that_it_answers(place: str) -> None:
+    """`Unusable` where the host of a URI accepts no connection; its client may try for minutes."""
+    address = _address_of(place)
+    if address is None:
+        return
+    try:
+        socket.create_connection(address, CONNECT_S).close()
+    except OSError as error:
+        host, port = address
+        reason = error.strerror or error
+        raise Unusable(
+            f"{place} cannot be reached from {socket.gethostname()} ({host}:{port}: {reason})"
+        ) from error
+
+
+def _address_of(place: str) -> tuple[str, int] | None:
+    """The host and port that serve a URI, where these are known."""
+    parts = urlsplit(place)
+    default = _STORES.get(_ARROW_NAMES.get(parts.scheme, parts.scheme))
+    if default is None:
+        # Without a port it is a name that only Hadoop's configuration knows.
+        is_known = parts.scheme == "hdfs" and parts.hostname and parts.port
+        return (parts.hostname or "", parts.port or 0) if is_known else None
+    variables, host = default
+    chosen = next((os.environ[name] for name in variables if os.environ.get(name)), f"https://{host}")
+    endpoint = urlsplit(chosen if "://" in chosen else f"//{chosen}")
+    return endpoint.hostname or host, endpoint.port or (80 if endpoint.scheme == "http" else 443)
 
 
 def as_all_name_it(place: str) -> str:
