@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from laws.sources import ROOT
 from specchk.conform.contract.recording import BadRecording, Recording, decode, parse
 from specchk.conform.contract.tracing import Tracing
+from specchk.conform.contract.values import Table
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.explanation import render, told
-from specchk.conform.recordings.validate import Explained, Validator
+from specchk.conform.recordings.fields import Fields
+from specchk.conform.recordings.validate import MOST_COMPARED, Explained, Validator, distinct
 
 VALIDATOR = Validator(bank())
 STEPS = st.lists(st.tuples(st.sampled_from(["a1", "a2"]), st.booleans(), st.booleans()), max_size=12)
@@ -231,3 +233,24 @@ def test_a_tracing_that_ends_its_process_explains_nothing(tmp_path):
     )
     assert (done.returncode, done.stderr) == (13, "")
     assert "SystemExit: 0" in done.stdout
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=2 * MOST_COMPARED))
+def test_states_are_kept_once_and_in_their_order(states: list[tuple[int, bool]]) -> None:
+    """Compared in pairs or by hash, depending on how many there are, the same states are left."""
+    assert list(distinct(states)) == list(dict.fromkeys(states))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [(1, True), ({1, 2}, {True, 2}), tuple(Table([("a1", n), ("a2", 0)]) for n in (1, True))],
+)
+def test_equal_values_of_other_types_are_not_mistaken_for_each_other(shown: tuple[object, object]) -> None:
+    """What was read for 1 is not what is read for True, which Python has as equal; nor inside of others."""
+    kinds = {int: "days", set: "{1, 2}", Table: "{ a: days for a in Account }"}
+    number, truth = shown
+    for first, second in (shown, shown[::-1]):
+        expression = Fields(bank()).expression(kinds[type(number)])
+        read = [expression.wanted(first), expression.wanted(second)]
+        assert [isinstance(one, str) for one in read] == [first is truth, second is truth]
+        assert number == truth

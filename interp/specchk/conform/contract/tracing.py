@@ -80,6 +80,10 @@ class Repeated:
 TracedStep = Call | Repeated
 
 
+def _is_taken(step: TracedStep) -> bool:
+    return not isinstance(step, Repeated) or step.least > 0
+
+
 class Seen(NamedTuple):
     """A field of the recording: an expression of the spec, and the plain value that it had.
 
@@ -109,7 +113,7 @@ class Meaning:
     @property
     def may_be_no_step(self) -> bool:
         """Whether an explanation of the event may take no step."""
-        return any(all(isinstance(step, Repeated) and step.least == 0 for step in way) for way in self.ways)
+        return not all(any(map(_is_taken, way)) for way in self.ways)
 
 
 def event(name: str) -> Callable[[F], F]:

@@ -35,6 +35,7 @@ from specchk.conform.contract.tracing import (
     ImpossibleEvent,
     Meaning,
     Repeated,
+    Seen,
     TracedStep,
     Tracing,
 )
@@ -49,6 +50,7 @@ from specchk.meaning.values import State, Values, show
 # Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
 # campaign called vacuous, beyond it is given up.
 MOST_CANDIDATES = 4_096
+MOST_COMPARED = 8  # states that are compared in pairs
 
 
 class Haste(Enum):
@@ -99,9 +101,8 @@ class TakenEvent:
 
 @dataclass(slots=True)
 class Trail:
-    """Results of a search for the next one: meanings of events, and the candidates around each."""
+    """Results of a search for the next one: the candidates around each event."""
 
-    meanings: list[Meaning] = field(default_factory=list)
     around: list[tuple[tuple[State, ...], tuple[State, ...]]] = field(default_factory=list)
 
     def after(self, number: int, before: tuple[State, ...]) -> tuple[State, ...] | None:
@@ -111,8 +112,41 @@ class Trail:
         return self.around[number - 1][1]
 
 
+class Compared:
+    """Up to two texts of each field's values: enough to show that it is compared with what changes."""
+
+    def __init__(self, seen: dict[str, set[Any]]) -> None:
+        self._seen = seen
+        self._changing: set[str] = set()
+
+    def add(self, seen: Sequence[Seen]) -> None:
+        """Note what an event shows."""
+        changing = self._changing
+        for name, _, value in seen:
+            if name not in changing:
+                values = self._seen.setdefault(name, set())
+                values.add(repr(value))
+                if len(values) > 1:
+                    changing.add(name)
+
+
 class TooMany(Exception):
     """The recording shows so little that the candidates cannot be followed."""
+
+
+def distinct(states: list[State]) -> Sequence[State]:
+    """The states, each once, in their order."""
+    # Mostly there are one or two.  A hash reads hundreds of numbers, and is not kept; a comparison of two
+    # states ends where they differ, and skips what they share.
+    if len(states) > MOST_COMPARED:
+        return tuple(dict.fromkeys(states))
+    if len(states) < 2:
+        return states
+    kept: list[State] = []
+    for state in states:
+        if state not in kept:
+            kept.append(state)
+    return kept
 
 
 class Uncounted(Stepper):
@@ -145,20 +179,19 @@ class Validator:
         # What a tracing refuses by itself, silent steps do not change.
         if stopped is None or stopped.reason or not tracing.silent:
             return first
-        return self.follow(tracing, recording, Haste.EAGER, trail)
+        # Read again, since few recordings are blocked, and all that events show would be kept of each.
+        return self.follow(tracing.again(), recording, Haste.EAGER, trail)
 
     def follow(self, tracing: Tracing, recording: Recording, haste: Haste, trail: Trail) -> Explained:
-        """Follow the candidates through a recording, of which the tracing has read what the trail has."""
+        """Follow the candidates through a recording, of which the tracing has read nothing yet."""
         explained = Explained()
         candidates = idle = self.initial
-        seen = explained.seen
+        compared = Compared(explained.seen)
         costs = dict.fromkeys(self.initial, 0)
         for number, event in enumerate(recording.events, 1):
             meaning: Meaning | None = None
             try:
-                if number > len(trail.meanings):
-                    trail.meanings.append(tracing.meaning(event))
-                meaning = trail.meanings[number - 1]
+                meaning = tracing.meaning(event)
                 known = trail.after(number, candidates)
                 onward = self.onward(tracing, meaning, candidates, haste, known)
                 if haste is Haste.LAZY:
@@ -185,11 +218,7 @@ class Validator:
             explained.is_idle = bool(idle)
             explained.total += len(candidates)
             explained.most = max(explained.most, len(candidates))
-            for shown in meaning.seen:
-                values = seen.setdefault(shown.field, set())
-                # Two are enough to show that a field is compared with something that changes.
-                if len(values) < 2:
-                    values.add(repr(shown.value))
+            compared.add(meaning.seen)
         return explained
 
     def onward(
@@ -258,13 +287,14 @@ class Validator:
 
     def taken(self, meaning: Meaning, before: Sequence[State]) -> tuple[State, ...]:
         """The states after an event that agree with the recorded part; raises `TooMany`."""
-        reached: dict[State, None] = {}
+        states: list[State] = []
         for way in meaning.ways:
-            reached.update(dict.fromkeys(self.by_way(way, before)))
+            states += self.by_way(way, before)
+        reached = distinct(states)
         # Before what is seen is compared, which is what takes long.
         self.bounded(len(reached))
         agree, seen = self.fields.agree, meaning.seen
-        return tuple(state for state in reached if agree(state, seen))
+        return tuple([state for state in reached if agree(state, seen)])
 
     @staticmethod
     def bounded(states: int) -> None:
@@ -295,18 +325,18 @@ class Validator:
                 break
         return tuple(reached)
 
-    def by_call(self, call: Call, before: Iterable[State]) -> tuple[State, ...]:
+    def by_call(self, call: Call, before: Iterable[State]) -> Sequence[State]:
         """The successors by one call, each once."""
         number, instances = self.instances(call)
         of_action = self.stepper.of_action
-        reached: dict[State, None] = {}
+        reached: list[State] = []
         for state in before:
             for args in instances:
                 try:
-                    reached.update(dict.fromkeys(after for _, _, after in of_action(state, number, args)))
+                    reached += [after for _, _, after in of_action(state, number, args)]
                 except Faulty:  # the spec has no meaning for this step here: it is not a step
                     continue
-        return tuple(reached)
+        return distinct(reached)
 
     def instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
         """An action's number, and all arguments that a call may have; raises `ImpossibleEvent`."""
