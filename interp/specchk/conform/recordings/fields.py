@@ -8,6 +8,7 @@ Not here: which states there are (`validate`).
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
@@ -22,7 +23,7 @@ from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 
-_SCALARS = (int, bool, str, type(None))
+_SCALARS = frozenset({int, bool, str, type(None)})
 _UNREAD = object()
 
 
@@ -54,14 +55,23 @@ class ShownExpression:
 
     def wanted(self, value: Any) -> Any:
         """The spec's value of a plain one; the text of the reason, equal to no value, if it is none."""
-        # With its type, since True is 1; what has no hash by its text.
-        key = (value.__class__, value) if isinstance(value, _SCALARS) else repr(value)
+        # With its type, since True is 1.
+        key = (value.__class__, value) if value.__class__ in _SCALARS else _key(value)
         if key not in self._raw:
             try:
                 self._raw[key] = raw(value, self.type)
             except NotAValue as error:
                 self._raw[key] = str(error)
         return self._raw[key]
+
+
+def _key(value: Any) -> bytes | str:
+    """What distinguishes values that may have no hash, by the types of their parts as well."""
+    try:
+        # A third of the time of a text; version 2 knows no references, so that equal values have equal bytes.
+        return marshal.dumps(value, 2)
+    except ValueError:  # an object of some class
+        return repr(value)
 
 
 class Fields:
@@ -82,8 +92,9 @@ class Fields:
 
     def agree(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state is as an event shows it."""
-        for one in seen:
-            expression = self.expression(one.expression)
-            if expression.wanted(one.value) != expression.value(state):
+        known = self._expressions
+        for _, text, value in seen:
+            expression = known.get(text) or self.expression(text)
+            if expression.wanted(value) != expression.value(state):
                 return False
         return True
