@@ -87,14 +87,15 @@ def _explained(
 ) -> list[list[RecordingResult]]:
     def explained(share: Sequence[Path]) -> list[RecordingResult]:
         explainer, results = RecordingExplainer(cls, checked, wanted), []
+        gc.freeze()
         try:
             for path in share:
-                known = explainer.programs
                 results.append(explainer.result(path.name, partial(read_bytes, path)))
-                # A program lasts, and is some ten thousand objects that the collector would visit again and
-                # again while events come and go.
-                if explainer.programs > known:
-                    gc.freeze()
+                # What is left lasts, most of it programs of some ten thousand objects: the collector would
+                # visit all of that again and again while events come and go.  Collected before, since no
+                # later collection visits what is frozen.
+                gc.collect()
+                gc.freeze()
         finally:
             gc.unfreeze()
         return results

@@ -57,11 +57,6 @@ class RecordingExplainer:
         self.cls, self.checked, self.wanted = cls, checked, wanted
         self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
 
-    @property
-    def programs(self) -> int:
-        """How many programs were made."""
-        return len(self._validators)
-
     def result(self, name: str, data: Callable[[], bytes]) -> RecordingResult:
         """Explain the recording in a file's bytes, and its spoiled copies."""
         try:
