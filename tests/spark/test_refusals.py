@@ -19,7 +19,7 @@ from spark.small import SPEC
 from specchk.cli.commands.run import command
 from specchk.export import storage
 from specchk.spark import reach
-from specchk.spark.reasons import NO_JAVA, has_java, see_that_settings_fit
+from specchk.spark.reasons import NO_JAVA, has_java, see_that_it_is_not_connect, see_that_settings_fit
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 SPARK = ("--engine", "spark", "--conf", "spark.ui.enabled=false")
@@ -51,6 +51,11 @@ def refusal(*args: str, cwd: Path | None = None, **environment: str) -> str:
         (("--master", "yarn"), {"HADOOP_CONF_DIR": "", "YARN_CONF_DIR": ""}, "yarn needs HADOOP_CONF_DIR or"),
         (("--master", "cluster"), {}, "--master cluster is no master of Spark: local[N], spark://HOST:PORT"),
         (("--master", "spark://here:x"), {}, "--master spark://here:x: here:x is no HOST:PORT"),
+        (("--master", "sc://here"), {}, "--master sc://here is Spark Connect, which has no RDDs"),
+        (("--conf", "spark.remote=sc://here"), {}, "spark.remote=sc://here is Spark Connect"),
+        (("--conf", "spark.api.mode=connect"), {}, "spark.api.mode=connect is Spark Connect"),
+        ((), {"SPARK_REMOTE": "sc://here"}, "SPARK_REMOTE=sc://here is Spark Connect"),
+        ((), {"SPARK_API_MODE": "connect"}, "SPARK_API_MODE=connect is Spark Connect"),
     ],
 )  # fmt: skip
 def test_settings_that_spark_cannot_start_with_are_refused(
@@ -64,6 +69,12 @@ def test_settings_that_spark_cannot_start_with_are_refused(
     found = CliRunner().invoke(command, [KIP320, "--engine", "spark", *args])
     assert found.exit_code == 2, found.output
     assert words in " ".join(found.output.split())
+
+
+def test_classic_spark_is_named_and_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark 4's own name of what is not Connect, in the environment and as a setting."""
+    monkeypatch.setenv("SPARK_API_MODE", "classic")
+    see_that_it_is_not_connect("local[2]", {"spark.api.mode": "classic"})
 
 
 @pytest.mark.parametrize("scheme", ["spark://", "k8s://", "k8s://https://"])

@@ -41,6 +41,12 @@ CONNECT_S = 5.0  # seconds for a connection to a master, which then has more to 
 _SIZE = re.compile(r"(\d+)([bkmgtp]?)b?", re.IGNORECASE)
 _UNITS = "bkmgtp"
 _MASTERS = re.compile(r"local(\[.*\])?|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
+# What makes pyspark a client of Spark Connect: environment, and the settings of the same meaning.
+_CONNECT = (
+    ("SPARK_REMOTE", "spark.remote"),
+    ("SPARK_API_MODE", "spark.api.mode"),
+    ("SPARK_CONNECT_MODE_ENABLED", ""),
+)
 _OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (SpoiledSlice, Unwritable))
 
 
@@ -58,6 +64,25 @@ def see_that_java_starts() -> None:
         raise Unavailable(f"JAVA_HOME is {home}, without a program bin/java: correct it, or unset it")
     if not has_java():
         raise Unavailable(NO_JAVA)
+
+
+def see_that_it_is_not_connect(master: str, settings: Mapping[str, str]) -> None:
+    """`Unavailable` for Spark Connect, whose clients have DataFrames alone.
+
+    The search needs barrier stages, and tasks that stay where their table is: those are of RDDs.
+    """
+    chosen = [f"--master {master}"] if master.startswith("sc://") else []
+    for variable, setting in _CONNECT:
+        chosen += [
+            f"{name}={value}"
+            for name, value in ((variable, os.environ.get(variable)), (setting, settings.get(setting)))
+            if value and value.lower() != "classic"
+        ]
+    if chosen:
+        raise Unavailable(
+            f"{chosen[0]} is Spark Connect, which has no RDDs, and the search needs them: "
+            "choose a master of the cluster itself, or use spark-submit"
+        )
 
 
 def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:

@@ -26,7 +26,13 @@ from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable
 from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
-from specchk.spark.reasons import SPARK_FAILED, root_cause, see_that_java_starts, see_that_settings_fit
+from specchk.spark.reasons import (
+    SPARK_FAILED,
+    root_cause,
+    see_that_it_is_not_connect,
+    see_that_java_starts,
+    see_that_settings_fit,
+)
 
 LOCAL = "local[2]"
 EXECUTORS_S = 90.0  # seconds that a standalone master has to give the first task an executor
@@ -111,9 +117,10 @@ def is_submitted() -> bool:
 
 
 def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
+    chosen = master or LOCAL
+    see_that_it_is_not_connect(chosen, settings)
     conf = SparkConf()
     if not is_submitted():
-        chosen = master or LOCAL
         see_that_settings_fit(chosen, settings)
         log = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
         conf.setMaster(chosen)
