@@ -196,6 +196,16 @@ def test_a_producer_without_epoch_or_sequence_is_refused(wrong, producer_id):
     ]
 
 
+@pytest.mark.parametrize("wait_ms", [-1, 0, 1, 2])
+def test_a_fetch_waits_for_any_time_above_zero(wait_ms):
+    """A6: one millisecond is a time to wait; zero, or less, is none."""
+    leader = leading()
+    effects = fetch(leader, 0, max_wait_ms=wait_ms)
+    waits = [effect.delay_ms for effect in effects if isinstance(effect, SetTimer)]
+    assert waits == ([wait_ms] if wait_ms > 0 else [])
+    assert len(sent(effects)) == (0 if wait_ms > 0 else 1)
+
+
 def test_a_fetch_that_waits_does_so_for_the_whole_time():
     """A6: the timer of another fetch does not end it, its own deadline does."""
     leader = leading()

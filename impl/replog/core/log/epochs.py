@@ -92,16 +92,11 @@ class EpochCache:
             self.entries.pop()
         return len(self.entries) != before
 
-    def truncate_from_start(self, offset: int) -> bool:
-        """Drop what ends at or before `offset`.
-
-        The epoch that covers it now begins there.  Return whether anything changed.
-        """
+    def truncate_from_start(self, offset: int) -> None:
+        """Drop what ends at or before `offset`; the epoch that covers it now begins there."""
         kept = [entry for entry in self.entries if entry[1] > offset]
         # The epoch of the first record that is left must stay known, though its own start is deleted.
         covering = [entry for entry in self.entries if entry[1] <= offset]
         if covering:
             kept.insert(0, (covering[-1][0], offset))
-        changed = kept != self.entries
         self.entries = kept
-        return changed
