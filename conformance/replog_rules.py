@@ -24,6 +24,9 @@ TODAY = MappingProxyType({
 SMOKE = (At("two_brokers", {"MaxOffset": "1", "MaxCrashes": "0"}),)
 GATE = (
     At("page_cache_lost"),
+    At("power_loss_and_crash"),
+    At("cut_and_lost"),
+    At("acknowledged_then_cut"),
     At("two_brokers", {"MaxOffset": "1"}),
     At("one_record_at_a_time"),
     At("three_epochs"),
