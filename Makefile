@@ -20,7 +20,7 @@ SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
 RANDOM :=
 REPORTS := $(VENV)/gate
 SMALL  := delivery fetcher isr_timing log_start membership metadata placement producer_state proposals reassignment requests store
-PARTS  := replication $(SMALL) files recordings
+PARTS  := replication $(SMALL) files recordings behaviour
 SAMPLED = $(if $(SLOW),--slow,--sample-seed=$(SEED))
 EXAMPLES = $(addprefix --random-seed=,$(RANDOM))
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
@@ -54,8 +54,8 @@ nightly:
 gate: $(VENV)/.tested
 	@$(MAKE) --no-print-directory --jobs=2 gate-report; code=$$?; cat $(REPORTS)/report.txt; exit $$code
 
-# The gate is several runs of specchk, each to its end: one for each binding, crashes inside steps on files, and
-# recordings.  Each leaves its report, its exit code and, of cases, JUnit XML in .venv/gate; then comes the verdict.
+# The gate is several runs of specchk, each to its end: one for each binding, crashes inside steps on files,
+# recordings, and accepted behaviour.  Each leaves its report, its exit code and, of cases, JUnit XML in .venv/gate; then comes the verdict.
 # A part without an exit code has not ended, and has failed.  `make gate PARTS=store` runs one; its target alone
 # (gate-store) gives no verdict, and never fails.
 gate-report: $(PARTS:%=gate-%)
@@ -84,6 +84,10 @@ gate-files:
 gate-recordings:
 	@{ $(BIN)/replog sim --seeds 0..39 --record $(REPORTS)/recordings && \
 	    $(BIN)/specchk validate conformance/tracing.py $(REPORTS)/recordings; } $(call ENDED,recordings)
+
+gate-behaviour:
+	@$(BIN)/specchk behaviour conformance/behaviour/behaviours.py --lock \
+	    --junit $(REPORTS)/behaviour.xml $(call ENDED,behaviour)
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check

@@ -1,8 +1,9 @@
 """Flaws of replog, one at a time, held to the gate alone: python bench/gate_flaws.py ROWS [--folder FOLDER].
 
 `specchk mutate` holds a mutant to all layers, and to two failing tests.  Here a flaw is planted in the same
-way, and the suites of `make gate` are run as it runs them, those of the parts in the order of `PARTS`, up to
-the first that fails: a divergence (exit code 13), or a suite that is vacuous now (21).
+way, and the suites of `make gate` are run as it runs them, those of the parts in the order of `PARTS`, up
+to the first that fails: changed behaviour (exit code 14), a divergence (13), or a suite that is vacuous now
+(21).
 
 A suite is run for those flaws only whose place it runs: the unchanged replog is run once with a mark at each
 place.  Controls and locks are left out.  They are about the gate itself, and a suite that conforms has the
@@ -35,8 +36,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from specchk.conform.behaviour import accepted
+from specchk.conform.behaviour.running import taken
 from specchk.conform.contract.binding import At
-from specchk.conform.contract.load import load_binding
+from specchk.conform.contract.load import load_behaviours, load_binding
 from specchk.conform.gate import choices
 from specchk.conform.gate.tiers import BUDGETS, Part, parts_of, run_part
 from specchk.conform.mutation.members import Bench, Kill, Reporter
@@ -63,9 +66,10 @@ SMALL = (
     "reassignment",
     "log_start",
 )
-FOLDERS = (ROOT / "conformance", *(ROOT / "conformance" / name for name in SMALL))
+FOLDERS = (ROOT / "conformance", *(ROOT / "conformance" / name for name in (*SMALL, "behaviour")))
 FILES = At("two_brokers", {"MaxOffset": "1", "MaxEpoch": "0"}, "faults")
 PARTS = (
+    "behaviour",
     "placement",
     "isr_timing",
     "producer_state",
@@ -141,8 +145,34 @@ class Recordings:
         return (13, f"{kills[0].test}: {kills[0].reason}") if kills else (0, "")
 
 
-def part_named(name: str) -> Bound | Recordings:
+class Behaviour:
+    """The part that is accepted behaviour."""
+
+    name = "behaviour"
+    path = ROOT / "conformance" / "behaviour" / "behaviours.py"
+
+    def __init__(self) -> None:
+        self.parts = {"behaviour": None}
+        self.accepted = accepted.read(self.path.with_name(accepted.NAME)) or {}
+
+    def run(self, suite: str) -> tuple[int, str]:
+        """Take the runs, up to the first that is not the accepted one."""
+        del suite
+        for name, run in load_behaviours(self.path)().runs().items():
+            compared = taken(name, run, self.accepted.get(name))
+            if compared.difference is not None:
+                first = compared.difference
+                return (
+                    14,
+                    f"{name}, step {first.number}: {first.about[:80]}: {first.place} {first.after or ''}",
+                )
+        return 0, ""
+
+
+def part_named(name: str) -> Bound | Recordings | Behaviour:
     """A part of `make gate`."""
+    if name == "behaviour":
+        return Behaviour()
     if name == "recordings":
         return Recordings()
     if name == "files":
@@ -150,7 +180,9 @@ def part_named(name: str) -> Bound | Recordings:
     return Bound(name, ROOT / "conformance" / ("" if name == "replication" else name) / "binding.py")
 
 
-def planted(part: Bound | Recordings, suites: Sequence[str], patches: tuple[Patch, ...], budget: int) -> Task:
+def planted(
+    part: Bound | Recordings | Behaviour, suites: Sequence[str], patches: tuple[Patch, ...], budget: int
+) -> Task:
     """Run suites with an implementation of its own, up to the first that fails."""
 
     def task(say: Say) -> None:
@@ -215,7 +247,7 @@ def _mark(tree: ast.Module, line: int, name: str) -> None:
         body.insert(at, ast.parse(f"run_places.add({name!r})").body[0])
 
 
-def reached(part: Bound | Recordings, suite: str, flaws: Sequence[Mutant]) -> Task:
+def reached(part: Bound | Recordings | Behaviour, suite: str, flaws: Sequence[Mutant]) -> Task:
     """Say which of the flaws' places a suite runs without any of them."""
 
     def task(say: Say) -> None:
@@ -255,7 +287,7 @@ class Rows:
 
 
 def measure(
-    part: Bound | Recordings, flaws: Sequence[Mutant], rows: Rows, arguments: argparse.Namespace
+    part: Bound | Recordings | Behaviour, flaws: Sequence[Mutant], rows: Rows, arguments: argparse.Namespace
 ) -> None:
     """Hold the flaws that are left to a part."""
     for suite in part.parts:

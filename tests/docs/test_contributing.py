@@ -8,10 +8,12 @@ import shlex
 import pytest
 
 from docs.blocks import ROOT, blocks
-from specchk.cli.commands.conform import command
+from specchk.cli.accepted.behaviour import command as behaviour
+from specchk.cli.commands.conform import command as conform
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([\w$(){}./-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+SPECCHK = {"behaviour": behaviour, "conform": conform}
 VARIABLES = {"SLOW", "ARGS", "RANDOM"}
 OPTIONS = {"-q", "-x", "--slow", "--rewrite"}
 CELL = re.compile(r"`((?:make|bash|\.venv/bin/)[^`]*)`")
@@ -35,7 +37,7 @@ def test_a_command_can_be_given(line: str):
         words = [word.split("=")[1] for word in words if word.startswith("ARGS=")]
     options = {word for word in words if word.startswith("-")}
     if program.endswith("specchk"):
-        assert words[0] == "conform"
+        command = SPECCHK[words[0]]
         assert options <= {name for parameter in command.params for name in parameter.opts}
     elif program.endswith("python"):
         assert options - {"-m"} <= OPTIONS

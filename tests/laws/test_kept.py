@@ -10,6 +10,7 @@ import pytest
 
 from laws.sources import PACKAGES, last_name, modules
 from specchk import kept
+from specchk.conform.behaviour import transcripts
 from specchk.conform.covers import cache
 from specchk.conform.gate import since, since_run
 from specchk.conform.mutation import mutate
@@ -29,6 +30,7 @@ KEEPERS = {
     compiler.__name__: compiler.ROOMS,
     loading.__name__: loading.ROOMS,
     cache.__name__: cache.ROOMS,
+    transcripts.__name__: transcripts.ROOMS,
     since.__name__: since.ROOMS,
     "specchk.conform.mutation.outcomes": (),  # named by `mutate`, of all of specchk
 }

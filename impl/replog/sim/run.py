@@ -10,6 +10,7 @@ than `max_events` events (`pace`).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -27,6 +28,7 @@ from replog.sim.oracles.promises import ORACLES, ViolationError
 
 LOOK_EVERY_STEPS = 256
 SETTLE_MS = 1_000
+MakeWorld = Callable[[WorldOptions, FaultyNetwork, Oracles], World]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class Simulation:
         protocol: str = "",
         rules: Protocol | None = None,
         max_events: int = MAX_EVENTS,
+        make_world: MakeWorld = World,
     ) -> None:
         self.seed = seed
         self.protocol = protocol or weather.protocol
@@ -117,7 +120,7 @@ class Simulation:
             coalesces_metadata=weather.coalesces_metadata,
             make_storage=StoreStorage if weather.uses_store else MemoryStorage,
         )
-        self.world = World(options, self.network, self.oracles)
+        self.world = make_world(options, self.network, self.oracles)
         self.pace = Pace(self.world, max_events)
         self.injector = Injector(
             self.world, self.network, self.oracles, weather, self.random, self.network.faults

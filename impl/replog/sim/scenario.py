@@ -17,8 +17,10 @@ Not here: the commands' meaning (`commands` for a cluster, `examples` for single
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from pathlib import Path
 
+from replog.sim.cluster.world import World, WorldOptions
 from replog.sim.scenarios.commands import COMMANDS, ScenarioCluster
 from replog.sim.scenarios.examples import EXAMPLES
 
@@ -34,9 +36,9 @@ def play(text: str) -> str:
     return perform(text)[0]
 
 
-def perform(text: str) -> tuple[str, ScenarioCluster]:
+def perform(text: str, make_world: Callable[[WorldOptions], World] = World) -> tuple[str, ScenarioCluster]:
     """Run a scenario as `play` does; return also the cluster at its end."""
-    cluster = ScenarioCluster()
+    cluster = ScenarioCluster(make_world)
     lines: list[str] = []
     is_output = False
     for number, line in enumerate(text.splitlines(), 1):

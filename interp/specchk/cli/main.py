@@ -34,6 +34,10 @@ COMMANDS = MappingProxyType(
             "specchk.cli.commands.validate",
             "Check recordings of an implementation against its spec.",
         ),
+        "behaviour": (
+            "specchk.cli.accepted.behaviour",
+            "Compare an implementation's behaviour with what was accepted.",
+        ),
         "mutate": ("specchk.cli.commands.mutate", "Run the gate against mutants."),
         "recheck": ("specchk.cli.commands.recheck", "Check the certificate of a verdict again."),
         "sql": ("specchk.cli.sql", "Query the state space that a run exported."),

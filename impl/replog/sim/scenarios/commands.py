@@ -44,8 +44,9 @@ DATA_REPLIES = (FetchReply, EpochEndReply, ListOffsetsReply)
 class ScenarioCluster:
     """The cluster a scenario is about, and what has been said of it so far."""
 
-    def __init__(self) -> None:
-        self.world = World(WorldOptions())
+    def __init__(self, make_world: Callable[[WorldOptions], World] = World) -> None:
+        self.make_world = make_world
+        self.world = make_world(WorldOptions())
         self.held: set[int] = set()
         self.said: dict[int, str] = {}
         self.correlation = 0
@@ -116,7 +117,7 @@ class ScenarioCluster:
         """
         config = Config(lag_ms=int(lag), follower_read="follower-read" in flags)
         is_coalescing = "coalesce" in flags
-        self.world = World(
+        self.world = self.make_world(
             WorldOptions(
                 int(brokers),
                 int(min_isr),

@@ -1,4 +1,4 @@
-"""The binding class of a Python file, or its tracing class."""
+"""The binding class of a Python file, or its tracing class, or its class of behaviours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from specchk.conform.contract.behaviours import Behaviours
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.failures import exits_raised
 from specchk.conform.contract.tracing import Tracing
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 
 class NoBinding(Exception):
-    """A file that cannot be run, or has no class derived from `Binding` (or `Tracing`), or several."""
+    """A file that cannot be run, or has not exactly one class derived from `Binding` (or the others)."""
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:
@@ -30,6 +31,11 @@ def load_binding(path: Path) -> type[Binding[Any]]:
 def load_tracing(path: Path) -> type[Tracing]:
     """The tracing of a file, as for a binding; raises `NoBinding`."""
     return _load(path, Tracing)
+
+
+def load_behaviours(path: Path) -> type[Behaviours]:
+    """The behaviours of a file, as for a binding; raises `NoBinding`."""
+    return _load(path, Behaviours)
 
 
 def _load(path: Path, base: type[T]) -> type[T]:

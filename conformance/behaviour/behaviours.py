@@ -1,0 +1,82 @@
+"""replog's accepted behaviour: fixed runs on replog as it ships, and everything that leaves it in them.
+
+    cluster walks   a cluster under any requests, faults and lies, in memory or on replog's store
+    store walks     the store alone, with crashes, damage and repairs
+    simulations     replog's own simulator, a short run of each profile
+    stories         those that ship with replog, command by command
+    files           the store on the operating system's files
+    formulas        groups, placement, and whatever else needs no cluster
+
+A run is a function of its name.  What is noted crosses an interface of replog: messages, timers, effects on a
+disk, changes of files, what a start finds, answers.  Nothing is read from inside of it, so that a refactoring
+leaves every digest as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from cluster_walks import walk
+from file_runs import calls, store
+from formula_runs import epoch_ends, groups, placements, propagations, rules
+from replog_runs import simulation, stories, story
+from store_walks import store_walk
+
+from replog.core.protocol import preset_names
+from replog.sim.faults.profiles import profile_names
+from specchk.conform.contract.behaviours import Behaviours, Run
+
+WALKS = 20
+STORE_WALKS = 25
+ACTIONS = 150
+STORE_ACTIONS = 120
+
+
+class ReplogBehaviours(Behaviours):
+    """The runs of replog."""
+
+    name = "replog"
+
+    def runs(self) -> Mapping[str, Run]:
+        """Return all runs."""
+        return dict([*_walks(), *_store_walks(), *_simulations(), *_stories(), *_files(), *_formulas()])
+
+
+def _walks() -> Iterator[tuple[str, Run]]:
+    for seed in range(WALKS):
+        yield f"walk in memory, seed {seed}", partial(walk, seed, False, "kafka-4.1", ACTIONS)
+        yield f"walk on files, seed {seed}", partial(walk, seed, True, "kafka-4.1", ACTIONS)
+    for seed, name in enumerate(preset_names()):
+        yield f"walk of {name}, seed {seed}", partial(walk, seed, False, name, ACTIONS)
+
+
+def _store_walks() -> Iterator[tuple[str, Run]]:
+    for seed in range(STORE_WALKS):
+        yield f"store, seed {seed}", partial(store_walk, seed, False, STORE_ACTIONS)
+        yield f"damaged store, seed {seed}", partial(store_walk, seed, True, STORE_ACTIONS)
+
+
+def _simulations() -> Iterator[tuple[str, Run]]:
+    for seed, name in enumerate(profile_names()):
+        yield f"simulation of {name}, seed {seed}", partial(simulation, seed, name, "")
+
+
+def _stories() -> Iterator[tuple[str, Run]]:
+    for name in stories():
+        yield f"story {name}", partial(story, name)
+
+
+def _files() -> Iterator[tuple[str, Run]]:
+    for seed in range(3):
+        yield f"files of the system, seed {seed}", partial(calls, seed)
+        yield f"store on files of the system, seed {seed}", partial(store, seed)
+
+
+def _formulas() -> Iterator[tuple[str, Run]]:
+    for seed in range(2):
+        yield f"groups, seed {seed}", partial(groups, seed)
+        yield f"propagation, seed {seed}", partial(propagations, seed)
+        yield f"epoch ends, seed {seed}", partial(epoch_ends, seed)
+    yield "placement", placements
+    yield "presets", rules

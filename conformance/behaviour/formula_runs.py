@@ -1,0 +1,106 @@
+"""Runs of what replog computes without a cluster: groups, placement, propagation, epoch ends.
+
+Each draws arguments from a seed and notes the answers.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from observed_world import facts
+
+from replog.core.broker.groups import Commit, Generation, Groups, from_body
+from replog.core.broker.propagation import TICK_MS, Propagator
+from replog.core.controller.placement import assign, assign_simple
+from replog.core.protocol import Truncation, preset, preset_names
+from replog.sim.scenarios.examples import epoch_end
+from specchk.conform.contract.behaviours import RunWatch
+
+STEPS = 150
+
+
+def groups(seed: int, watch: RunWatch) -> None:
+    """Members join, commit with right and wrong generations, and the group is rebuilt from its records."""
+    random = Random(seed)  # noqa: S311  # chance that must be repeatable
+    known, log = Groups(), list[Commit | Generation]()
+    for _ in range(STEPS):
+        watch.step("a group")
+        name, member, draw = random.choice(("g", "g", "h")), random.randrange(3), random.random()
+        if draw < 0.25:
+            record: Commit | Generation = known.join(name, member)
+            log.append(from_body(record.to_body()))
+            watch.note("groups", "join", body=record.to_body(), **facts(record))
+        elif draw < 0.75:
+            commit = Commit(
+                name, random.choice(("t-0", "t-1")), random.randrange(-1, 20), random.randrange(-1, 3)
+            )
+            generation = random.randrange(12)
+            error = known.check(commit, member, generation)
+            watch.note("groups", "check", error=error)
+            watch.note(
+                "groups", "commit", error=known.commit(commit, member, generation), body=commit.to_body()
+            )
+            if not error:
+                log.append(from_body(commit.to_body()))
+        elif draw < 0.85:
+            known = random.choice((known.copy, lambda: Groups.replay(log)))()
+        else:
+            twin = known.copy()
+            twin.join(name, 9)
+            twin.commit(Commit(name, "t-0", 99), 9, random.randrange(12))
+        for group in ("g", "h"):
+            for partition in ("t-0", "t-1"):
+                watch.note("groups", "position", group=group, offset=known.position(group, partition))
+
+
+def placements(watch: RunWatch) -> None:
+    """Every placement of up to five brokers, and what is refused."""
+    for brokers in range(1, 6):
+        watch.step(f"{brokers} brokers")
+        for replication in range(brokers + 2):
+            for start, shift in ((0, 0), (1, 0), (2, 3), (4, 1)):
+                ids = [5, *range(brokers - 1)]
+                try:
+                    placed: object = (
+                        assign(ids, 12, replication, start, shift),
+                        assign_simple(ids, 12, replication),
+                    )
+                except ValueError as error:
+                    placed = str(error)
+                watch.note("placement", "assign", replicas=replication, placed=placed)
+
+
+def propagations(seed: int, watch: RunWatch) -> None:
+    """ISR changes at any moments, those at the two limits among them."""
+    random = Random(seed)  # noqa: S311  # chance that must be repeatable
+    for _ in range(20):
+        watch.step("a broker")
+        state = Propagator(0, random.choice((0, -70_000)))
+        for now_ms in range(0, 150_000, TICK_MS):
+            if random.random() < random.choice((0.1, 0.9)):
+                state = state.changed(random.choice(("t-0", "t-1")), now_ms - random.choice((0, 0, 1, 100)))
+            state, reported = state.tick(now_ms + random.choice((0, 0, 1)))
+            watch.note("propagation", "tick", reported=reported)
+
+
+def epoch_ends(seed: int, watch: RunWatch) -> None:
+    """Caches of epochs, and the ends that they answer under all rules: a command of `replog play`."""
+    random = Random(seed)  # noqa: S311  # chance that must be repeatable
+    for _ in range(25):
+        watch.step("a cache")
+        epoch = leo = 0
+        entries = []
+        for _ in range(random.randrange(1, 7)):
+            entries.append(f"{epoch}:{leo}")
+            epoch, leo = epoch + random.randrange(1, 3), leo + random.randrange(1, 4)
+        for rules in Truncation:
+            asked = map(str, range(-1, epoch + 2))
+            answers = epoch_end(*asked, cache=",".join(entries), leo=str(leo), rules=rules.value)
+            watch.note("cache", "ends", rules=rules, answers=tuple(answers))
+
+
+def rules(watch: RunWatch) -> None:
+    """The rules of all presets: what ships under each name."""
+    for name in preset_names():
+        watch.step(name)
+        watch.note("presets", name, **facts(preset(name)))

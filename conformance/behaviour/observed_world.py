@@ -1,0 +1,209 @@
+"""A simulated cluster in which everything is noted that leaves a broker, the controller or a client.
+
+    messages   to whom, and all of their fields, in the order in which they are sent timers     which, after
+    how long, for what disk       every effect on it, what a start finds there, a clean stop; with a real
+    store each change of a file
+
+Clients are simulated, too, and what they send follows from what they were answered.  Not here: what happens
+to the cluster (`cluster_walks`, and replog's own simulator and stories).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from zlib import crc32
+
+from observed_files import ObservedDisk, note_files
+
+from replog.core.effects import Effect
+from replog.core.messages import Message
+from replog.core.types import CONTROLLER
+from replog.sim.cluster.node import Alarm, Call, Delivery, Item, Network
+from replog.sim.cluster.storage import Chooser, MemoryStorage, Recovered, Storage, StorageError
+from replog.sim.cluster.world import OPERATOR, Observer, World, WorldOptions
+from replog.sim.disks.stored import CONFIG, DIRECTORY, StoreStorage
+from replog.store.files.config import LogConfig
+from specchk.conform.contract.behaviours import RunWatch
+
+
+@cache
+def names_of(kind: type) -> tuple[str, ...]:
+    """Return the names of a record's fields."""
+    return tuple(field.name for field in fields(kind))
+
+
+def facts(record: object) -> dict[str, object]:
+    """Return the fields of a record by their names."""
+    return {name: getattr(record, name) for name in names_of(type(record))}
+
+
+@cache
+def who(address: int) -> str:
+    """Return how an address is called in reports."""
+    if address == CONTROLLER:
+        return "controller"
+    return (
+        f"broker {address}" if address >= 0 else "operator" if address == OPERATOR else f"client {-address}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An item that happens, as a reader sees it."""
+
+    item: Delivery | Alarm
+
+    def __str__(self) -> str:
+        if isinstance(self.item, Alarm):
+            return f"{who(self.item.owner)}: timer {self.item.timer.value} of token {self.item.token} fires"
+        return f"{who(self.item.to)} receives from {who(self.item.source)}: {self.item.message}"
+
+
+class ObservedStorage:
+    """A disk whose effects and starts are noted; the changes of files, too, if it is a real store."""
+
+    def __init__(self, watch: RunWatch, at: str, inner: Storage) -> None:
+        self._watch, self._at, self.inner = watch, at, inner
+
+    def _note(self, kind: str, **shown: object) -> None:
+        self._watch.note(self._at, kind, **shown)
+
+    def recover(self) -> Recovered:
+        """Open the disk; what a start finds is noted."""
+        try:
+            recovered = self.inner.recover()
+        except StorageError as error:
+            self._note("start fails", error=str(error))
+            raise
+        log = recovered.log
+        records = "".join(map(str, log.cells())).encode()
+        self._note(
+            "start",
+            log_start=log.log_start,
+            end=log.leo,
+            high_watermark=log.hw,
+            epochs=tuple(log.epochs.entries),
+            records=f"{crc32(records):08x}",
+            previous_broker_epoch=recovered.previous_broker_epoch,
+        )
+        return recovered
+
+    def perform(self, effect: Effect) -> None:
+        """Do what a disk effect says."""
+        kind = type(effect).__name__
+        try:
+            self.inner.perform(effect)
+        except StorageError as error:
+            self._note(f"effect {kind}", **facts(effect), error=str(error))
+            raise
+        self._note(f"effect {kind}", **facts(effect))
+
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the HW that was written last."""
+        return self.inner.hw_checkpoint
+
+    def close(self, broker_epoch: int) -> None:
+        """Shut down cleanly."""
+        try:
+            self.inner.close(broker_epoch)
+        except StorageError as error:
+            self._note("stop fails", error=str(error))
+            raise
+        self._note("stop", broker_epoch=broker_epoch)
+
+    def crash(self) -> None:
+        """Lose the process."""
+        self.inner.crash()
+
+    def lose_power(self, choose: Chooser) -> None:
+        """Lose the process and unflushed data; what is left is noted."""
+        self.inner.lose_power(choose)
+        self._note("power loss", end=self.inner.end())
+
+    def flush(self) -> None:
+        """Make everything durable."""
+        self.inner.flush()
+
+    def flushed(self) -> int:
+        """Return the durable end."""
+        return self.inner.flushed()
+
+    def end(self) -> int:
+        """Return the offset after the last record."""
+        return self.inner.end()
+
+    def arm(self, occasion: int, kind: int) -> None:
+        """Let the disk fail."""
+        self.inner.arm(occasion, kind)
+
+    def is_armed(self) -> bool:
+        """Return whether a failure is still to come."""
+        return self.inner.is_armed()
+
+    def copy(self) -> Storage:
+        """Return a copy, of which nothing is noted."""
+        return self.inner.copy()
+
+    def note_end(self) -> None:
+        """Note what the disk has at the end of a run."""
+        if isinstance(self.inner, StoreStorage):
+            self.inner.crash()
+            if self.inner.fs.exists(DIRECTORY):
+                note_files(self._watch, self._at, self.inner.fs, DIRECTORY)
+        elif isinstance(self.inner, MemoryStorage):
+            self._note("disk", **facts(self.inner))
+
+
+class Disks:
+    """Makes the disks of a cluster, one for each broker in order of their ids."""
+
+    def __init__(self, watch: RunWatch, is_real: bool, config: LogConfig) -> None:
+        self._watch, self._is_real, self._config, self._next = watch, is_real, config, 0
+
+    def __call__(self) -> Storage:
+        """Make the next broker's disk."""
+        at, self._next = who(self._next), self._next + 1
+        is_real = self._is_real
+        inner = ObservedDisk(self._watch, at, self._config) if is_real else MemoryStorage()
+        return ObservedStorage(self._watch, at, inner)
+
+
+class ObservedWorld(World):
+    """A cluster that notes what leaves its members; an event is a step."""
+
+    def __init__(
+        self,
+        watch: RunWatch,
+        options: WorldOptions,
+        network: Network | None = None,
+        observer: Observer | None = None,
+        config: LogConfig = CONFIG,
+    ) -> None:
+        self.watch = watch
+        disks = Disks(watch, options.make_storage is StoreStorage, config)
+        super().__init__(replace(options, make_storage=disks), network, observer)
+
+    def send(self, source: int, to: int, message: Message) -> None:
+        """Hand a message to the network."""
+        self.watch.note(who(source), f"send {type(message).__name__}", to=who(to), **facts(message))
+        super().send(source, to, message)
+
+    def schedule(self, delay_ms: int, item: Item) -> None:
+        """Put an item into the future; of a message the time is the network's, and no behaviour."""
+        if isinstance(item, Alarm):
+            self.watch.note(who(item.owner), "timer", timer=item.timer, delay_ms=delay_ms, token=item.token)
+        super().schedule(delay_ms, item)
+
+    def _execute(self, item: Item) -> None:
+        if not isinstance(item, Call):
+            self.watch.step(Event(item))
+        super()._execute(item)
+
+    def note_end(self) -> None:
+        """Note the contents of all disks."""
+        self.watch.step("the end")
+        for _, node in sorted(self.nodes.items()):
+            if isinstance(node.storage, ObservedStorage):
+                node.storage.note_end()

@@ -1,0 +1,60 @@
+"""`specchk behaviour`: hold an implementation to its accepted behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from specchk.cli.common import leave, refusals, write_text
+from specchk.cli.exits import Exit
+from specchk.conform.behaviour import accepted
+from specchk.conform.behaviour.accepted import NAME, BadAccepted
+from specchk.conform.behaviour.running import behave
+from specchk.conform.contract.load import NoBinding, load_behaviours
+from specchk.conform.report import behaviour_report
+from specchk.conform.work.forks import cores
+
+
+@click.command("behaviour")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--lock", is_flag=True, help=f"Compare the runs with {NAME} beside the file.")
+@click.option("--update-lock", is_flag=True, help=f"Accept the behaviour: write {NAME}, for review.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
+)
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the runs as JUnit XML.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def command(
+    file: Path, lock: bool, update_lock: bool, workers: int | None, junit: Path | None, as_json: bool
+) -> None:
+    """Compare what leaves an implementation in fixed runs with what was accepted, with the runs in FILE.
+
+    A difference is no verdict against a spec: it shows that behaviour changed.  Exit codes: 0 nothing
+    differs, 14 something does, or there is no lock to compare with.
+    """
+    if lock and update_lock:
+        raise click.UsageError("--lock compares with the lock, --update-lock writes it: choose one")
+    with refusals(NoBinding):
+        behaviours = load_behaviours(file)()
+    path = file.parent / NAME
+    with refusals(BadAccepted):
+        known = accepted.read(path) if lock else None
+    behaved = behave(behaviours, known, workers or cores())
+    if update_lock:
+        with refusals(OSError):
+            accepted.write(path, behaved.runs)
+        behaved = replace(behaved, is_compared=True)
+    renew = f"specchk behaviour {file} --update-lock"
+    about = behaviours.name, behaved, str(path), renew
+    if junit is not None:
+        write_text(junit, behaviour_report.junit(*about))
+    is_red = lock and not (behaved.is_compared and behaved.is_accepted)
+    code = Exit.BELOW_LOCK if is_red else Exit.OK
+    leave(
+        code,
+        as_json=as_json,
+        json=lambda: behaviour_report.json(*about, int(code)),
+        text=lambda: behaviour_report.text(*about),
+    )

@@ -1,0 +1,105 @@
+"""All runs of an implementation, on all cores, held to what was accepted of them.
+
+Each process takes every n-th run; what a run is does not depend on those before it, nor on the number of
+processes.  A run that raises ends with an observation of that, and is compared like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from specchk.conform.behaviour import transcripts
+from specchk.conform.behaviour.comparison import Difference, difference
+from specchk.conform.behaviour.symbols import Symbols, symbols_of
+from specchk.conform.behaviour.texts import Texts, Written, written
+from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
+from specchk.conform.work.forks import each
+
+SHARES = 4
+"""Pieces for each process: runs differ in length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behaved:
+    """What all runs showed: digests by run, and differences from the lock in the runs' order.
+
+    `unknown` are runs that the lock lacks, `lacking` those that it has and that are no more.
+    """
+
+    runs: Mapping[str, Symbols]
+    observations: int
+    differences: tuple[Difference, ...] = ()
+    unknown: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    is_compared: bool = False
+
+    @property
+    def steps(self) -> int:
+        """How many steps all runs have."""
+        return sum(symbols.steps for symbols in self.runs.values())
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether nothing differs from the lock."""
+        return not (self.differences or self.unknown or self.lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRun:
+    """A run that was taken: its digests, how many observations it has, and its difference from the lock."""
+
+    name: str
+    symbols: Symbols
+    observations: int
+    difference: Difference | None = None
+
+
+def observed(run: Run) -> RunWatch:
+    """Take a run to its end."""
+    watch = RunWatch()
+    try:
+        run(watch)
+    except Exception as error:  # whatever the implementation raises has left it
+        watch.note("the run", "raises", error=type(error).__name__, text=str(error))
+    return watch
+
+
+def taken(name: str, run: Run, accepted: Symbols | None) -> TakenRun:
+    """Take a run, and compare it with what was accepted of it, if anything was."""
+    # Steps in which nothing left the implementation say nothing, and would be most of a lock.
+    shown, texts = [step for step in observed(run).steps if step.seen], Texts()
+    steps: list[Written] = [written(step, texts) for step in shown]
+    symbols = symbols_of(steps)
+    made = TakenRun(name, symbols, sum(map(len, steps)))
+    if accepted is None or symbols.digest == accepted.digest:
+        # Kept where it is accepted, or about to be: a later report has its values.
+        transcripts.keep(symbols.digest, steps)
+        return made
+    about = [step.about for step in shown]
+    before = transcripts.recall(accepted.digest)
+    return replace(made, difference=difference(name, steps, about, accepted, before))
+
+
+def behave(behaviours: Behaviours, accepted: Mapping[str, Symbols] | None, workers: int) -> Behaved:
+    """Take all runs, and compare them with a lock where there is one."""
+    runs = behaviours.runs()
+    names = list(runs)
+    count = workers * SHARES if workers > 1 else 1
+    shares = [names[first::count] for first in range(min(count, len(names)))]
+    tasks = [partial(_share, [(name, runs[name]) for name in share], accepted or {}) for share in shares]
+    made = {run.name: run for share in each(tasks, workers) for run in share}
+    ordered = [made[name] for name in names]
+    return Behaved(
+        {run.name: run.symbols for run in ordered},
+        sum(run.observations for run in ordered),
+        tuple(run.difference for run in ordered if run.difference is not None),
+        () if accepted is None else tuple(name for name in names if name not in accepted),
+        () if accepted is None else tuple(name for name in accepted if name not in runs),
+        accepted is not None,
+    )
+
+
+def _share(runs: Sequence[tuple[str, Run]], accepted: Mapping[str, Symbols]) -> list[TakenRun]:
+    return [taken(name, run, accepted.get(name)) for name, run in runs]

@@ -1,0 +1,77 @@
+"""The interface between an implementation and its accepted behaviour: runs, and what leaves it in them.
+
+    class Mine(Behaviours):
+        name = "my log"
+
+        def runs(self):
+            return {"two writers": two_writers}
+
+    def two_writers(watch: RunWatch) -> None:
+        log = Log(Files(watch))                       # which notes each write, in its order
+        watch.step("writer 1 appends")
+        watch.note("writer 1", "answer", offset=log.append(b"x"))
+
+A run drives the implementation through its public surface, in a way that its own outputs decide alone: no
+clock, no chance without a seed, no path, no process id.  It notes what leaves the implementation (messages,
+answers, timers, changes of files and their order, errors) and nothing that stays inside, so that another
+data structure is the same behaviour.  The implementation may be anything that can be driven so, a process
+behind an adapter included.
+
+Invariants: values that are noted never change afterwards; `behaviour.texts` has a text for each of them.  Not
+here: what becomes of the notes (`conform.behaviour`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+
+class Observation(NamedTuple):
+    """Something that left the implementation: where, what kind of thing, and its fields."""
+
+    at: str
+    kind: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class ObservedStep:
+    """An event that the implementation was given, and what left it until the next one.
+
+    `about` describes the event, for a reader: it is not compared, since it follows from what was seen before.
+    """
+
+    about: object
+    seen: list[Observation] = field(default_factory=list)
+
+
+class RunWatch:
+    """The observer of one run."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps = [ObservedStep("the start")]
+
+    def step(self, about: object) -> None:
+        """Begin a step; `about` is rendered by `str`, and only where it is shown."""
+        self.steps.append(ObservedStep(about))
+
+    def note(self, at: str, kind: str, /, **fields: Any) -> None:
+        """Note an observation in the step that is under way."""
+        self.steps[-1].seen.append(Observation(at, kind, fields))
+
+
+Run = Callable[[RunWatch], None]
+
+
+class Behaviours:
+    """The base of all behaviours; `name` is what the reports call the implementation."""
+
+    name: ClassVar[str] = "the implementation"
+
+    def runs(self) -> Mapping[str, Run]:
+        """Return the runs by name, in the order of their reports; each can be run alone."""
+        raise NotImplementedError("behaviours need a method `runs`")

@@ -1,0 +1,207 @@
+"""Accepted behaviour: what leaves an implementation is compared, and a change is reported with its place."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from conform.counter_behaviours import Answer, Counter, Ways
+from specchk.cli.accepted.behaviour import command
+from specchk.conform.behaviour import accepted
+from specchk.conform.behaviour.accepted import BadAccepted
+from specchk.conform.behaviour.comparison import ADDED, CHANGED, MISSING, ORDER, SOMEWHERE
+from specchk.conform.behaviour.running import Behaved, behave
+from specchk.conform.behaviour.symbols import symbols_of
+from specchk.conform.behaviour.texts import NoText, Texts
+from specchk.conform.report.behaviour_report import text
+
+FILE = Path(__file__).with_name("counter_behaviours.py")
+PLANTED = {
+    "a field of a write": (Ways(content="N={}"), CHANGED, "disk: write", "content"),
+    "an added write": (Ways(extra_write=True), ADDED, "disk: write", ""),
+    "a missing sync": (Ways(syncs=("data",)), MISSING, "disk: sync", ""),
+    "the order of two syncs": (Ways(syncs=("folder", "data")), ORDER, "disk: sync", ""),
+    "a timer": (Ways(timer_ms=51), CHANGED, "counter: timer", "delay_ms"),
+    "an answer": (Ways(answer=lambda n: Answer(n, n % 2 == 1)), CHANGED, "counter: answer", "answer"),
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Transcripts of these tests are kept where no other run finds them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def counting(ways: Ways) -> Counter:
+    counter = Counter()
+    counter.ways = ways
+    return counter
+
+
+def changed(ways: Ways) -> Behaved:
+    return behave(counting(ways), behave(Counter(), None, 1).runs, 1)
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_change_is_named_with_both_values(planted):
+    """Run, step, observation, field, old and new value, where the old run is kept."""
+    ways, kind, name, part = PLANTED[planted]
+    short, long = changed(ways).differences
+    assert (short.run, short.about, short.kind, short.field) == ("short", "turn 2", kind, part)
+    assert (long.run, long.about, long.kind, long.field) == ("long", "turn 2", kind, part)
+    assert (short.before or short.after or "").startswith(part or name)
+    if kind == CHANGED:
+        assert None not in (short.before, short.after)
+        assert short.before != short.after
+
+
+@pytest.mark.parametrize("planted", [name for name in PLANTED if PLANTED[name][1] == CHANGED])
+def test_a_changed_field_is_named_by_the_lock_alone(planted, monkeypatch, tmp_path):
+    """Where the old run is not kept, check symbols name the step and its field; the new value is shown."""
+    ways, kind, _, part = PLANTED[planted]
+    locked = behave(Counter(), None, 1).runs
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    short = behave(counting(ways), locked, 1).differences[0]
+    assert (short.about, short.kind, short.field, short.before) == ("turn 2", kind, part, None)
+    assert (short.after or "").startswith(f"{part}=")
+
+
+@pytest.mark.parametrize("planted", [name for name in PLANTED if PLANTED[name][1] != CHANGED])
+def test_another_change_is_located_in_its_step_by_the_lock_alone(planted, monkeypatch, tmp_path):
+    """Added, missing and exchanged observations have no single field; their step is right."""
+    locked = behave(Counter(), None, 1).runs
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    short = behave(counting(PLANTED[planted][0]), locked, 1).differences[0]
+    assert (short.about, short.kind) == ("turn 2", SOMEWHERE)
+
+
+def test_an_error_that_leaves_a_run_is_an_observation():
+    """What an implementation raises is compared like an answer, and the run ends there."""
+    short, long = changed(Ways(error="disk full")).differences
+    assert short.kind == long.kind == ADDED
+    assert short.after == "the run: raises, error=OSError, text=disk full"
+
+
+def test_the_inside_of_an_implementation_is_not_compared():
+    """Other names, orders of fields and data structures are the same behaviour."""
+
+    @dataclass(frozen=True)
+    class Answer:
+        is_even: bool
+        number: int
+
+    ways = Ways(answer=lambda number: Answer(not number & 1, int(str(number))))
+    assert changed(ways).is_accepted
+
+
+def test_symbols_do_not_depend_on_workers_or_order():
+    """One process, several, and each run alone give the same digests."""
+    alone = behave(Counter(), None, 1).runs
+    assert behave(Counter(), None, 3).runs == alone
+
+    class Backwards(Counter):
+        def runs(self):
+            return dict(reversed(list(super().runs().items())))
+
+    assert dict(behave(Backwards(), None, 1).runs) == dict(alone)
+
+
+def test_every_change_changes_the_digest():
+    """The digest of a run decides alone: it differs with each part of each step, and with their ends."""
+    steps = [(("a: x", "n=1"), ("a: y", "n=2")), (("b: x",),)]
+    others = [
+        [(("a: x", "n=1"), ("a: y", "n=2"), ("b: x",))],
+        [(("a: x", "n=1"),), (("a: y", "n=2"),), (("b: x",),)],
+        [(("a: x", "n=1", "a: y", "n=2"),), (("b: x",),)],
+        [(("a: x", "n=1"), ("a: y", "n=3")), (("b: x",),)],
+        [(("a: y", "n=2"), ("a: x", "n=1")), (("b: x",),)],
+        steps[:1],
+    ]
+    assert len({symbols_of(run).digest for run in [steps, *others]}) == len(others) + 1
+
+
+def test_texts_are_the_same_for_equal_values():
+    """Sets and maps are written in order, records by names, and what has no such text is refused."""
+
+    class Light(Enum):
+        RED = 1
+
+    @dataclass
+    class Jar:
+        lid: str
+        beans: set[int] = field(default_factory=set)
+
+    texts = Texts()
+    assert texts.of({3: Light.RED, 1: None}) == "{1: none, 3: red}"
+    assert texts.of(Jar("on", {30, 4})) == "Jar(beans={30, 4}, lid=on)"
+    # A record that may change is written anew each time.
+    jar = Jar("on")
+    before = texts.of(jar)
+    jar.lid = "off"
+    assert texts.of(jar) != before
+    with pytest.raises(NoText):
+        texts.of(1.5)
+    with pytest.raises(NoText):
+        texts.of(object())
+
+
+def test_the_lock_is_read_as_written_and_refused_when_edited(tmp_path):
+    """`read` is the inverse of `write`; a changed digit, and a file cut short, are refused."""
+    runs = dict(behave(Counter(), None, 1).runs)
+    path = tmp_path / accepted.NAME
+    accepted.write(path, runs)
+    assert accepted.read(path) == runs
+    whole = path.read_text()
+    for edited in (whole.replace("group = 1", "group = 2", 1), whole[: len(whole) // 2]):
+        path.write_text(edited)
+        with pytest.raises(BadAccepted):
+            accepted.read(path)
+    assert accepted.read(tmp_path / "none.lock") is None
+
+
+def copy_of(tmp_path: Path, ways: str = "Ways()") -> Path:
+    file = tmp_path / "counter_behaviours.py"
+    file.write_text(FILE.read_text().replace("ways = Ways()\n", f"ways = {ways}\n"))
+    return file
+
+
+def test_the_command_accepts_compares_and_reports(tmp_path):
+    """0 without a difference, 14 with one or without a lock; the report ends with what accepts it."""
+    runner, file = CliRunner(), copy_of(tmp_path)
+    assert runner.invoke(command, [str(file), "--lock"]).exit_code == 14
+    assert runner.invoke(command, [str(file), "--update-lock"]).exit_code == 0
+    assert runner.invoke(command, [str(file), "--lock"]).exit_code == 0
+    copy_of(tmp_path, "Ways(timer_ms=51)")
+    red = runner.invoke(command, [str(file), "--lock", "--junit", str(tmp_path / "out.xml")])
+    assert red.exit_code == 14
+    assert "2 of 2 runs differ" in red.output
+    assert "now: delay_ms=51" in red.output
+    assert "was: delay_ms=50" in red.output
+    assert "no verdict against a spec" in red.output
+    assert red.output.rstrip().endswith(f"specchk behaviour {file} --update-lock")
+    assert (tmp_path / "out.xml").read_text().count("<failure") == 2
+    report = json.loads(runner.invoke(command, [str(file), "--lock", "--json"]).output)
+    assert (report["verdict"], report["exit_code"], len(report["differences"])) == ("changed", 14, 2)
+    assert report["differences"][0]["field"] == "delay_ms"
+
+
+def test_runs_that_were_added_or_removed_are_red():
+    """A lock with fewer or more runs is another behaviour: a run that is gone checks nothing."""
+    runs = dict(behave(Counter(), None, 1).runs)
+    fewer = behave(Counter(), {"short": runs["short"]}, 1)
+    more = behave(Counter(), {**runs, "third": runs["short"]}, 1)
+    assert (fewer.unknown, fewer.is_accepted) == (("long",), False)
+    assert (more.lacking, more.is_accepted) == (("third",), False)
+    assert "runs in the lock alone: third" in text("the counter", more, "the.lock", "accept")
+
+
+def test_a_lock_of_steps_that_are_gone_is_red():
+    """A run that became shorter differs at its end."""
+    runs = dict(behave(Counter(), None, 1).runs)
+    short = behave(Counter(), {**runs, "short": replace(runs["long"])}, 1).differences
+    assert [each.run for each in short] == ["short"]

@@ -1,0 +1,206 @@
+"""replog's accepted behaviour is the same everywhere, blind to the inside, and reaches all that ships."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from laws.sources import ROOT
+from replog.core.broker import leader, purgatory
+from replog.store.checkpoints import checkpoint
+from replog.store.partition import PartitionLog
+from replog.store.segments.segment import Segment
+from specchk.conform.behaviour import accepted
+from specchk.conform.behaviour.comparison import ADDED, CHANGED, ORDER, Difference
+from specchk.conform.behaviour.running import behave, observed, taken
+from specchk.conform.contract.load import load_behaviours
+from specchk.conform.mutation.mutants import load
+from specchk.conform.mutation.patches import forget, install
+from specchk.conform.work.pool import run_all
+
+FILE = ROOT / "conformance" / "behaviour" / "behaviours.py"
+REPLOG = ROOT / "impl" / "replog"
+UNREACHED = {}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Transcripts of these tests are kept where no other run finds them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_replog_behaves_as_accepted():
+    """The unchanged replog has the digests of its lock, in one process, runs in reverse order."""
+    cls = load_behaviours(FILE)
+
+    class Backwards(cls):
+        def runs(self):
+            return dict(reversed(list(super().runs().items())))
+
+    behaved = behave(Backwards(), accepted.read(FILE.with_name(accepted.NAME)), 1)
+    assert behaved.is_accepted, [each.run for each in behaved.differences]
+
+
+@pytest.mark.parametrize("seed", ["1", "4711"])
+def test_digests_do_not_depend_on_the_environment(seed, tmp_path):
+    """Hash seed, folder, time zone, umask and number of processes change nothing."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"XYZ{seed[0]}", "LC_ALL": "C"}
+    program = "import os, sys; os.umask(0o77); from specchk.cli.main import main; main()"
+    words = [sys.executable, "-c", program, "behaviour", str(FILE), "--lock", "--workers", seed[0]]
+    ended = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout
+
+
+class Reached:
+    """The code objects of some folders that were entered."""
+
+    def __init__(self, folders: tuple[Path, ...]) -> None:
+        self.folders = tuple(f"{folder}{os.sep}" for folder in folders)
+        self.codes: set[CodeType] = set()
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        self.codes.add(frame.f_code)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        before = sys.getprofile()
+        sys.setprofile(self)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+    def names(self) -> set[str]:
+        return {name_of(code) for code in self.codes if code.co_filename.startswith(self.folders)}
+
+
+def name_of(code: CodeType) -> str:
+    return f"{Path(code.co_filename).relative_to(REPLOG)}: {code.co_qualname}"
+
+
+def functions(folder: Path) -> set[str]:
+    """All functions of a folder's modules, those inside of others too; expressions without a name aside."""
+    names = set()
+    for path in folder.rglob("*.py"):
+        waiting = [compile(path.read_text(encoding="utf-8"), str(path), "exec")]
+        while waiting:
+            for part in waiting.pop().co_consts:
+                if isinstance(part, CodeType):
+                    waiting.append(part)
+                    # Bodies of classes and modules run when they are imported.
+                    if part.co_flags & 2 and not part.co_name.startswith("<") and not is_protocol(part):
+                        names.add(name_of(part))
+    return names
+
+
+def is_protocol(code: CodeType) -> bool:
+    """Whether a function has nothing but a docstring: a method of an interface."""
+    is_empty = all(part is None or isinstance(part, str) for part in code.co_consts)
+    return is_empty and not code.co_names and len(code.co_code) <= 8
+
+
+def test_every_function_of_core_and_store_is_executed():
+    """The runs reach all that ships; what they cannot reach is listed with its reason, and nothing else."""
+    folders = REPLOG / "core", REPLOG / "store"
+    reached = Reached(folders)
+    with reached.watching():
+        for run in load_behaviours(FILE)().runs().values():
+            observed(run)
+    missing = set().union(*map(functions, folders)) - reached.names()
+    assert missing == set(UNREACHED)
+
+
+Plant = tuple[Any, str, Any]
+RUNS = ("walk on files, seed 1", "walk in memory, seed 1", "store, seed 1")
+
+
+def earlier(original: Any) -> Any:
+    """Return `replace_file` with its last two steps exchanged."""
+
+    def replaced(fs: Any, directory: str, name: str, data: bytes) -> None:
+        temporary = f"{directory}/{name}.tmp"
+        with closing(fs.create(temporary)) as file:
+            file.append(data)
+            file.fsync()
+        fs.fsync_dir(directory)
+        fs.rename(temporary, f"{directory}/{name}")
+
+    return replaced
+
+
+def longer(original: Any) -> Any:
+    return lambda timer, delay_ms, token=0: original(timer, delay_ms + 1, token)
+
+
+def twice(original: Any) -> Any:
+    def flushed(segment: Any) -> None:
+        original(segment)
+        original(segment)
+
+    return flushed
+
+
+PLANTED = {
+    "a message's field": (
+        (purgatory, "_served", lambda served: lambda *words: replace(served(*words), high_watermark=-7)),
+        (CHANGED, "send FetchReply, high_watermark"),
+    ),
+    "a timer": ((leader, "SetTimer", longer), (CHANGED, "timer, delay_ms")),
+    "an answer": (
+        (PartitionLog, "truncate_to", lambda cut: lambda log, offset: cut(log, offset) + 1),
+        (CHANGED, "truncate, answer"),
+    ),
+    "an added sync": ((Segment, "flush", twice), (ADDED, "sync, added")),
+    "the order of two syncs": ((checkpoint, "replace_file", earlier), (ORDER, "in another order")),
+    "a file's content": (
+        (checkpoint, "_render", lambda render: lambda rows: render(rows) + b"\n"),
+        (CHANGED, "append, bytes"),
+    ),
+}
+
+
+def difference_of(
+    name: str, planted: tuple[Any, str, Any], monkeypatch: pytest.MonkeyPatch
+) -> Difference | None:
+    """How a run differs with something planted from the same run without it."""
+    run = load_behaviours(FILE)().runs()[name]
+    before = taken(name, run, None)
+    owner, attribute, change = planted
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, attribute, change(getattr(owner, attribute)))
+        return taken(name, run, before.symbols).difference
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_change_is_named(planted, monkeypatch):
+    """Whatever leaves replog: the observation and its field, in the first run that has it."""
+    plant, (kind, place) = PLANTED[planted]
+    differences = [difference_of(name, plant, monkeypatch) for name in RUNS]
+    assert any(each and each.kind == kind and each.place.endswith(place) for each in differences), differences
+
+
+REFACTORINGS = {mutant.id: mutant for mutant in load(ROOT / "bench" / "refactorings")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFACTORINGS)
+def test_a_refactoring_is_not_reported(name):
+    """Renamed attributes, other data structures, other ways to call: the lock holds."""
+
+    def task(say):
+        forget(("replog",), (FILE.parent,))
+        install(REFACTORINGS[name].patches)
+        known = accepted.read(FILE.with_name(accepted.NAME))
+        say([each.place for each in behave(load_behaviours(FILE)(), known, 1).differences])
+
+    (ended,) = run_all([task], 1)
+    assert ended.said == [[]], ended.why
