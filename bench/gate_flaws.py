@@ -217,7 +217,7 @@ def marked(flaws: Sequence[Mutant]) -> tuple[Patch, ...]:
             begin = source[: source.index(patch.old)].count("\n") + 1
             pairs = zip(patch.old.split("\n"), [*patch.new.split("\n"), *[""] * 99], strict=False)
             first = next((at for at, (old, new) in enumerate(pairs) if old != new), 0)
-            places.setdefault(patch.module, []).append((begin + first, flaw.id))
+            places.setdefault(patch.module, []).append((_code_at(source, begin + first), flaw.id))
     patches = []
     for module, lines in places.items():
         source = source_of(module).read_text(encoding="utf-8")
@@ -228,8 +228,16 @@ def marked(flaws: Sequence[Mutant]) -> tuple[Patch, ...]:
     return tuple(patches)
 
 
+def _code_at(source: str, line: int) -> int:
+    """A line or, where it is blank or a comment, the next one that is neither."""
+    lines = source.split("\n")
+    while line < len(lines) and lines[line - 1].strip()[:1] in ("", "#"):
+        line += 1
+    return line
+
+
 def _mark(tree: ast.Module, line: int, name: str) -> None:
-    """Add a statement before the innermost one that has a line or, on a line without any, the next one."""
+    """Add a statement before the innermost one that has a line."""
     best: tuple[int, list[ast.stmt], int] | None = None
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for node in ast.walk(function):
