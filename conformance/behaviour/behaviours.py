@@ -27,8 +27,9 @@ from replog.core.protocol import preset_names
 from replog.sim.faults.profiles import profile_names
 from specchk.conform.contract.behaviours import Behaviours, Run
 
-WALKS = 20
-STORE_WALKS = 25
+WALKS = 24
+FILE_WALKS = 16
+STORE_WALKS = 40
 ACTIONS = 150
 STORE_ACTIONS = 120
 
@@ -46,6 +47,7 @@ class ReplogBehaviours(Behaviours):
 def _walks() -> Iterator[tuple[str, Run]]:
     for seed in range(WALKS):
         yield f"walk in memory, seed {seed}", partial(walk, seed, False, "kafka-4.1", ACTIONS)
+    for seed in range(FILE_WALKS):
         yield f"walk on files, seed {seed}", partial(walk, seed, True, "kafka-4.1", ACTIONS)
     for seed, name in enumerate(preset_names()):
         yield f"walk of {name}, seed {seed}", partial(walk, seed, False, name, ACTIONS)

@@ -11,37 +11,29 @@ Requests name offsets near the ends that answers have shown: a walk reads nothin
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from random import Random
 
-from lying_network import Delays, altered
-from observed_world import ObservedWorld, who
+from lying_network import LyingNetwork, altered
+from observed_world import ObservedClients, ObservedWorld, who
+from walk_clients import CLIENT, WalkClients
 
 from replog.core.broker.state import Config
 from replog.core.effects import Received
-from replog.core.log.producer import SEQUENCE_LIMIT
 from replog.core.messages import (
-    ConfigureRequest,
-    DeleteRecordsRequest,
     ElectRequest,
-    EpochEndRequest,
-    FetchRequest,
-    ListOffsetsRequest,
-    Message,
     ProduceRequest,
-    ReassignRequest,
 )
 from replog.core.protocol import preset
 from replog.core.types import CONTROLLER, NO_LEADER, Batch
-from replog.sim.cluster.node import Item, Node
+from replog.sim.cluster.clients import Consumer, Producer
+from replog.sim.cluster.node import Delivery, Item, Node
 from replog.sim.cluster.storage import MemoryStorage, StorageError
 from replog.sim.cluster.world import OPERATOR, PARTITION, WorldOptions
 from replog.sim.disks.stored import StoreStorage
 from replog.store.files.config import LogConfig
 from specchk.conform.contract.behaviours import RunWatch
-
-CLIENT = -10
-PRODUCERS = (7, 8, 9)
 
 
 class Walk:
@@ -50,7 +42,7 @@ class Walk:
     def __init__(self, watch: RunWatch, seed: int, on_files: bool, protocol: str = "kafka-4.1") -> None:
         self.watch = watch
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
-        self.network = Delays(self.random)
+        self.network = LyingNetwork(self.random)
         choice = self.random.choice
         segments = LogConfig(segment_bytes=choice((300, 700)), index_interval_bytes=choice((90, 200)))
         options = WorldOptions(
@@ -64,13 +56,21 @@ class Walk:
             make_storage=StoreStorage if on_files else MemoryStorage,
         )
         self.world = ObservedWorld(watch, options, self.network, None, segments)
-        self.correlation = 0
-        # Of one the numbers are about to wrap.
-        self.sequences = {producer: (0, 0 if producer != 9 else SEQUENCE_LIMIT - 5) for producer in PRODUCERS}
-        self.last = dict.fromkeys(PRODUCERS, (0, 1))
+        self.clients = WalkClients(self.world, self.network, self.random)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start all brokers and, in some walks, a producer and a consumer that behave well."""
         for node in self.world.nodes.values():
             node.clock_offset_ms = self.random.randrange(-500, 500)
             self.world.restart(node.broker_id)
+        if self.random.random() < 0.5:
+            clients, choose = self.clients, self.random.randrange
+            observer = ObservedClients(self.watch)
+            producer = Producer(-30, -1, True, 60, clients.leader, choose, observer, 300, 600)
+            consumer = Consumer(-31, clients.leader, choose, observer, 250)
+            self.world.start_client(-30, producer, 200)
+            self.world.start_client(-31, consumer, 200)
 
     def _config(self) -> Config:
         choice = self.random.choice
@@ -118,112 +118,6 @@ class Walk:
     def _node(self) -> Node:
         return self.world.nodes[self.random.randrange(len(self.world.nodes))]
 
-    def _leader(self) -> int:
-        """Return who leads, mostly."""
-        leader = self.world.image.leader
-        return self._node().broker_id if leader == NO_LEADER or self.random.random() < 0.15 else leader
-
-    def _near(self) -> int:
-        """Return an offset near the ends that were shown."""
-        return max(self.random.choice((0, 0, self.network.end // 2, *[self.network.end] * 3))
-                   + self.random.choice((0, 0, 0, 1, -1, 2, -2)), -2)  # fmt: skip
-
-    def _epoch(self) -> int:
-        """Return the leader epoch, or one beside it, or none."""
-        epoch = self.world.image.leader_epoch
-        return self.random.choice((-1, *[epoch] * 4, epoch - 1, epoch + 1))
-
-    def _request(self, to: int, make: Callable[[int], Message]) -> None:
-        self.correlation += 1
-        self.world.send(CLIENT - self.random.randrange(2), to, make(self.correlation))
-
-    def _produce(self) -> None:
-        for _ in range(self.random.choice((1, 2, 3))):
-            self._produce_to(self._leader())
-
-    def _produce_to(self, broker: int) -> None:
-        random = self.random
-        count = random.choice((1, 1, 2, 3))
-        producer, epoch, first = -1, -1, -1
-        if random.random() < 0.6:
-            producer, epoch, first, count = self._numbered(count)
-        body = b"%d" % self.correlation * random.choice((1, 1, 4, 30))
-        base = 0 if random.random() < 0.98 else 3
-        if random.random() < 0.01:
-            count = 0
-        batch = Batch(base, -1, count, producer, epoch, first, body)
-        acks = random.choice((-1, -1, -1, 1, 1, 0, 2 if random.random() < 0.1 else -1))
-        timeout_ms = random.choice((40, 300, 2_000))
-        self._request(broker, lambda number: ProduceRequest(number, batch, acks, timeout_ms))
-
-    def _numbered(self, count: int) -> tuple[int, int, int, int]:
-        """Return producer id, epoch, first number and count: the next ones, old ones, or wrong ones."""
-        random = self.random
-        producer = random.choice(PRODUCERS)
-        epoch, following = self.sequences[producer]
-        draw = random.random()
-        if draw < 0.2:
-            first, old = self.last[producer]
-            return producer, epoch, first, old
-        if draw < 0.27:
-            return producer, epoch, (following - random.randrange(9)) % SEQUENCE_LIMIT, count
-        if draw < 0.31:
-            return producer, max(epoch - 1, -1), following, count
-        if draw < 0.37:
-            epoch, following = epoch + 1, random.choice((0, 0, 0, 1))
-        elif draw < 0.41:
-            following += 1
-        self.last[producer] = following, count
-        self.sequences[producer] = epoch, (following + count) % SEQUENCE_LIMIT
-        return producer, epoch, following, count
-
-    def _consume(self) -> None:
-        random = self.random
-        to = self._node().broker_id if random.random() < 0.4 else self._leader()
-        epoch, offset = self._epoch(), self._near()
-        wait_ms, most = random.choice((0, 0, 50, 400)), random.choice((1, 150, 300, 1 << 20))
-        replica = -1 if random.random() < 0.85 else self._node().broker_id
-        self._request(
-            to,
-            lambda number: FetchRequest(
-                number, replica, epoch, offset, random.choice((-1, epoch, epoch - 1)),
-                max_wait_ms=wait_ms, max_bytes=most,
-            ),
-        )  # fmt: skip
-
-    def _look_up(self) -> None:
-        epoch, of = self._epoch(), self._epoch()
-        if self.random.random() < 0.5:
-            which = self.random.choice((-1, -2, -1, -2, 5))
-            replica = self.random.choice((-1, self._node().broker_id))
-            self._request(self._leader(), lambda number: ListOffsetsRequest(number, replica, epoch, which))
-        else:
-            of -= self.random.choice((0, 0, 1, 2, 3))
-            replica = self._node().broker_id
-            self._request(self._leader(), lambda number: EpochEndRequest(number, replica, epoch, of))
-
-    def _delete_records(self) -> None:
-        offset, timeout_ms = (
-            self.random.choice((-1, self._near(), self._near() // 2)),
-            self.random.choice((30, 900)),
-        )
-        self._request(self._leader(), lambda number: DeleteRecordsRequest(number, offset, timeout_ms))
-
-    def _operate(self) -> None:
-        random = self.random
-        name = PARTITION if random.random() < 0.96 else "none-0"
-        self.correlation += 1
-        draw, number = random.random(), self.correlation
-        if draw < 0.35:
-            message: Message = ElectRequest(number, name, random.random() < 0.3)
-        elif draw < 0.55:
-            message = ConfigureRequest(number, name, random.choice((0, 1, 2, 2, 3, 4)))
-        else:
-            every = [*self.world.nodes, *([9] if random.random() < 0.05 else [])]
-            target = tuple(random.sample(every, random.choice((1, 2, 3, 3))))
-            message = ReassignRequest(number, name, None if draw < 0.65 else target)
-        self.world.send(OPERATOR, CONTROLLER, message)
-
     def _crash(self) -> None:
         self._end(self.world.crash)
 
@@ -249,17 +143,32 @@ class Walk:
         cut = [peer for peer in peers if self.random.random() < 0.8]
         self.network.cut |= {(old, peer) for peer in cut} | {(peer, old) for peer in cut}
         for _ in range(self.random.randrange(4)):
-            self._produce_to(old)
+            self.clients.produce_to(old)
         self._few()
         self.world.fence(old)
         self._few()
-        self._produce()
+        self.clients.produce()
+
+    def _fall_behind(self) -> None:
+        """Cut a broker off, or end it, while records are written, committed and perhaps deleted."""
+        late = self._node().broker_id
+        peers = [peer for peer in (*self.world.nodes, CONTROLLER) if peer != late]
+        if self.random.random() < 0.5:
+            self.network.cut |= {(late, peer) for peer in peers} | {(peer, late) for peer in peers}
+        else:
+            self.world.crash(late)
+        self.world.fence(late)
+        for _ in range(self.random.choice((1, 2, 4))):
+            self.clients.produce()
+            self._few()
+        if self.random.random() < 0.6:
+            self.clients.delete_all()
+        self._few()
 
     def _heal(self) -> None:
         self.network.cut.clear()
         if self.world.image.leader == NO_LEADER and self.random.random() < 0.4:
-            self.correlation += 1
-            self.world.send(OPERATOR, CONTROLLER, ElectRequest(self.correlation, PARTITION, is_unclean=True))
+            self.clients.elect_any()
 
     def _start(self) -> None:
         for node in self.world.nodes.values():
@@ -309,8 +218,48 @@ class Walk:
         self.watch.note("controller", "original", effects=tuple(effects))
 
     def _cut_links(self) -> None:
-        pair = self.random.sample([*self.world.nodes, CONTROLLER], 2)
-        self.network.cut |= {(pair[0], pair[1]), (pair[1], pair[0])} if self.random.random() < 0.7 else set()
+        """Cut the link between two, in one direction or in both."""
+        one, other = self.random.sample([*self.world.nodes, CONTROLLER], 2)
+        self.network.cut |= {(one, other), (other, one)} if self.random.random() < 0.5 else {(one, other)}
+
+    def _miss_metadata(self) -> None:
+        """Let a broker, mostly the leader, hear nothing of the controller's decisions."""
+        self.network.cut.add((CONTROLLER, self.clients.leader()))
+
+    def _lose(self) -> None:
+        """Lose every message of one kind that is under way."""
+        pending = self.world.pending()
+        sent = [
+            (entry, type(entry[2].message).__name__) for entry in pending if isinstance(entry[2], Delivery)
+        ]
+        if sent:
+            lost = self.random.choice(sorted({kind for _, kind in sent}))
+            for entry in [entry for entry, kind in sent if kind == lost]:
+                self.world.drop(entry)
+
+    def _change_while_many_wait(self) -> None:
+        """Let requests wait at the leader, and change who leads, who is in the ISR, or what is needed."""
+        self.clients.wait()
+        self._few()
+        ways = (self._fence_leader, self._fence, self._depose, self._crash, self._shut_down)
+        clients = self.clients
+        change = self.random.choice((*ways, clients.operate, clients.operate, clients.prefer))
+        change()
+        self._few()
+
+    def _fence_leader(self) -> None:
+        """Let the leader's session expire; it may lead again at once."""
+        self.world.fence(self.clients.leader())
+
+    def _black_out(self) -> None:
+        """End all processes, with or without their page caches; none has a session any more."""
+        for broker in self.world.nodes:
+            if self.random.random() < 0.6:
+                self.world.lose_power(broker, self.random.randrange)
+            else:
+                self.world.crash(broker)
+            self.world.fence(broker)
+        self._start()
 
     def _pick(self) -> None:
         """Let something happen out of order, or never."""
@@ -319,39 +268,63 @@ class Walk:
             entry: tuple[int, int, Item] = pending[self.random.randrange(min(len(pending), 12))]
             (self.world.drop if self.random.random() < 0.1 else self.world.take)(entry)
 
+    def _tamper(self) -> None:
+        """Alter messages that are under way: their numbers are still those that the receiver waits for."""
+        sent = [entry for entry in self.world.pending() if isinstance(entry[2], Delivery)]
+        for due_ms, serial, item in self.random.sample(sent, min(len(sent), 2)):
+            assert isinstance(item, Delivery)
+            self.world.drop((due_ms, serial, item))
+            message = altered(item.message, self.random)
+            self.world.schedule(due_ms - self.world.now_ms, replace(item, message=message))
+
     def _repeat(self) -> None:
-        """Send an old message again, as it was or altered."""
-        if not self.network.sent:
+        """Send an old message again, as it was or altered in a place or two."""
+        old = self.network.old()
+        if old is None:
             return
-        source, to, message = self.network.sent[self.random.randrange(len(self.network.sent))]
-        if self.random.random() < 0.6:
+        source, to, message = old
+        for _ in range(self.random.choice((0, 1, 1, 2))):
             message = altered(message, self.random)
         self.world.send(source, to, message)
 
 
+def _of_clients(name: str) -> Callable[[Walk], None]:
+    def action(walk: Walk) -> None:
+        getattr(walk.clients, name)()
+
+    action.__name__ = name
+    return action
+
+
 ACTIONS: dict[Callable[[Walk], None], int] = {
-    Walk._produce: 40,
-    Walk._consume: 12,
-    Walk._look_up: 5,
-    Walk._delete_records: 3,
-    Walk._operate: 5,
-    Walk._repeat: 6,
-    Walk._pick: 8,
+    _of_clients("produce"): 36,
+    _of_clients("consume"): 12,
+    _of_clients("look_up"): 5,
+    _of_clients("delete_records"): 3,
+    _of_clients("operate"): 5,
+    Walk._repeat: 7,
+    Walk._pick: 6,
+    Walk._lose: 4,
+    Walk._tamper: 6,
+    Walk._change_while_many_wait: 6,
     Walk._start: 12,
     Walk._resume: 8,
     Walk._heal: 10,
     Walk._flush: 2,
     Walk._jump: 1,
-    Walk._go_on_as_copies: 3,
+    Walk._go_on_as_copies: 2,
     Walk._depose: 5,
+    Walk._fall_behind: 4,
     Walk._crash: 3,
     Walk._crash_between_effects: 3,
     Walk._cut_power: 3,
+    Walk._black_out: 1,
     Walk._pause: 2,
     Walk._fence: 1,
     Walk._shut_down: 3,
     Walk._fail_disk: 1,
     Walk._cut_links: 3,
+    Walk._miss_metadata: 2,
 }
 FAULTS = frozenset(list(ACTIONS)[list(ACTIONS).index(Walk._depose) + 1 :])
 

@@ -7,32 +7,38 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from random import Random
+from typing import Any
 
 from replog.core.messages import FetchReply, Message, ProduceReply
 from replog.core.types import Error
 from replog.sim.cluster.node import Network
 
-OLD_MESSAGES = 60
+OLD_MESSAGES = 12
+"""Of each kind, so that those which are rare are repeated as often as others."""
+Sent = tuple[int, int, Message]
 
 
-class Delays(Network):
-    """A network that delays, loses and doubles; `cut` are pairs of addresses."""
+class LyingNetwork(Network):
+    """A network with chances and `cut` links, pairs of addresses; `sent` are old messages by their kind."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self.cut: set[tuple[int, int]] = set()
-        self.sent: deque[tuple[int, int, Message]] = deque(maxlen=OLD_MESSAGES)
+        self.sent: dict[str, deque[Sent]] = {}
         self.end = 1
+        self.accepted: list[int] = []
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
         """Draw the fate of one message; and learn how far logs go."""
-        self.sent.append((source, to, message))
+        self.sent.setdefault(type(message).__name__, deque(maxlen=OLD_MESSAGES)).append((source, to, message))
         if isinstance(message, FetchReply):
             self.end = max(self.end, message.high_watermark)
         elif isinstance(message, ProduceReply):
             self.end = max(self.end, message.base_offset + 1)
+            if message.error is Error.NONE:
+                self.accepted.append(message.correlation)
         draw = self.random.random()
         if (source, to) in self.cut or draw < 0.02:
             return ()
@@ -41,17 +47,34 @@ class Delays(Network):
             return (delay_ms, 1 + self.random.randrange(1_500))
         return (delay_ms + self.random.randrange(1_500),) if draw < 0.08 else (delay_ms,)
 
+    def take_accepted(self) -> list[int]:
+        """Return the numbers of the produces that were accepted since the last call."""
+        accepted, self.accepted = self.accepted, []
+        return accepted
 
-def altered(message: Message, random: Random) -> Message:
-    """Return a message with another value in one of its plain fields."""
-    names = [field.name for field in fields(message) if field.name != "max_wait_ms"]
-    plain = [name for name in names if isinstance(getattr(message, name), int)]
-    name = plain[random.randrange(len(plain))] if plain else ""
-    value = getattr(message, name, None)
+    def old(self) -> Sent | None:
+        """Return a message that was sent before, of any kind."""
+        if not self.sent:
+            return None
+        of_kind = self.random.choice(list(self.sent.values()))
+        return self.random.choice(list(of_kind))
+
+
+def altered(value: Any, random: Random) -> Any:
+    """Return a message, or a value in one, in which one number, flag or member is another."""
     if isinstance(value, Error):
-        return replace(message, **{name: random.choice(tuple(Error))})
+        return random.choice(tuple(Error))
     if isinstance(value, bool):
-        return replace(message, **{name: not value})
+        return not value
     if isinstance(value, int):
-        return replace(message, **{name: value + random.choice((-1, 1, 1, 2))})
-    return message
+        return value + random.choice((-1, 1, 1, 2))
+    if isinstance(value, tuple) and value:
+        at = random.randrange(len(value))
+        changed = random.choice(((), (value[at],) * 2, (altered(value[at], random),)))
+        return (*value[:at], *changed, *value[at + 1 :])
+    if is_dataclass(value) and not isinstance(value, type):
+        # A longer wait would only be waited for.
+        names = [field.name for field in fields(value) if field.name != "max_wait_ms"]
+        name = random.choice(names)
+        return replace(value, **{name: altered(getattr(value, name), random)})
+    return value

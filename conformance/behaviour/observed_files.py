@@ -6,8 +6,8 @@ noted by their sizes and checksums.  A change that fails is noted with its error
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 from zlib import crc32
 
 from replog.sim.disks.disk import CrashedError
@@ -16,6 +16,8 @@ from replog.store.files.config import LogConfig
 from replog.store.files.fs import Buffer, File, Fs, Lock, read_file
 from specchk.conform.contract.behaviours import RunWatch
 
+T = TypeVar("T")
+
 
 class ObservedFs:
     """An `Fs` that notes the changes of the one below; paths are noted as they are given."""
@@ -23,15 +25,15 @@ class ObservedFs:
     def __init__(self, fs: Fs, watch: RunWatch, at: str, root: str = "") -> None:
         self._fs, self._watch, self._at, self._root = fs, watch, at, root
 
-    @contextmanager
-    def change(self, kind: str, path: str, **fields: object) -> Iterator[None]:
-        """Note a change of `path` when it has been made, or has failed."""
+    def change(self, make: Callable[[], T], kind: str, path: str, **fields: object) -> T:
+        """Make a change of `path`, and note it when it has been made, or has failed."""
         try:
-            yield
+            made = make()
         except (OSError, CrashedError) as error:
             self._watch.note(self._at, kind, path=self._short(path), **fields, error=type(error).__name__)
             raise
         self._watch.note(self._at, kind, path=self._short(path), **fields)
+        return made
 
     def _short(self, path: str) -> str:
         return path.removeprefix(self._root)
@@ -42,8 +44,7 @@ class ObservedFs:
 
     def create(self, path: str) -> File:
         """Create or empty a file."""
-        with self.change("create", path):
-            file = self._fs.create(path)
+        file = self.change(lambda: self._fs.create(path), "create", path)
         return ObservedFile(file, self, path)
 
     def exists(self, path: str) -> bool:
@@ -52,13 +53,11 @@ class ObservedFs:
 
     def rename(self, source: str, target: str) -> None:
         """Replace `target`."""
-        with self.change("rename", source, to=self._short(target)):
-            self._fs.rename(source, target)
+        self.change(lambda: self._fs.rename(source, target), "rename", source, to=self._short(target))
 
     def unlink(self, path: str) -> None:
         """Remove a file."""
-        with self.change("remove", path):
-            self._fs.unlink(path)
+        self.change(lambda: self._fs.unlink(path), "remove", path)
 
     def listdir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names."""
@@ -70,23 +69,19 @@ class ObservedFs:
 
     def mkdir(self, path: str) -> None:
         """Create a directory."""
-        with self.change("make directory", path):
-            self._fs.mkdir(path)
+        self.change(lambda: self._fs.mkdir(path), "make directory", path)
 
     def rmdir(self, path: str) -> None:
         """Remove an empty directory."""
-        with self.change("remove directory", path):
-            self._fs.rmdir(path)
+        self.change(lambda: self._fs.rmdir(path), "remove directory", path)
 
     def fsync_dir(self, path: str) -> None:
         """Make the names in a directory durable."""
-        with self.change("sync directory", path):
-            self._fs.fsync_dir(path)
+        self.change(lambda: self._fs.fsync_dir(path), "sync directory", path)
 
     def lock(self, path: str) -> Lock:
         """Take a lock file."""
-        with self.change("lock", path):
-            return self._fs.lock(path)
+        return self.change(lambda: self._fs.lock(path), "lock", path)
 
 
 class ObservedFile:
@@ -100,8 +95,9 @@ class ObservedFile:
     def append(self, *parts: Buffer) -> None:
         """Write at the end."""
         size, checksum = _content(b"".join(parts))
-        with self._fs.change("append", self._path, bytes=size, checksum=checksum):
-            self._file.append(*parts)
+        self._fs.change(
+            lambda: self._file.append(*parts), "append", self._path, bytes=size, checksum=checksum
+        )
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read."""
@@ -110,18 +106,22 @@ class ObservedFile:
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Overwrite."""
         size, checksum = _content(bytes(data))
-        with self._fs.change("write", self._path, offset=offset, bytes=size, checksum=checksum):
-            self._file.pwrite(data, offset)
+        self._fs.change(
+            lambda: self._file.pwrite(data, offset),
+            "write",
+            self._path,
+            offset=offset,
+            bytes=size,
+            checksum=checksum,
+        )
 
     def truncate(self, size: int) -> None:
         """Cut or extend."""
-        with self._fs.change("truncate", self._path, bytes=size):
-            self._file.truncate(size)
+        self._fs.change(lambda: self._file.truncate(size), "truncate", self._path, bytes=size)
 
     def fsync(self) -> None:
         """Make content and size durable."""
-        with self._fs.change("sync", self._path):
-            self._file.fsync()
+        self._fs.change(lambda: self._file.fsync(), "sync", self._path)
 
     def size(self) -> int:
         """Return the length."""

@@ -19,6 +19,7 @@ from observed_files import ObservedDisk, note_files
 from replog.core.effects import Effect
 from replog.core.messages import Message
 from replog.core.types import CONTROLLER
+from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.node import Alarm, Call, Delivery, Item, Network
 from replog.sim.cluster.storage import Chooser, MemoryStorage, Recovered, Storage, StorageError
 from replog.sim.cluster.world import OPERATOR, Observer, World, WorldOptions
@@ -154,6 +155,21 @@ class ObservedStorage:
                 note_files(self._watch, self._at, self.inner.fs, DIRECTORY)
         elif isinstance(self.inner, MemoryStorage):
             self._note("disk", **facts(self.inner))
+
+
+class ObservedClients(ClientObserver):
+    """Notes what producers are promised and what consumers are given."""
+
+    def __init__(self, watch: RunWatch) -> None:
+        self._watch = watch
+
+    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
+        """Note an acknowledged batch."""
+        self._watch.note("producer", "acknowledged", offset=base_offset, count=count, body=body)
+
+    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
+        """Note a record."""
+        self._watch.note("consumer", "record", offset=offset, epoch=cell[0], body=cell[1])
 
 
 class Disks:

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+from file_damage import damage, files_of, huge
 from observed_files import ObservedFs, note_files
 
 from replog.dump import Dump
@@ -23,21 +24,13 @@ from replog.store.files.errors import StoreError
 from replog.store.files.fs import read_file
 from replog.store.partition import PartitionLog
 from replog.store.recovery.repair import Repairer
-from replog.store.segments.records import ProducerFields, Record, decode_batch, encode_batch
+from replog.store.segments.batch import iterate_headers
+from replog.store.segments.records import ProducerFields, Record, encode_batch
 from specchk.conform.contract.behaviours import RunWatch
 
 FOLDER = "data"
 KEYS = (("t", 0), ("t", 0), ("u-1", 3))
 DISK = "store"
-STRAY = (
-    "{:020d}.log",
-    "{:020d}.index",
-    "{:020d}.timeindex",
-    "old.log",
-    "partition.metadata",
-    "log-manifest.tmp",
-)
-DAMAGE = ("flip", "flip", "cut", "longer", "remove", "older", "zero", "swap", "stray", "stray")
 
 
 class StoreWalk:
@@ -82,6 +75,8 @@ class StoreWalk:
         except CrashedError:
             self.watch.note(DISK, kind, error="the machine died")
             self._leave()
+            if self.is_damaging and self.random.random() < 0.5:
+                damage(self.disk, self.random, self.older)
         except (StoreError, OSError, ValueError) as error:
             self.watch.note(DISK, kind, error=type(error).__name__, text=str(error))
         else:
@@ -174,7 +169,8 @@ class StoreWalk:
             for _ in range(random.choice((1, 1, 2, 3)))
         ]
         producer = random.choice((ProducerFields(), ProducerFields(7, 0, random.randrange(9))))
-        return encode_batch(records, producer, base, epoch)
+        batch = encode_batch(records, producer, base, epoch)
+        return batch if random.random() < 0.98 else huge(batch)
 
     def _append(self) -> None:
         epoch = self.epoch + (self.random.random() < 0.15)
@@ -199,10 +195,12 @@ class StoreWalk:
 
         def append(log: PartitionLog) -> int:
             base, data = log.log_end + random.choice((0, 0, 0, 0, 0, 0, 1, -1)), b""
+            # The log may know of a later epoch that has no record yet.
+            older = random.choice((0, 0, 0, 1, 2))
             for _ in range(random.choice((1, 2, 3, 5))):
                 self.epoch += random.random() < 0.2
-                batch = self._batch(max(base, 0), self.epoch - (random.random() < 0.05))
-                base += decode_batch(batch)[-1].offset - max(base, 0) + 1
+                batch = self._batch(max(base, 0), max(self.epoch - older, 0))
+                base = next(iterate_headers(batch))[1].next_offset
                 data += self._spoiled(batch) if random.random() < 0.02 else batch
             return log.append_as_follower(data)
 
@@ -274,24 +272,35 @@ class StoreWalk:
         else:
             faults.crash_in = occasion
 
+    def _die_inside(self) -> None:
+        """Let the machine die in a call that changes several files."""
+        self.disk.faults = Faults(crash_in=self.random.randrange(9))
+        self.random.choice(
+            (self._truncate, self._advance, self._reset, self._delete, self._flush, self._stop)
+        )()
+
+    def _stop(self) -> None:
+        """Stop cleanly, with the ends of the logs as high watermarks."""
+        directory, epoch = self.directory, self.random.choice((-1, 3, 9))
+        assert directory is not None
+        marks = {key: log.log_end for key, log in directory.logs.items()}
+        self._answer("shut down", lambda: directory.shut_down(marks, epoch))
+        self.directory = None
+        self.disk.process_crash()
+        self.disk.faults = Faults()
+
     def _end(self) -> None:
         """End the process in one of many ways; then perhaps damage files, look at them, repair them."""
-        directory, random = self.directory, self.random
-        assert directory is not None
+        random = self.random
         draw = random.random()
         if draw < 0.4:
-            epoch = random.choice((-1, 3, 9))
-            marks = {key: log.log_end for key, log in directory.logs.items()}
-            self._answer("shut down", lambda: directory.shut_down(marks, epoch))
-            self.directory = None
-            self.disk.process_crash()
-            self.disk.faults = Faults()
+            self._stop()
         else:
             self._leave()
         if 0.4 <= draw < 0.8:
             self.disk.power_loss(random.randrange)
         for _ in range(random.choice((0, 1, 1, 2)) if self.is_damaging else 0):
-            self._damage()
+            damage(self.disk, random, self.older)
         if random.random() < (0.7 if self.is_damaging else 0.3):
             self._dump()
         if self.is_damaging and random.random() < 0.5:
@@ -299,46 +308,9 @@ class StoreWalk:
         self._keep_older()
         self._open()
 
-    def _files(self, path: str = FOLDER) -> list[str]:
-        files: list[str] = []
-        for name in self.disk.listdir(path):
-            below = f"{path}/{name}"
-            files += self._files(below) if self.disk.is_dir(below) else [below]
-        return files
-
     def _keep_older(self) -> None:
         if self.random.random() < 0.5:
-            self.older = {path: read_file(self.disk, path) for path in self._files()}
-
-    def _damage(self) -> None:
-        """Do to one file what disks, people and restores of backups do."""
-        random, files = self.random, self._files()
-        if not files:
-            return
-        path, kind = random.choice(files), random.choice(DAMAGE)
-        data = read_file(self.disk, path)
-        at = random.randrange(len(data)) if data else 0
-        if kind == "remove":
-            self.disk.unlink(path)
-            return
-        if kind == "stray":
-            folder = path.rpartition("/")[0]
-            path = f"{folder}/{random.choice(STRAY).format(random.randrange(9))}"
-        other = read_file(self.disk, random.choice(files))
-        new = {
-            "flip": data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :]
-            if data
-            else b"x",
-            "cut": data[:at],
-            "longer": data + data[-random.choice((1, 30, 200)) :],
-            "older": self.older.get(path, b""),
-            "zero": data[:at] + bytes(len(data) - at),
-            "swap": other,
-            "stray": random.choice((other, b"", b"version: 0\ntopic_id: abc\n")),
-        }[kind]
-        file = self.disk.create(path)
-        file.append(new)
-        file.fsync()
+            self.older = {path: read_file(self.disk, path) for path in files_of(self.disk)}
 
     def _dump(self) -> None:
         before = self.disk.snapshot()
@@ -376,6 +348,7 @@ ACTIONS: dict[Callable[[StoreWalk], None], int] = {
     StoreWalk._misname: 1,
     StoreWalk._fail: 5,
     StoreWalk._end: 12,
+    StoreWalk._die_inside: 5,
 }
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from specchk.conform.behaviour import transcripts
 from specchk.conform.behaviour.comparison import Difference, difference
-from specchk.conform.behaviour.symbols import Symbols, symbols_of
+from specchk.conform.behaviour.symbols import Symbols, digest_of, symbols_of
 from specchk.conform.behaviour.texts import Texts, Written, written
 from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
 from specchk.conform.work.forks import each
@@ -71,9 +71,12 @@ def taken(name: str, run: Run, accepted: Symbols | None) -> TakenRun:
     # Steps in which nothing left the implementation say nothing, and would be most of a lock.
     shown, texts = [step for step in observed(run).steps if step.seen], Texts()
     steps: list[Written] = [written(step, texts) for step in shown]
-    symbols = symbols_of(steps)
-    made = TakenRun(name, symbols, sum(map(len, steps)))
-    if accepted is None or symbols.digest == accepted.digest:
+    count = sum(map(len, steps))
+    # Where nothing differs, the digest shows that, and the symbols are those of the lock.
+    is_same = accepted is not None and digest_of(steps) == accepted.digest
+    symbols = accepted if accepted is not None and is_same else symbols_of(steps)
+    made = TakenRun(name, symbols, count)
+    if accepted is None or is_same:
         # Kept where it is accepted, or about to be: a later report has its values.
         transcripts.keep(symbols.digest, steps)
         return made

@@ -46,17 +46,21 @@ class Symbols:
         return len(self.trace)
 
 
+def digest_of(steps: Sequence[Written]) -> str:
+    """Return the digest of a run."""
+    return hashlib.sha256(b"".join(map(_bytes, steps))).hexdigest()[:DIGITS]
+
+
 def symbols_of(steps: Sequence[Written], group: int = 0) -> Symbols:
-    """Return the digests of a run; `group` is that of a lock to compare with."""
+    """Return all digests of a run; `group` is that of a lock to compare with."""
     group = group or max(1, -(-len(steps) // MOST_GROUPS))
-    whole = hashlib.sha256()
-    trace = []
-    for step in steps:
-        # Each part has an end of its own, so that no two runs are the same bytes.
-        data = "\0".join(["\1".join(observation) for observation in step]).encode() + b"\2"
-        whole.update(data)
-        trace.append(LETTERS[crc32(data) >> 7 & 63])
-    return Symbols(whole.hexdigest()[:DIGITS], group, "".join(trace), _checks(steps, group))
+    trace = [LETTERS[crc32(_bytes(step)) >> 7 & 63] for step in steps]
+    return Symbols(digest_of(steps), group, "".join(trace), _checks(steps, group))
+
+
+def _bytes(step: Written) -> bytes:
+    # Each part has an end of its own, so that no two runs are the same bytes.
+    return "\0".join(["\1".join(observation) for observation in step]).encode() + b"\2"
 
 
 def _checks(steps: Sequence[Written], group: int) -> str:
