@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import ast
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -31,8 +32,9 @@ from specchk.ir.typing import result_type
 from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.text.source import Source, Span
 from specchk.meaning import operators as meaning
-from specchk.meaning.evaluate import Check, Evaluator, checker
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.evaluate import Check, Env, Evaluator, checker
+from specchk.meaning.texts.joined import RuleText
+from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import universe
 from specchk.native.values import expressions as native
 from specchk.native.values.totality import ExpressionFacts
@@ -155,6 +157,24 @@ def tried(expr: Expr, kinds: Signature) -> Iterator[tuple[tuple[Any, ...], Any]]
             yield values, None
 
 
+class Apart(Evaluator):
+    """The meaning with a function for each node, where the evaluator makes one of many."""
+
+    def compile(self, expr: Expr) -> Callable[[Env], Any]:
+        """The function of an expression, whose parts are not joined to it: see `Evaluator`."""
+        return super().compile(expr)
+
+
+def outcome(evaluator: Evaluator, expr: Expr, env: Env) -> Any:
+    """An expression's value, or why there is none, with the place that is to blame."""
+    try:
+        return evaluator.compile(expr)(env)
+    except Undefined as undefined:
+        return undefined.span, undefined.reason
+    except BeyondHorizon:
+        return BeyondHorizon
+
+
 def may_be_undefined(expr: Expr, kinds: Signature) -> bool:
     """Whether the meaning gives no value for some edge values."""
     return any(value is None for _, value in tried(expr, kinds))
@@ -245,3 +265,36 @@ def unmarked(op: Op) -> list[str]:
     decides = op is not Op.NOT and any(isinstance(expr.type, Bool) for expr, _ in cases(op))
     wanted = "sign" if compares else "truth" if decides else ""
     return [] if op.card.marks == wanted else [f"{op.name} is marked {op.card.marks!r}, not {wanted!r}"]
+
+
+def unclosed(op: Op) -> list[str]:
+    """A text that would be another one beside what is around it, or that leaves out one of its values."""
+    rule, wrong = meaning.RULES[op], []
+    for expr, kinds in cases(op) if isinstance(rule, meaning.TextRule) else ():
+        text = rule.text(expr, [RuleText("e[{}]", (slot,)) for slot in range(len(kinds))])
+        code = text.code.replace("{}", "v")
+        if ast.dump(_parsed(f"{code}.next").value) != ast.dump(_parsed(code)):  # type: ignore[attr-defined]
+            wrong.append(f"{op.name} is not closed: {code}")
+        if text.code.count("{}") != len(text.values):
+            wrong.append(f"{op.name} has {len(text.values)} values: {text.code}")
+    return wrong
+
+
+def _parsed(code: str) -> ast.expr:
+    return ast.parse(code, mode="eval").body
+
+
+def parted(op: Op) -> list[str]:
+    """An operator that means another thing in the text of a whole than as a function of its own."""
+    found = []
+    for expr, kinds in cases(op):
+        joined, apart = Evaluator(len(kinds)), Apart(len(kinds))
+        for values, _ in tried(expr, kinds):
+            for alone in (expr, on_constants(expr, values)):
+                # Twice, so that it is a part, with another one behind it.
+                whole = Apply(Seq(expr.type, 2), SPAN, Op.SEQ, (alone, alone), 0)
+                for form in (alone, whole):
+                    env = [*values, *values, 0]
+                    if outcome(joined, form, env) != outcome(apart, form, env):
+                        found.append(f"{op.name} on {values} is {outcome(joined, form, env)} in a whole")
+    return found

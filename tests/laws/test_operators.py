@@ -7,12 +7,22 @@ from typing import get_args
 
 import pytest
 
-from laws.operators import MADE, miscarded, unmarked, untabled, untried, unwritten, wordless
+from laws.operators import (
+    MADE,
+    miscarded,
+    parted,
+    unclosed,
+    unmarked,
+    untabled,
+    untried,
+    unwritten,
+    wordless,
+)
 from specchk.ir.ops import Op
 from specchk.lang.check.expressions import RULES
 from specchk.lang.syntax import tree
 
-CHECKS = (untabled, untried, unwritten, miscarded, unmarked)
+CHECKS = (untabled, untried, unwritten, miscarded, unmarked, unclosed, parted)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -5,10 +5,11 @@ node; every other engine is checked against these rules.  An environment is one 
 
     [ variables before the step | variables after it | locals ... ]
 
-so that reading any name is one index.  Rules are compositional: the function of a node calls the
-functions of its parts and nothing else.  Where a value does not exist, `Undefined` is raised with
-the span to blame; a value above a `nat upto` horizon raises `BeyondHorizon`, which `meaning.step`
-turns into "this step is not taken".
+so that reading any name is one index.  Rules are compositional: a node's is of its parts' values and
+nothing else.  Most rules are texts (`texts.joined`), and the text of a node has those of its parts in it,
+so that an expression is one function and not one for each node: calls cost more than what they compute.
+Where a value does not exist, `Undefined` is raised with the span to blame; a value above a `nat upto`
+horizon raises `BeyondHorizon`, which `meaning.step` turns into "this step is not taken".
 
 The meaning of the strict operators is in `meaning.operators`.
 """
@@ -20,11 +21,11 @@ from operator import itemgetter
 from typing import assert_never
 
 from specchk.ir import nodes
-from specchk.ir.ops import Op
 from specchk.ir.ranges import without_horizons
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, show
 from specchk.lang.text.source import Source, Span
-from specchk.meaning.operators import distinct, is_position, operator
+from specchk.meaning.operators import RULES, TextRule, distinct
+from specchk.meaning.texts.joined import MOST_DEEP, RuleText, body_of, called, filled, function_of
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import universe
 
@@ -45,6 +46,8 @@ class Evaluator:
         self.counts = counts
         self.horizons = horizons
         self.first_local = 2 * variables
+        # A subclass that compiles nodes in its own way is to see every node.
+        self._joins = type(self).compile is Evaluator.compile
 
     def compile(self, expr: nodes.Expr) -> Callable[[Env], nodes.Value]:
         """The function of an expression."""
@@ -54,28 +57,14 @@ class Evaluator:
                 return lambda e: value
             case nodes.Var() | nodes.Local():
                 return itemgetter(self.index(expr))  # as `lambda e: e[index]`, in C
-            case nodes.Apply():
-                return self._apply(expr)
-            case nodes.And():
-                return _conjunction([self.compile(part) for part in expr.parts])
-            case nodes.Or():
-                return _disjunction([self.compile(part) for part in expr.parts])
-            case nodes.Implies():
-                left, right = self.compile(expr.left), self.compile(expr.right)
-                return lambda e: not left(e) or right(e)
-            case nodes.If():
-                condition, then, orelse = map(self.compile, (expr.condition, expr.then, expr.orelse))
-                return lambda e: then(e) if condition(e) else orelse(e)
-            case nodes.Quantifier():
-                return self._quantifier(expr)
-            case nodes.Choose():
-                return self._choose(expr)
+            case nodes.Apply() | nodes.And() | nodes.Or() | nodes.Implies() | nodes.If():
+                return function_of(self._text(expr))
+            case nodes.Quantifier() | nodes.MapOf() | nodes.Let():
+                return body_of(self._lines(expr))
             case nodes.Collect():
                 return self._collect(expr)
-            case nodes.MapOf():
-                return self._map_of(expr)
-            case nodes.Let():
-                return self._let(expr)
+            case nodes.Choose():
+                return self._choose(expr)
             case nodes.Case():
                 return self._case(expr)
             case nodes.Narrow():
@@ -85,35 +74,71 @@ class Evaluator:
             case _:
                 assert_never(expr)
 
+    def _part(self, expr: nodes.Expr) -> RuleText:
+        """A part of an expression: its text, to be in that of the whole, or a call of its function."""
+        if not self._joins:
+            return called(self.compile(expr))
+        text = self._text(expr)
+        return text if text.depth < MOST_DEEP else called(function_of(text))
+
+    def _text(self, expr: nodes.Expr) -> RuleText:
+        """The text of an expression; a call of its function where its rule is no text."""
+        match expr:
+            case nodes.Const():
+                return RuleText("{}", (expr.value,))
+            case nodes.Var() | nodes.Local():
+                return RuleText("e[{}]", (self.index(expr),))
+            case nodes.Apply():
+                rule = RULES[expr.op]
+                if isinstance(rule, TextRule):
+                    return rule.text(expr, [self._part(arg) for arg in expr.args])
+                return called(rule(expr, [self.compile(arg) for arg in expr.args]))
+            case nodes.And() | nodes.Or():
+                word = " and " if isinstance(expr, nodes.And) else " or "
+                return filled(f"({word.join(['{}'] * len(expr.parts))})", list(map(self._part, expr.parts)))
+            case nodes.Implies():
+                return filled("(not {} or {})", [self._part(expr.left), self._part(expr.right)])
+            case nodes.If():
+                parts = map(self._part, (expr.then, expr.condition, expr.orelse))
+                return filled("({} if {} else {})", list(parts))
+        return called(self.compile(expr))
+
+    def _lines(self, expr: nodes.Expr) -> list[RuleText]:
+        """The body of a function that returns an expression's value."""
+        match expr:
+            case nodes.Quantifier():
+                return self._quantifier(expr)
+            case nodes.MapOf():
+                return self._map_of(expr)
+            case nodes.Let():
+                slot = RuleText("{}", (self.index(expr.local),))
+                binding = filled("e[{}] = {}", [slot, self._part(expr.value)])
+                # Of a name bound behind another one, no function of its own.
+                rest = self._lines if self._joins else self._returned
+                return [binding, *rest(expr.body)]
+        return self._returned(expr)
+
+    def _returned(self, expr: nodes.Expr) -> list[RuleText]:
+        return [filled("return {}", [self._part(expr)])]
+
     def index(self, name: nodes.Var | nodes.Local) -> int:
         """Where a name's value is in the environment."""
         if isinstance(name, nodes.Local):
             return self.first_local + name.slot
         return name.slot + (self.variables if name.primed else 0)
 
-    def _apply(self, expr: nodes.Apply) -> Callable[[Env], nodes.Value]:
-        match expr.op, expr.args:
-            # Most of what specs read: one function instead of three.
-            case Op.MAP_GET, (nodes.Var() | nodes.Local() as base, nodes.Var() | nodes.Local() as key) if (
-                is_position(expr)
-            ):
-                at, by = self.index(base), self.index(key)
-                return lambda e: e[at][e[by]]  # type: ignore[index]
-        return operator(expr, [self.compile(arg) for arg in expr.args])
+    def _loop(self, local: nodes.Local, domain: RuleText) -> RuleText:
+        # The loop variable is the slot itself: binding costs nothing, and the slot is not read outside of
+        # the body.
+        return filled("for e[{}] in {}:", [RuleText("{}", (self.index(local),)), domain])
 
-    def _quantifier(self, expr: nodes.Quantifier) -> Callable[[Env], nodes.Value]:
-        slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
-        stop_at = not expr.every
-
-        def quantifier(e: Env) -> nodes.Value:
-            # The loop variable is the slot itself: binding costs nothing, and the slot is not read outside
-            # of the body.
-            for e[slot] in domain(e):  # type: ignore[union-attr]
-                if bool(body(e)) is stop_at:
-                    return stop_at
-            return not stop_at
-
-        return quantifier
+    def _quantifier(self, expr: nodes.Quantifier) -> list[RuleText]:
+        condition = "not {}" if expr.every else "{}"
+        return [
+            self._loop(expr.local, self._part(expr.domain)),
+            filled(f" if {condition}: return {not expr.every}", [self._part(expr.body)]),
+            RuleText(f"return {expr.every}"),
+        ]
 
     def _choose(self, expr: nodes.Choose) -> Callable[[Env], nodes.Value]:
         slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
@@ -147,7 +172,7 @@ class Evaluator:
 
     def _collect(self, expr: nodes.Collect) -> Callable[[Env], nodes.Value]:
         if expr.gather is nodes.Gather.SET and len(expr.binders) == 1:
-            return self._set_of(expr)
+            return body_of(self._set_of(expr))
         items, span = self._items(expr), expr.span
         match expr.gather:
             case nodes.Gather.SET:
@@ -164,43 +189,27 @@ class Evaluator:
 
         return extreme
 
-    def _set_of(self, expr: nodes.Collect) -> Callable[[Env], nodes.Value]:
+    def _set_of(self, expr: nodes.Collect) -> list[RuleText]:
         """A set of one binder, as most are: a loop, where several need a generator for each."""
-        ((local, domain_expr),) = expr.binders
-        slot, domain, body = self.index(local), self.compile(domain_expr), self.compile(expr.body)
-        condition = self.compile(expr.condition) if expr.condition is not None else None
+        ((local, domain),) = expr.binders
+        condition = RuleText("True") if expr.condition is None else self._part(expr.condition)
+        return [
+            RuleText("out = []"),
+            self._loop(local, self._part(domain)),
+            filled(" if {}: out.append({})", [condition, self._part(expr.body)]),
+            RuleText("return {}(out)", (distinct,)),
+        ]
 
-        def set_of(e: Env) -> nodes.Value:
-            out = []
-            for e[slot] in domain(e):  # type: ignore[union-attr]
-                if condition is None or condition(e):
-                    out.append(body(e))
-            return distinct(out)
-
-        return set_of
-
-    def _map_of(self, expr: nodes.MapOf) -> Callable[[Env], nodes.Value]:
+    def _map_of(self, expr: nodes.MapOf) -> list[RuleText]:
         assert isinstance(expr.type, Map)
-        slot, body = self.index(expr.local), self.compile(expr.body)
         # Of the type: lowering refuses a comprehension over any other domain.
         keys = tuple(sorted(universe(expr.type.key)))
-
-        def map_of(e: Env) -> nodes.Value:
-            out = []
-            for e[slot] in keys:
-                out.append(body(e))
-            return tuple(out)
-
-        return map_of
-
-    def _let(self, expr: nodes.Let) -> Callable[[Env], nodes.Value]:
-        slot, value, body = self.index(expr.local), self.compile(expr.value), self.compile(expr.body)
-
-        def let(e: Env) -> nodes.Value:
-            e[slot] = value(e)
-            return body(e)
-
-        return let
+        return [
+            RuleText("out = []"),
+            self._loop(expr.local, RuleText("{}", (keys,))),
+            filled(" out.append({})", [self._part(expr.body)]),
+            RuleText("return tuple(out)"),
+        ]
 
     def _case(self, expr: nodes.Case) -> Callable[[Env], nodes.Value]:
         scrutinee = self.compile(expr.scrutinee)
@@ -249,35 +258,6 @@ class Evaluator:
             return body(e)
 
         return cover
-
-
-def _conjunction(parts: list[Callable[[Env], nodes.Value]]) -> Callable[[Env], nodes.Value]:
-    if len(parts) == 2:
-        a, b = parts
-        # Two parts, as most junctions have, without a loop.
-        return lambda e: a(e) and b(e)
-
-    def conjunction(e: Env) -> nodes.Value:
-        for part in parts:  # noqa: SIM110 - a generator would cost more than the parts
-            if not part(e):
-                return False
-        return True
-
-    return conjunction
-
-
-def _disjunction(parts: list[Callable[[Env], nodes.Value]]) -> Callable[[Env], nodes.Value]:
-    if len(parts) == 2:
-        a, b = parts
-        return lambda e: a(e) or b(e)
-
-    def disjunction(e: Env) -> nodes.Value:
-        for part in parts:  # noqa: SIM110
-            if part(e):
-                return True
-        return False
-
-    return disjunction
 
 
 def checker(kind: Type, span: Span) -> Check:

@@ -1,12 +1,14 @@
 """THE meaning of the strict operators: operator -> rule, total over `Op` (a law test holds it).
 
 A rule gets the expression (for its type, `data` and span) and its arguments' functions, and gives
-the expression's function.  Arguments are evaluated left to right.
+the expression's function.  Arguments are evaluated left to right.  Where Python has the operator, the rule
+is a text (`TextRule`), from which its function is made, and that of an expression around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain, combinations
 from types import MappingProxyType
 from typing import Any
@@ -15,10 +17,10 @@ from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
 from specchk.ir.types import MAX_LISTED_BITS, Bool, Enum, Int, Map, Sort, Type, fits, of_shape
 from specchk.ir.types import show as show_type
+from specchk.meaning.texts.joined import Fn, RuleText, called, filled, function_of
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import positions
 
-Fn = Callable[[Any], Any]  # environment -> value; operators know their arguments' shapes from the types
 Rule = Callable[[Apply, list[Fn]], Fn]
 
 
@@ -38,6 +40,44 @@ def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
     return tuple([item for at, item in enumerate(ascending) if not at or item != ascending[at - 1]])
 
 
+@dataclass(frozen=True, slots=True)
+class TextRule:
+    """A rule that is a text: the expression's, of those of its arguments."""
+
+    text: Callable[[Apply, Sequence[RuleText]], RuleText]
+
+    def __call__(self, expr: Apply, args: list[Fn]) -> Fn:
+        """The function of the expression, by functions of its arguments."""
+        return function_of(self.text(expr, [called(arg) for arg in args]))
+
+
+def _code(code: str) -> TextRule:
+    return TextRule(lambda expr, parts: filled(code, parts))
+
+
+def _tuple(_: Apply, parts: Sequence[RuleText]) -> RuleText:
+    return filled(f"({'{}, ' * len(parts)})", parts)
+
+
+def _field(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    return filled(f"{{}}[{expr.data}]", parts)
+
+
+def _variant(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    return filled(f"({expr.data}, {{}})", parts)
+
+
+def _is_variant(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    return filled(f"({{}}[0] == {expr.data})", parts)
+
+
+def _map_get(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    of, key = parts
+    if not is_position(expr):
+        key = called(key_position(expr, function_of(key)))
+    return filled("{}[{}]", (of, key))
+
+
 def _unary(fn: Callable[[Any], Any]) -> Rule:
     def rule(_: Apply, args: list[Fn]) -> Fn:
         (a,) = args
@@ -54,53 +94,12 @@ def _binary(fn: Callable[[Any, Any], Any]) -> Rule:
     return rule
 
 
-def _tuple(_: Apply, args: list[Fn]) -> Fn:
-    if len(args) == 1:
-        (a,) = args
-        return lambda e: (a(e),)
-    if len(args) == 2:
-        a, b = args
-        # Unrolled for the common sizes, without a list.
-        return lambda e: (a(e), b(e))
-    return lambda e: tuple([arg(e) for arg in args])
-
-
 def _sorted(_: Apply, args: list[Fn]) -> Fn:
     return lambda e: tuple(sorted([arg(e) for arg in args]))
 
 
 def _set(_: Apply, args: list[Fn]) -> Fn:
     return lambda e: distinct([arg(e) for arg in args])
-
-
-def _eq(_: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    return lambda e: a(e) == b(e)
-
-
-def _ne(_: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    return lambda e: a(e) != b(e)
-
-
-def _lt(_: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    return lambda e: a(e) < b(e)
-
-
-def _le(_: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    return lambda e: a(e) <= b(e)
-
-
-def _not(_: Apply, args: list[Fn]) -> Fn:
-    (a,) = args
-    return lambda e: not a(e)
-
-
-def _add(_: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    return lambda e: a(e) + b(e)
 
 
 def _divided(fn: Callable[[int, int], int]) -> Rule:
@@ -119,12 +118,6 @@ def _divided(fn: Callable[[int, int], int]) -> Rule:
     return rule
 
 
-def _field(expr: Apply, args: list[Fn]) -> Fn:
-    (a,) = args
-    index = expr.data
-    return lambda e: a(e)[index]
-
-
 def _with_field(expr: Apply, args: list[Fn]) -> Fn:
     a, b = args
     index = expr.data
@@ -134,18 +127,6 @@ def _with_field(expr: Apply, args: list[Fn]) -> Fn:
         return (*old[:index], b(e), *old[index + 1 :])
 
     return with_field
-
-
-def _variant(expr: Apply, args: list[Fn]) -> Fn:
-    (a,) = args
-    tag = expr.data
-    return lambda e: (tag, a(e))
-
-
-def _is_variant(expr: Apply, args: list[Fn]) -> Fn:
-    (a,) = args
-    tag = expr.data
-    return lambda e: a(e)[0] == tag
 
 
 def _get(expr: Apply, args: list[Fn]) -> Fn:
@@ -217,11 +198,6 @@ def position_of(wanted: Type, found: Type, key: Fn, at: Any) -> Fn:
     return known
 
 
-def _map_get(expr: Apply, args: list[Fn]) -> Fn:
-    a, at = args[0], key_position(expr, args[1])
-    return lambda e: a(e)[at(e)]
-
-
 def _map_set(expr: Apply, args: list[Fn]) -> Fn:
     a, at, value = args[0], key_position(expr, args[1]), args[2]
 
@@ -230,11 +206,6 @@ def _map_set(expr: Apply, args: list[Fn]) -> Fn:
         return (*old[:index], value(e), *old[index + 1 :])
 
     return map_set
-
-
-def _in(_: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    return lambda e: a(e) in b(e)
 
 
 def _extreme(fn: Callable[[Any], Any], name: str) -> Rule:
@@ -356,30 +327,31 @@ def _merge(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
-        Op.EQ: _eq, Op.NE: _ne, Op.LT: _lt, Op.LE: _le, Op.NOT: _not,
-        Op.NEG: _unary(lambda a: -a), Op.ADD: _add,
-        Op.SUB: _binary(lambda a, b: a - b), Op.MUL: _binary(lambda a, b: a * b),
+        Op.EQ: _code("({} == {})"), Op.NE: _code("({} != {})"),
+        Op.LT: _code("({} < {})"), Op.LE: _code("({} <= {})"), Op.NOT: _code("(not {})"),
+        Op.NEG: _code("(-{})"), Op.ADD: _code("({} + {})"),
+        Op.SUB: _code("({} - {})"), Op.MUL: _code("({} * {})"),
         Op.DIV: _divided(lambda a, b: a // b), Op.MOD: _divided(lambda a, b: a % b),
-        Op.MIN: _binary(min), Op.MAX: _binary(max),
-        Op.RECORD: _tuple, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
-        Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant,
-        Op.SOME: _tuple, Op.GET: _get, Op.GET_OR: _get_or,
-        Op.MAP: _tuple, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
-        Op.SET: _set, Op.RANGE: _range, Op.IN_SET: _in,
+        Op.MIN: _code("min({}, {})"), Op.MAX: _code("max({}, {})"),
+        Op.RECORD: TextRule(_tuple), Op.FIELD: TextRule(_field), Op.WITH_FIELD: _with_field,
+        Op.VARIANT: TextRule(_variant), Op.IS_VARIANT: TextRule(_is_variant),
+        Op.SOME: TextRule(_tuple), Op.GET: _get, Op.GET_OR: _get_or,
+        Op.MAP: TextRule(_tuple), Op.MAP_GET: TextRule(_map_get), Op.MAP_SET: _map_set,
+        Op.SET: _set, Op.RANGE: _range, Op.IN_SET: _code("({} in {})"),
         Op.SUBSET: _binary(lambda a, b: all(x in b for x in a)), Op.UNION: _binary(_merge),
         Op.INTERSECT: _binary(lambda a, b: tuple([x for x in a if x in b])),
         Op.DIFFERENCE: _binary(lambda a, b: tuple([x for x in a if x not in b])),
-        Op.CARD: _unary(len), Op.SUBSETS: _subsets,
-        Op.SET_MIN: _extreme(min, "min"), Op.SET_MAX: _extreme(max, "max"), Op.SET_SUM: _unary(sum),
-        Op.SEQ: _tuple, Op.SEQ_GET: _seq_get, Op.SEQ_SET: _seq_set, Op.LEN: _unary(len),
+        Op.CARD: _code("len({})"), Op.SUBSETS: _subsets,
+        Op.SET_MIN: _extreme(min, "min"), Op.SET_MAX: _extreme(max, "max"), Op.SET_SUM: _code("sum({})"),
+        Op.SEQ: TextRule(_tuple), Op.SEQ_GET: _seq_get, Op.SEQ_SET: _seq_set, Op.LEN: _code("len({})"),
         Op.HEAD: _extreme(lambda s: s[0], "head"), Op.LAST: _extreme(lambda s: s[-1], "last"),
         Op.TAIL: _extreme(lambda s: s[1:], "tail"),
-        Op.APPEND: _binary(lambda a, b: (*a, b)), Op.CONCAT: _binary(lambda a, b: a + b),
+        Op.APPEND: _code("(*{}, {})"), Op.CONCAT: _code("({} + {})"),
         Op.PREFIX: _cut(lambda s, n: s[:n], "prefix"), Op.SUFFIX: _cut(lambda s, n: s[n:], "suffix"),
-        Op.IN_SEQ: _in, Op.SEQ_ITEMS: _unary(distinct),
+        Op.IN_SEQ: _code("({} in {})"), Op.SEQ_ITEMS: _unary(distinct),
         Op.BAG: _sorted, Op.BAG_ADD: _binary(lambda a, b: tuple(sorted((*a, b)))), Op.BAG_REMOVE: _bag_remove,
         Op.BAG_COUNT: _binary(lambda a, b: a.count(b)),
         Op.BAG_UNION: _binary(lambda a, b: tuple(sorted(a + b))),
-        Op.IN_BAG: _in, Op.BAG_CARD: _unary(len), Op.BAG_ITEMS: _unary(distinct),
+        Op.IN_BAG: _code("({} in {})"), Op.BAG_CARD: _code("len({})"), Op.BAG_ITEMS: _unary(distinct),
     }
 )  # fmt: skip

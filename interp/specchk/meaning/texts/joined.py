@@ -1,0 +1,76 @@
+"""Rules of meaning as texts: Python code of an environment `e`, from which one function of a whole is made.
+
+A text has a place `{}` for each value that it uses, in their order: a slot, a constant, a function.  A part
+whose rule is no text is a call of its function, `{}(e)`, so texts and functions mix at every node:
+
+    "({} == {})" of RuleText("e[{}]", (3,)) and RuleText("{}", (7,)) is RuleText("(e[{}] == {})", (3, 7))
+
+A text is closed: an atom of Python's grammar, or in parentheses, so that it means the same in any other.  A
+law checks the operators' (`tests/laws/test_operators.py`).
+
+Values stay out of the code, so that expressions of one shape share it: Python compiles it once, for all
+programs.
+
+Not here: what nodes and operators mean (`evaluate`, `operators`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+# From this depth on a part is a function of its own: Python bounds nesting, and large shapes are not shared.
+MOST_DEEP = 12
+MOST_SHAPES = 1 << 14  # many times those of all specs here: a program has a few hundred
+Fn = Callable[[Any], Any]  # environment -> value; operators know their arguments' shapes from the types
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """Code with places, and the values of these; `depth` is of its parts in parts."""
+
+    code: str
+    values: tuple[Any, ...] = ()
+    depth: int = 1
+
+
+def filled(code: str, parts: Sequence[RuleText]) -> RuleText:
+    """A code whose places are parts."""
+    # Not `format` of all parts: their own places are to stay.
+    pieces = code.split("{}")
+    joined = pieces[0] + "".join(part.code + piece for part, piece in zip(parts, pieces[1:], strict=True))
+    values = tuple([value for part in parts for value in part.values])
+    return RuleText(joined, values, 1 + max((part.depth for part in parts), default=0))
+
+
+def called(function: Fn) -> RuleText:
+    """A call of a function of the environment."""
+    return RuleText("{}(e)", (function,))
+
+
+def function_of(text: RuleText) -> Fn:
+    """The function whose value is that of an expression's text."""
+    if text.code == "{}(e)":
+        return text.values[0]  # type: ignore[no-any-return]
+    return body_of([filled("return {}", [text])])
+
+
+def body_of(lines: Sequence[RuleText]) -> Fn:
+    """The function with these lines as its body."""
+    code = "\n".join(line.code for line in lines)
+    return _maker(code)(*[value for line in lines for value in line.values])
+
+
+@lru_cache(maxsize=MOST_SHAPES)
+def _maker(code: str) -> Callable[..., Fn]:
+    """The function that makes, of the values of its places, the function with a body."""
+    pieces = code.split("{}")
+    names = [f"v{number}" for number in range(len(pieces) - 1)]
+    body = pieces[0] + "".join(name + piece for name, piece in zip(names, pieces[1:], strict=True))
+    lines = "\n".join(f"        {line}" for line in body.split("\n"))
+    source = f"def make({', '.join(names)}):\n    def evaluate(e):\n{lines}\n    return evaluate\n"
+    namespace: dict[str, Any] = {}
+    exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102 - of rules alone; values are arguments
+    return namespace["make"]  # type: ignore[no-any-return]
