@@ -23,6 +23,7 @@ from specchk.ir.program import Action, Program
 from specchk.ir.types import Map
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.operators import position_of
+from specchk.meaning.texts.joined import called, filled, function_of
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values
 
@@ -129,8 +130,9 @@ class Stepper:
         """The successors by one action with given arguments; none where an argument is out of range."""
         # A recording or a scenario may name an argument that no instance has; a compiled body would index
         # with it.
-        if any(arg not in domain for arg, domain in zip(args, self._domains[index], strict=True)):
-            return []
+        for arg, domain in zip(args, self._domains[index], strict=True):
+            if arg not in domain:
+                return []
         env = self.environment(state)
         first = self.evaluator.first_local
         env[first : first + len(args)] = args
@@ -325,17 +327,17 @@ class Compiled:
         self, stmt: nodes.Assign, target: int, value: Callable[[list[Any]], Any], keys: list[Run]
     ) -> Run:
         written = self.paths + stmt.slot if stmt.slot in self.often else None
-        at: list[Callable[[list[Any]], Any]] = list(keys)
+        path_of = function_of(filled(f"({'{}, ' * len(keys)})", list(map(called, keys))))
 
         def partial(e: list[Any]) -> None:
             # Keys, value, claim, index: the order decides which of two faults is reported, and the compiled
             # engine has the same (`native.kernel.steps`).
-            path = tuple([key(e) for key in at])
+            path = path_of(e)
             new = value(e)
             if written is not None:
                 _claim(e, written, path, stmt)
             try:
-                e[target] = _replaced(e[target], path, 0, new)
+                e[target] = _replaced(e[target], path, 0, new) if path else new
             except IndexError:
                 raise Undefined(stmt.span, "this index is outside the sequence") from None
 
@@ -371,13 +373,12 @@ def _whole(target: int, value: Callable[[list[Any]], Any]) -> Run:
 
 
 def _replaced(container: Any, path: Path, depth: int, new: Any) -> Any:
-    if depth == len(path):
-        return new
     index = path[depth]
     if not 0 <= index < len(container):
         raise IndexError(index)
-    inner = _replaced(container[index], path, depth + 1, new)
-    return (*container[:index], inner, *container[index + 1 :])
+    if depth + 1 < len(path):
+        new = _replaced(container[index], path, depth + 1, new)
+    return (*container[:index], new, *container[index + 1 :])
 
 
 def _claim(e: list[Any], written: int, path: Path, stmt: nodes.Assign) -> None:
