@@ -61,6 +61,7 @@ class ReplogTracing(Tracing):
         self._stages: dict[str, int] = {}
         self._numbers: dict[int, int] = {}
         self._logs: dict[tuple[Any, ...], int] = {(0,): 0}
+        self._words: dict[str, dict[str, Any]] = {}  # most events show a log that another one has shown
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -237,7 +238,7 @@ class ReplogTracing(Tracing):
             yield Seen("controller.fenced", "fenced", self._set(shown["fenced"]))
 
     def _set(self, numbers: Iterable[Any]) -> frozenset[str]:
-        return frozenset(self.name(one) for one in numbers)
+        return frozenset(map(self.name, numbers))
 
     def _broker(self, found: Event, shown: Mapping[str, Any]) -> Iterable[Seen]:
         me, role = self._me(found), shown.get("role")
@@ -282,16 +283,24 @@ class ReplogTracing(Tracing):
     def _log(self, shown: Mapping[str, Any]) -> dict[str, Any]:
         """The log in the spec's words; what has the same words must have the same content."""
         entries, leo = shown["epochs"], shown["leo"]
+        text = repr((entries, leo))
+        if text not in self._words:
+            self._words[text] = self._log_words(entries, leo)
+        words = self._words[text]
+        key = tuple(words["ends"].values()) if leo else (0,)
+        if "crc" in shown and self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
+            raise ImpossibleEvent(
+                f"a log with the ends {[*words['ends'].values()]} had the checksum {self._logs[key]}, "
+                f"and has {shown['crc']}"
+            )
+        return words
+
+    def _log_words(self, entries: Sequence[Sequence[int]], leo: int) -> dict[str, Any]:
         ends, at = [], 0
         for epoch in self.epochs:
             while at < len(entries) and entries[at][0] <= epoch:
                 at += 1
             ends.append(entries[at][1] if at < len(entries) else leo)
-        key = tuple(ends) if leo else (0,)
-        if "crc" in shown and self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
-            raise ImpossibleEvent(
-                f"a log with the ends {ends} had the checksum {self._logs[key]}, and has {shown['crc']}"
-            )
         return {"ends": dict(zip(self.epochs, ends, strict=True)), "cached": {epoch for epoch, _ in entries}}
 
 

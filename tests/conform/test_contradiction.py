@@ -93,11 +93,11 @@ def test_every_claim_of_a_contradiction_is_needed_and_no_other(events):
     for line in found.lines:
         at = line.number - 1
         weaker = [
-            replace(kept[at], seen=tuple(one for one in kept[at].seen if one.field != name))
+            kept[at]._replace(seen=tuple(one for one in kept[at].seen if one.field != name))
             for name in line.fields
         ]
         if line.step and line.number != last:
-            weaker.append(replace(kept[at], ways=(*kept[at].ways, ())))
+            weaker.append(kept[at]._replace(ways=(*kept[at].ways, ())))
         for one in weaker:
             assert _explained(recording, [*kept[:at], one, *kept[at + 1 :]])
 

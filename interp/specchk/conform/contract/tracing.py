@@ -80,10 +80,6 @@ class Repeated:
 TracedStep = Call | Repeated
 
 
-def _is_taken(step: TracedStep) -> bool:
-    return not isinstance(step, Repeated) or step.least > 0
-
-
 class Seen(NamedTuple):
     """A field of the recording: an expression of the spec, and the plain value that it had.
 
@@ -95,15 +91,13 @@ class Seen(NamedTuple):
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
+class Ways(NamedTuple):
     """The possible readings of an event: each is a sequence of steps, empty for no step at all."""
 
     ways: tuple[tuple[TracedStep, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """An event in the spec's words."""
 
     ways: tuple[tuple[TracedStep, ...], ...]
@@ -113,7 +107,13 @@ class Meaning:
     @property
     def may_be_no_step(self) -> bool:
         """Whether an explanation of the event may take no step."""
-        return not all(any(map(_is_taken, way)) for way in self.ways)
+        for way in self.ways:
+            for step in way:
+                if not isinstance(step, Repeated) or step.least:
+                    break
+            else:
+                return True
+        return False
 
 
 def event(name: str) -> Callable[[F], F]:

@@ -25,7 +25,7 @@ Not here: why no candidate takes the unexplained line (`nearmiss`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -85,15 +85,15 @@ def contradiction_of(
 
 def _open(meaning: Meaning) -> Meaning:
     """A line without its claims."""
-    return replace(meaning, ways=(*meaning.ways, ()), seen=())
+    return meaning._replace(ways=(*meaning.ways, ()), seen=())
 
 
 def _step_open(meaning: Meaning) -> Meaning:
-    return replace(meaning, ways=(*meaning.ways, ()))
+    return meaning._replace(ways=(*meaning.ways, ()))
 
 
 def _without(meaning: Meaning, field: str) -> Meaning:
-    return replace(meaning, seen=tuple(one for one in meaning.seen if one.field != field))
+    return meaning._replace(seen=tuple(one for one in meaning.seen if one.field != field))
 
 
 class _Shrinking:
@@ -162,7 +162,7 @@ class _Shrinking:
         """A needed line with the claims of it that are needed, and whether no bound kept another."""
         trials: list[LinesOutcome] = []
         # Fields first: where the step alone, or a field alone, would do, the step is easier to follow.
-        if self._weaken(number, replace(self.meanings[number], seen=())) is not LinesOutcome.BLOCKED:
+        if self._weaken(number, self.meanings[number]._replace(seen=())) is not LinesOutcome.BLOCKED:
             names = dict.fromkeys(one.field for one in self.meanings[number].seen)
             trials += [self._weaken(number, _without(self.meanings[number], name)) for name in names]
         is_step_needed = True

@@ -40,18 +40,32 @@ class ShownExpression:
         self._value: Any = None
         self._raw: dict[Any, Any] = {}
 
+    def agrees(self, state: State, shown: Any) -> bool:
+        """Whether a plain value is the expression's in a state: as `wanted` and `value`, in one call."""
+        key = (shown.__class__, shown) if shown.__class__ in _SCALARS else _key(shown)
+        wanted = self._raw.get(key, _UNREAD)
+        if wanted is _UNREAD:
+            wanted = self.wanted(shown)
+        parts = self._read(state)
+        if parts is not self._parts and parts != self._parts:
+            self._evaluate_in(state, parts)
+        return bool(wanted == self._value)
+
     def value(self, state: State) -> Any:
         """The value in a state; None where it is undefined."""
         parts = self._read(state)
         if parts is not self._parts and parts != self._parts:
-            # The state twice, since compiled code has the values after a step behind those before it.
-            env: list[Any] = [*state, *state, *self._locals]
-            try:
-                self._value = self._evaluate(env)
-            except Undefined:
-                self._value = None
-            self._parts = parts
+            self._evaluate_in(state, parts)
         return self._value
+
+    def _evaluate_in(self, state: State, parts: Any) -> None:
+        # The state twice, since compiled code has the values after a step behind those before it.
+        env: list[Any] = [*state, *state, *self._locals]
+        try:
+            self._value = self._evaluate(env)
+        except Undefined:
+            self._value = None
+        self._parts = parts
 
     def wanted(self, value: Any) -> Any:
         """The spec's value of a plain one; the text of the reason, equal to no value, if it is none."""
@@ -95,6 +109,6 @@ class Fields:
         known = self._expressions
         for _, text, value in seen:
             expression = known.get(text) or self.expression(text)
-            if expression.wanted(value) != expression.value(state):
+            if not expression.agrees(state, value):
                 return False
         return True

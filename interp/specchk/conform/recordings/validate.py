@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
@@ -90,8 +90,7 @@ class Explained:
     seen: dict[str, set[Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TakenEvent:
+class TakenEvent(NamedTuple):
     """An event taken: the states after it, the silent steps before it, and the states it was tried in."""
 
     after: tuple[State, ...]
@@ -333,9 +332,11 @@ class Validator:
         for state in before:
             for args in instances:
                 try:
-                    reached += [after for _, _, after in of_action(state, number, args)]
+                    successors = of_action(state, number, args)
                 except Faulty:  # the spec has no meaning for this step here: it is not a step
                     continue
+                for _, _, after in successors:
+                    reached.append(after)
         return distinct(reached)
 
     def instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
