@@ -74,6 +74,17 @@ class JoiningEngine(ZoneEngine):
         """Whether hulls show that nothing is violated."""
         return self.hulls is not None and self.hulls.state is JoinState.PROVED
 
+    def failing_hulls(self) -> frozenset[str] | None:
+        """Search for hulls only, to the end: the names of all that fails in them, none if they are a proof.
+
+        None where there is no answer: a budget ended it, or there is something that open numbers cannot do.
+        """
+        self.begin()
+        if self.hulls is None or self.search.is_stopped or self.findings.found or self.spurious:
+            return None
+        self._join(is_limited=False)
+        return self.hulls.failing() if self.hulls.is_done and not self.search.is_stopped else None
+
     def begin(self) -> range:
         """The zones of the initial states; a search for hulls with another precision begins, too."""
         atoms = self.hulls.atoms if self.hulls is not None else []

@@ -163,6 +163,10 @@ class HullMember(ZoneMember):
         kept = [one for one in pairs if self._is_in_time(one[1].shape, self.depth - 1)]
         self._indexes, self._level = [index for index, _ in kept], [zone for _, zone in kept]
 
+    def failing_names(self) -> set[str]:
+        """The names of all that fails in its hulls, or in steps out of them."""
+        return {candidate.name for candidates in self._failing.values() for candidate in candidates}
+
     def failing_atoms(self) -> FailingAtoms:
         """The atoms on the ways to failures in hulls, by shape."""
         by_shape: FailingAtoms = {}

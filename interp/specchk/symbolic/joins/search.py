@@ -98,6 +98,12 @@ class HullSearch:
             elif failures or not self.waiting:
                 self._end_round(failures)
 
+    def failing(self) -> frozenset[str] | None:
+        """The names of all that fails in the hulls of the last level; None where a hull was not expanded."""
+        if self.state is JoinState.PROVED:
+            return frozenset()
+        return frozenset().union(*self.workers.each(HullMember.failing_names)) or None
+
     def zones(self) -> list[Zone]:
         """The hulls of the last round."""
         return [hull for hulls in self.workers.each(HullMember.hulls) for hull in hulls]

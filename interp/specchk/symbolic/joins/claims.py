@@ -1,0 +1,59 @@
+"""Invariants that hulls prove, each for itself: for all offsets, and without the exact search.
+
+All are tried together, since hulls of one round serve all of them.  A round in which something fails ends
+there, and shows nothing of the others (`search`).  So where hulls have failed, the invariants that failed
+last are dropped, and a new search is for those that are left.  It ends: each search drops some.
+
+Not here: violations.  What is not proved may be true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from specchk.ir.program import Program
+from specchk.search.budget import Budget
+from specchk.search.engine import Search
+from specchk.symbolic.joins.engine import JoiningEngine, JoinOptions
+from specchk.symbolic.legality import check
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimOptions:
+    """How to prove: the most hulls of a search, and processes (0: one for each core)."""
+
+    most: int
+    workers: int = 0
+
+
+def proved(program: Program, options: ClaimOptions) -> frozenset[str]:
+    """The names of the invariants that hold for all values of a program's offsets, as far as hulls prove it.
+
+    None where a step may be undefined, or a search reached `most` hulls.  `SpecError` where the program does
+    with offsets what only an engine that enumerates can do.
+    """
+    check(program)
+    while program.invariants:
+        failing = _failing(program, options)
+        if failing is None:
+            return frozenset()
+        left = tuple([claim for claim in program.invariants if claim.name not in failing])
+        if not failing:
+            return frozenset([claim.name for claim in left])
+        # Behind an undefined step there are states that no hull has.
+        if len(left) + len(failing) != len(program.invariants):
+            return frozenset()
+        program = replace(program, invariants=left)
+    return frozenset()
+
+
+def _failing(program: Program, options: ClaimOptions) -> frozenset[str] | None:
+    """The names of all that failed last; none of a proof, None where there is no answer."""
+    settings = JoinOptions(
+        Budget(max_states=options.most), workers=options.workers, join_after=0, keep_going=True
+    )
+    engine = JoiningEngine(Search(program, settings), settings)
+    try:
+        return engine.failing_hulls()
+    finally:
+        engine.workers.close()
