@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from stairs import SPEC, StairsBinding
 from test_choices import Gate
 
-from laws.sources import ROOT
-from replog_rules import GATE
-from specchk.cli.deciding import decided_conditions
+from specchk.cli.commands.conditions import command
+from specchk.cli.deciding import decided_conditions, impossible_conditions
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import At
 from specchk.conform.gate.conditions import (
@@ -24,13 +24,14 @@ from specchk.conform.gate.conditions import (
     GateConditions,
     UndecidedCondition,
     determined,
-    proved,
     read,
     write,
 )
 from specchk.conform.gate.lock import ConditionCounts
-from specchk.conform.gate.tiers import parts_of
+from specchk.conform.gate.tiers import Part, parts_of
 from specchk.conform.report.conditions_report import ConditionStatus
+from specchk.explore.conditions import Decided, conditions
+from specchk.ir.program import Program
 from specchk.lang.frontend import check
 
 # In a model with Top = 0 nobody climbs to 3; one that ends at 2 never rests.
@@ -55,7 +56,11 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), m
 
 def of(*models: str, known: GateConditions | None = None) -> GateConditions:
     parts = parts_of(StairsBinding, CHECKED, [At(model) for model in models])
-    return determined(CHECKED, parts, lambda program: decided_conditions(program, quiet=True), known)
+    return determined(CHECKED, parts, searched, known, impossible_conditions)
+
+
+def searched(program: Program) -> Decided:
+    return decided_conditions(program, quiet=True)
 
 
 def undecided(found: GateConditions, owner: str) -> list[tuple[str, str]]:
@@ -89,7 +94,7 @@ def test_models_with_other_actions_are_other_models():
 
     def found(*models: str) -> GateConditions:
         parts = parts_of(StairsBinding, checked, [At(model) for model in models])
-        return determined(checked, parts, lambda program: decided_conditions(program, quiet=True), None)
+        return determined(checked, parts, searched, None, impossible_conditions)
 
     small, both = found("small"), found("small", "no_rest")
     assert (both.all, both.undecided) == (small.all, small.undecided)
@@ -197,7 +202,7 @@ def test_fewer_that_decide_are_below_the_lock(gate: Gate):
     more = UndecidedCondition("rest", "forbids", "rest", "tired", "a reason is no excuse")
     write(path, replace(conditions, undecided=(*conditions.undecided, more)))
     code, text = gate.conform("--lock")
-    lock = ConditionCounts(conditions.all, len(conditions.undecided))
+    lock = conditions.counts
     assert code == 14
     assert f"conditions: the lock has {lock}, this run {len(conditions.undecided) + 1} of {lock.all}" in text
 
@@ -215,7 +220,7 @@ def test_a_proof_is_kept_and_reported(tmp_path: Path):
     text = text.replace("var n", "var lame : bool = false\nvar n")
     checked = check("stairs.spec", text)
     parts = parts_of(StairsBinding, checked, [At("small")])
-    found = determined(checked, parts, lambda program: decided_conditions(program, quiet=True), None)
+    found = determined(checked, parts, searched, None, impossible_conditions)
     (proved,) = [one for one in found.undecided if one.proved]
     assert (proved.effect, proved.text, proved.proved) == (
         "forbids",
@@ -229,14 +234,102 @@ def test_a_proof_is_kept_and_reported(tmp_path: Path):
     assert not any("lame" in line for line in lines)
 
 
-@pytest.mark.system
-def test_the_conditions_of_replog_are_proved_as_the_lock_has_them():
-    """17 of 62 are impossible in every model of the gate; the others have a reason."""
-    checked = check(str(ROOT / "spec" / "replication.spec"))
-    listed = read(ROOT / "conformance" / NAME)
-    assert listed is not None
-    programs = [instantiate(checked, at.model, at.bounds).program for at in GATE]
-    shown = proved(checked, programs)
-    assert {replace(one, proved=""): one.proved for one in listed.undecided if one.proved} == shown
-    assert (len(shown), len(listed.undecided)) == (17, 62)
-    assert all(one.reason for one in listed.undecided)
+# `walk` has a bound that only a long way reaches, and a part that nothing ever makes false.
+LONG = """spec long
+const Far : int = 2
+const Limit : int = 5
+var way : nat upto Far = 0
+var seen : nat upto Far = 0
+action walk():
+    require way < Limit and seen <= way
+    way' = way + 1
+action look():
+    require seen != way
+    seen' = way
+model short:
+    expect holds
+model far:
+    Far = 6
+    expect holds
+model near:
+    Limit = 1
+    expect holds
+model unlimited:
+    Limit = 9
+    expect holds
+"""
+IMPOSSIBLE, FAR = ("walk", "forbids", "seen <= way"), ("walk", "forbids", "way < Limit")
+
+
+def proved_of(text: str, model: str = "short", **limits: int) -> set[tuple[str, str, str]]:
+    """The owner, effect and text of the conditions that the symbolic engine shows to be impossible."""
+    program = instantiate(check("long.spec", text), model).program
+    keys = {condition.key for condition in conditions(program)}
+    shown = impossible_conditions(program, keys, **limits)
+    return {(one.owner, one.effect, one.span.text) for one in shown}
+
+
+def test_impossible_is_for_all_offsets():
+    """In the model `short` neither decides; behind five steps one of them does, and the other never."""
+    program = instantiate(check("long.spec", LONG), "short").program
+    never = {(one.owner, one.effect, one.span.text) for one in searched(program).never}
+    assert {IMPOSSIBLE, FAR} <= never
+    assert proved_of(LONG) == {IMPOSSIBLE}
+
+
+def test_a_search_that_was_cut_shows_nothing():
+    """What a budget ended has not reached every state."""
+    assert proved_of(LONG, most=1) == set()
+
+
+def test_no_offset_or_a_constraint_shows_nothing():
+    """A bound that no engine opens may be why a condition never decides."""
+    assert proved_of(LONG + "constraint near: way < 3\n") == set()
+    assert proved_of(LONG.replace("nat upto Far", "0..9")) == set()
+
+
+def test_what_the_engine_refuses_is_not_shown():
+    """A claim that goes through all offsets is refused alone; the others are shown all the same."""
+    text = LONG.replace("action look():", "action look(to: nat upto Far):").replace(
+        "require seen != way", "require seen != way and to == way and seen <= way"
+    )
+    assert proved_of(text) == {IMPOSSIBLE}
+
+
+def test_an_undefined_step_shows_nothing():
+    """Behind a long way a step has no value, and the search ends there, before all states are reached."""
+    text = LONG.replace("require seen != way", "require min({ x for x in { way } if way < 4 }) >= seen")
+    program = instantiate(check("long.spec", text), "short").program
+    assert searched(program).is_complete
+    assert proved_of(text) == set()
+
+
+def long_gate(*models: str) -> GateConditions:
+    checked = check("long.spec", LONG)
+    parts = [
+        Part(At(model), instance := instantiate(checked, model), StairsBinding(instance.program))
+        for model in models
+    ]
+    return determined(checked, parts, searched, None, impossible_conditions)
+
+
+def test_every_model_has_to_show_it():
+    """One in which the condition decides for a larger offset is listed, whatever the others show."""
+    impossible, far = long_gate("short", "unlimited").undecided
+    assert (impossible.text, impossible.unbounded, impossible.bounded) == ("seen <= way", 2, ())
+    assert (far.text, far.unbounded, far.bounded) == ("way < Limit", 0, ("short", "unlimited"))
+    assert (impossible.is_impossible, far.is_impossible) == (True, False)
+    assert long_gate("short", "unlimited").counts == ConditionCounts(6, 2, 1)
+
+
+def test_the_command_reports_what_is_impossible(tmp_path: Path):
+    """Of two conditions that decide in neither model; one of them decides for larger offsets."""
+    file = tmp_path / "long.spec"
+    file.write_text(LONG, encoding="utf-8")
+    given = [str(file), "--model", "short", "--model", "unlimited"]
+    text = " ".join(CliRunner().invoke(command, [*given, "--prove"]).output.split())
+    assert text.count(", impossible for all offsets") == 1
+    assert text.endswith(" 1 of 2 are impossible for all offsets")
+    told = json.loads(CliRunner().invoke(command, [*given, "--prove", "--json"]).output)
+    assert [one["text"] for one in told["impossible"]] == ["seen <= way"]
+    assert json.loads(CliRunner().invoke(command, [*given, "--json"]).output)["impossible"] is None

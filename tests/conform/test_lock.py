@@ -29,7 +29,7 @@ NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
 LOCK = Lock(
     "BankBinding", "spec1", {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ("coin",),
     ("a wrong guard", "a wrong line"), "impl1", 3, {"curated": Kills(50, 50, "n1")},
-    ConditionCounts(40, 2),
+    ConditionCounts(40, 2, 1),
 )  # fmt: skip
 KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
@@ -89,14 +89,24 @@ def test_each_number_that_falls_is_told(key: str):
         ({"spec": "spec2"}, "spec"),
         ({"mutants": {"curated": Kills(49, 50)}}, "mutants: curated"),
         ({"mutants": {"curated": Kills(50, 51)}}, "mutants: curated"),
-        ({"conditions": ConditionCounts(40, 3)}, "conditions"),
-        ({"conditions": ConditionCounts(39, 2)}, "conditions"),
+        ({"conditions": ConditionCounts(40, 3, 1)}, "conditions"),
+        ({"conditions": ConditionCounts(39, 2, 1)}, "conditions"),
+        ({"conditions": ConditionCounts(40, 2, 2)}, "conditions"),
         ({"conditions": None}, "conditions"),
     ],
 )
 def test_a_gate_that_sees_less_is_told(change, place):
     """A suite, a control or a kill less, a variable more that nobody looks at, another spec."""
     assert places(LOCK, replace(LOCK, **change)) == [place]
+
+
+def test_a_lock_without_the_number_of_possible_conditions_holds(tmp_path: Path):
+    """It was written before there was one; its other numbers are compared."""
+    older = replace(LOCK, conditions=ConditionCounts(40, 2))
+    write(tmp_path / "older", older)
+    assert read(tmp_path / "older") == older
+    assert places(older, LOCK) == []
+    assert places(older, replace(LOCK, conditions=ConditionCounts(40, 3, 0))) == ["conditions"]
 
 
 def test_another_implementation_is_no_fault():

@@ -1,15 +1,27 @@
-"""The conditions of a program that decide something, as the default engine finds them."""
+"""The conditions of a program that decide something, as the engines find them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from specchk.cli.engines import EngineSettings, explore
-from specchk.explore.conditions import Decided, asking_conditions, conditions, decided
-from specchk.ir.program import Program
+from specchk.cli.engines import EngineSettings, explore, loaded
+from specchk.explore.conditions import (
+    Condition,
+    Decided,
+    asking_conditions,
+    conditions,
+    decided,
+    denying_conditions,
+)
+from specchk.ir.program import Program, Property
+from specchk.ir.types import has_horizon
+from specchk.lang.text.diagnostics import SpecError
+from specchk.report.conditions import undecided
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.engines import NAMES
+
+MOST_HULLS = 150_000  # of one search: the same answer on any machine, unlike seconds
 
 
 def decided_conditions(
@@ -29,3 +41,42 @@ def decided_conditions(
     # A condition without a value is a violation, which must not end the search for the others.
     options = Options(budget or Budget(), keep_going=True)
     return decided(program, wanted, explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet))
+
+
+def impossible_conditions(
+    program: Program, only: Collection[tuple[str, str, str]], most: int = MOST_HULLS
+) -> frozenset[Condition]:
+    """Of the conditions with the keys `only` those that decide in no state, whatever its offsets are.
+
+    The symbolic engine's hulls prove it of many at once.  None are returned of a program without offsets,
+    whose bounds no engine opens; nor of one with a constraint, which may be a bound.
+    """
+    if program.constraints or not any(has_horizon(variable.type) for variable in program.variables):
+        return frozenset()
+    claims = {
+        condition: witness
+        for condition, witness in conditions(program).items()
+        if condition.key in only and _has_open_offsets(program, witness)
+    }
+    engine = loaded("specchk.symbolic.joins.claims")
+    proved = engine.proved(denying_conditions(program, claims.values()), engine.ClaimOptions(most))
+    return frozenset([condition for condition, claim in claims.items() if claim.name in proved])
+
+
+def impossible_in(models: Sequence[Decided]) -> frozenset[tuple[str, str, str]]:
+    """The keys of the conditions that decide in no model, whatever its offsets are, of each that has them."""
+    open_ = {condition.key for condition in undecided(models)}
+    possible: set[tuple[str, str, str]] = set()
+    for model in models:
+        own = open_ & {condition.key for condition in conditions(model.program)}
+        possible |= own - {condition.key for condition in impossible_conditions(model.program, own)}
+    return frozenset(open_ - possible)
+
+
+def _has_open_offsets(program: Program, witness: Property) -> bool:
+    """Whether the symbolic engine takes a claim, which it refuses where it goes through all offsets."""
+    try:
+        loaded("specchk.symbolic.legality").check(denying_conditions(program, [witness]))
+    except SpecError:
+        return False
+    return True

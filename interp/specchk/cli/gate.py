@@ -10,7 +10,7 @@ from typing import ClassVar
 import click
 
 from specchk.cli.common import refusals, write_text
-from specchk.cli.deciding import decided_conditions
+from specchk.cli.deciding import decided_conditions, impossible_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.conform.contract.known_bad import NoSuchText
@@ -283,7 +283,7 @@ def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> Conditi
     with refusals(BadConditions):
         known = conditions.read(path)
         if update:
-            known = determined(bound.checked, parts, decided_conditions, known)
+            known = determined(bound.checked, parts, decided_conditions, known, impossible_conditions)
             conditions.write(path, known)
     if known is None:
         return None

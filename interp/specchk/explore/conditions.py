@@ -123,6 +123,15 @@ def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Progra
     return replace(bare(program), witnesses=tuple(witnesses))
 
 
+def denying_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
+    """The program with the claims that none of these witnesses is reached, and no other property.
+
+    An engine can prove a claim without the states that a witness needs.
+    """
+    claims = [replace(witness, kind="invariant", body=_not(witness.body)) for witness in witnesses]
+    return replace(bare(program), invariants=tuple(claims))
+
+
 def decided(program: Program, witnesses: Mapping[Condition, Property], outcome: Outcome) -> Decided:
     """The conditions as a search for these witnesses found them."""
     reached = {name for name, _ in outcome.witnesses}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from specchk.explore.conditions import Condition, Decided
-from specchk.explore.variants import Proposals
+from specchk.explore.variants import Key, Proposals
 from specchk.report.text import wrapped
 
 MOST_CHARACTERS = 60  # of a condition's text
@@ -27,10 +27,15 @@ def undecided(models: Sequence[Decided]) -> list[Condition]:
     return [condition for key, condition in reversed(left.items()) if key not in deciding]
 
 
-def render_conditions(models: Sequence[Decided], proposed: Proposals | None, width: int) -> str:
+def render_conditions(
+    models: Sequence[Decided],
+    proposed: Proposals | None,
+    width: int,
+    impossible: Collection[Key] | None = None,
+) -> str:
     """The numbers of each model, then the conditions that decide in none of them, by action and property.
 
-    Behind them the models proposed for these.
+    Behind them the models proposed for these; `impossible` are those shown to decide for no offset.
     """
     lines: list[str] = []
     for model in models:
@@ -47,7 +52,11 @@ def render_conditions(models: Sequence[Decided], proposed: Proposals | None, wid
         if condition.owner != owner:
             owner = condition.owner
             lines += ["", owner]
-        lines += wrapped(f"{EFFECTS[condition.effect]}: {_shown(condition)}", width, 2)
+        proof = ", impossible for all offsets" if condition.key in (impossible or ()) else ""
+        lines += wrapped(f"{EFFECTS[condition.effect]}: {_shown(condition)}{proof}", width, 2)
+    if impossible is not None:
+        summary = f"{len(impossible)} of {len(undecided(models))} are impossible for all offsets"
+        lines += ["", *wrapped(summary, width, 0)]
     if proposed is not None:
         lines += ["", *_proposed(proposed, width)]
     return "\n".join(lines)
@@ -80,7 +89,10 @@ def _shown(condition: Condition) -> str:
     return f"`{short}` at {condition.span.where}"
 
 
-def conditions_json(models: Sequence[Decided], proposed: Proposals | None, exit_code: int) -> dict[str, Any]:
+def conditions_json(
+    models: Sequence[Decided], proposed: Proposals | None, exit_code: int,
+    impossible: Collection[Key] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """The report as JSON; docs/json.md has the members."""
     return {
         "version": 1,
@@ -99,6 +111,9 @@ def conditions_json(models: Sequence[Decided], proposed: Proposals | None, exit_
             for model in models
         ],
         "undecided": [_json(condition) for condition in undecided(models)],
+        "impossible": None
+        if impossible is None
+        else [_json(condition) for condition in undecided(models) if condition.key in impossible],
         "proposed": None if proposed is None else _proposed_json(proposed),
     }
 

@@ -9,7 +9,7 @@ import click
 
 from specchk.cli.commands.conform import load_binding
 from specchk.cli.common import Limits, leave, load, parse_overrides, rejections, width
-from specchk.cli.deciding import decided_conditions
+from specchk.cli.deciding import decided_conditions, impossible_in
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.compile.instantiate import instantiate
@@ -35,11 +35,15 @@ MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
     help="Also search models with other bounds, and list those in which these conditions decide; each search "
     f"ends at --max-states, by default {MOST_STATES}.",
 )  # fmt: skip
+@click.option(
+    "--prove", is_flag=True,
+    help="Also show by symbolic searches which of these conditions decide for no offsets at all.",
+)  # fmt: skip
 @takes(limits=Limits)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     file: str, models: tuple[str, ...], overrides: tuple[str, ...], limits: Limits, *, propose: bool,
-    as_json: bool,
+    prove: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """List the conditions of the spec FILE that never decide.
 
@@ -54,6 +58,7 @@ def command(
     decided = [decided_conditions(program, limits.budget, quiet=as_json) for program in programs]
     open_ = [model for model in decided if not model.is_complete]
     code = Exit.BUDGET if any(model.is_budget for model in open_) else Exit.INCONCLUSIVE if open_ else Exit.OK
+    impossible = impossible_in(decided) if prove else None
     proposed = None
     if propose:
         budget = replace(limits.budget, max_states=limits.max_states or MOST_STATES)
@@ -62,8 +67,8 @@ def command(
             lambda program, only: decided_conditions(program, budget, only=only, quiet=as_json),
         )  # fmt: skip
     leave(
-        code, as_json=as_json, json=lambda: conditions_json(decided, proposed, int(code)),
-        text=lambda: render_conditions(decided, proposed, width()),
+        code, as_json=as_json, json=lambda: conditions_json(decided, proposed, int(code), impossible),
+        text=lambda: render_conditions(decided, proposed, width(), impossible),
     )  # fmt: skip
 
 

@@ -6,19 +6,22 @@
     [[undecided]]   of a condition that decides in none of them: the action or property (owner), its effect,
                     the declaration that it is in, its text
                     proved    the variables that keep one value, so that it is impossible (`explore.fixed`)
+                    unbounded the number of models that have it and in which no length of the logs, or of
+                              whatever else has a horizon, lets it decide
+                    bounded   the other models that have it: only searched up to their bounds
                     reason    a person's words for that, kept when the rest is written anew
 
 A suite reaches no state that its model does not have.  So where a condition never decides, code that lacks
 it takes the same steps in every suite, and the gate cannot notice.
 
 Invariants: `read` is the inverse of `write`, and refuses what was not written so (`seal`); for another spec
-or other models nothing of a file counts.
+or other models nothing of a file counts.  A search that did not end shows nothing.
 Not here: what a condition is (`explore.conditions`), searching for states in which it decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,19 +37,28 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
 NAME = "conditions.lock"
-VERSION = 2
+VERSION = 3
 MEND = "restore the reviewed file, or delete it and write a new one with --update-conditions"
 _REASON = "reason = "  # begins the lines that people fill in
 HEAD = """\
 # The conditions of the spec that never decide in a model of the gate: code that lacks one of them takes the
-# same steps in every suite.  Written by `specchk conform BINDING --update-conditions`; `reason` is for people
-# to fill in: why no model can have such a state.
+# same steps in every suite.  Written by `specchk conform BINDING --update-conditions`.  `unbounded`: number
+# of models in which it is impossible for all offsets; `bounded`: the models where this is not shown; `specchk
+# conditions BINDING --prove` repeats these proofs.  `reason` is for people to fill in: why no model can have
+# such a state.
 """
+
+# Of the conditions with these keys those that decide in no state of a program, whatever its offsets are.
+Impossible = Callable[[Program, Collection[tuple[str, str, str]]], Collection[Condition]]
 
 
 @dataclass(frozen=True, slots=True)
 class UndecidedCondition:
-    """A condition that decides in no model, by texts only: lines move."""
+    """A condition that decides in no model, by texts only: lines move.
+
+    `proved` is why it is impossible for all sizes, `unbounded` in how many models it is for all offsets;
+    `bounded` are the other models.
+    """
 
     owner: str
     effect: str
@@ -54,6 +66,13 @@ class UndecidedCondition:
     text: str
     reason: str = field(default="", compare=False)
     proved: str = ""
+    unbounded: int = field(default=0, compare=False)
+    bounded: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether this is shown: for all sizes, or in each model for all offsets."""
+        return bool(self.proved) or (self.unbounded > 0 and not self.bounded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +87,8 @@ class GateConditions:
     @property
     def counts(self) -> ConditionCounts:
         """The figures for a lock."""
-        return ConditionCounts(self.all, len(self.undecided))
+        possible = [condition for condition in self.undecided if not condition.is_impossible]
+        return ConditionCounts(self.all, len(self.undecided), len(possible))
 
     def is_of(self, checked: CheckedSpec, parts: Sequence[Part]) -> bool:
         """Whether the file was written for this spec and these models."""
@@ -81,14 +101,19 @@ class BadConditions(Exception):
 
 def determined(
     checked: CheckedSpec, parts: Sequence[Part], decide: Callable[[Program], Decided],
-    known: GateConditions | None,
+    known: GateConditions | None, impossible: Impossible,
 ) -> GateConditions:  # fmt: skip
-    """Search each model once; `known` has reasons to keep.  Raises `BadConditions` if a budget ended one."""
+    """Search each model once; `known` has reasons to keep.  Raises `BadConditions` if a budget ended one.
+
+    Of those that are left `impossible` shows which decide for no offset, model by model.
+    """
     # Suites of one model reach the same states, whatever their kind, so it is searched once.
-    programs = {of_model(part.instance.program): part.instance.program for part in parts}
+    programs: dict[str, tuple[str, Program]] = {}
+    for part in parts:
+        programs.setdefault(of_model(part.instance.program), (part.label, part.instance.program))
     every: dict[UndecidedCondition, bool] = {}
-    proofs = proved(checked, programs.values())
-    for program in programs.values():
+    proofs = proved(checked, [program for _, program in programs.values()])
+    for _, program in programs.values():
         decided = decide(program)
         if not decided.is_complete:
             raise BadConditions(f"{program.model}: {decided.ended} ({decided.states} states)")
@@ -105,7 +130,29 @@ def determined(
         for part, decides in every.items() if not decides
     ]  # fmt: skip
     left.sort(key=lambda part: (part.owner, part.within, part.text, part.effect))
+    open_ = {part for part in left if not part.proved}
+    for label, program in programs.values():
+        shown = shown_in(checked, program, open_, impossible)
+        left = [_with_model(part, label, shown[part]) if part in shown else part for part in left]
     return GateConditions(_of_conditions(checked), _models(parts), len(every), tuple(left))
+
+
+def shown_in(
+    checked: CheckedSpec, program: Program, open_: set[UndecidedCondition], impossible: Impossible
+) -> dict[UndecidedCondition, bool]:
+    """Those of the conditions that a program has, and whether each is impossible in all of its places."""
+    named = {condition: _named(checked, condition) for condition in conditions_of(program)}
+    asked = {condition: name for condition, name in named.items() if name in open_}
+    shown = impossible(program, {condition.key for condition in asked}) if asked else ()
+    # Two places with one text are one condition in the file.
+    missing = {name for condition, name in asked.items() if condition not in shown}
+    return {name: name not in missing for name in asked.values()}
+
+
+def _with_model(condition: UndecidedCondition, label: str, is_shown: bool) -> UndecidedCondition:
+    if is_shown:
+        return replace(condition, unbounded=condition.unbounded + 1)
+    return replace(condition, bounded=tuple(sorted((*condition.bounded, label))))
 
 
 def proved(checked: CheckedSpec, programs: Iterable[Program]) -> dict[UndecidedCondition, str]:
@@ -172,6 +219,10 @@ def _lines(conditions: GateConditions) -> Iterator[str]:
         for key in ("owner", "effect", "within", "text", "proved"):
             if getattr(condition, key) or key != "proved":
                 yield f"{key} = {seal.quoted(getattr(condition, key))}"
+        if condition.unbounded:
+            yield f"unbounded = {condition.unbounded}"
+        if condition.bounded:
+            yield f"bounded = [{', '.join(map(seal.quoted, condition.bounded))}]"
         yield f"{_REASON}{seal.quoted(condition.reason)}"
 
 
@@ -181,6 +232,9 @@ def read(path: Path) -> GateConditions | None:
 
 
 def _conditions(table: Mapping[str, Any]) -> GateConditions:
-    undecided = tuple(UndecidedCondition(**condition) for condition in table.get("undecided", ()))
+    undecided = tuple(
+        UndecidedCondition(**{**condition, "bounded": tuple(condition.get("bounded", ()))})
+        for condition in table.get("undecided", ())
+    )
     spec = table["spec"] if table["version"] == VERSION else seal.OLDER
     return GateConditions(spec, dict(table["models"]), table["all"], undecided)

@@ -77,10 +77,14 @@ class Kills:
 
 @dataclass(frozen=True, slots=True)
 class ConditionCounts:
-    """How many conditions the models of a gate leave open, and how many of them decide in none."""
+    """How many conditions the models of a gate leave open, and how many of them decide in none.
+
+    `possible`: of these, how many are not shown to be impossible; None in a lock that was written before.
+    """
 
     all: int
     undecided: int
+    possible: int | None = None
 
     @property
     def decided(self) -> int:
@@ -88,7 +92,16 @@ class ConditionCounts:
         return self.all - self.undecided
 
     def __str__(self) -> str:
-        return f"{self.undecided} of {self.all} undecided"
+        possible = "" if self.possible is None else f", {self.possible} of these possible"
+        return f"{self.undecided} of {self.all} undecided{possible}"
+
+    def is_below(self, lock: ConditionCounts) -> bool:
+        """Whether more are undecided, fewer decide, or fewer are shown to be impossible."""
+        # Fewer decide, and none more is undecided, where the constants of the models decide the others.
+        is_fewer = self.undecided > lock.undecided or self.decided < lock.decided
+        if self.possible is None or lock.possible is None:
+            return is_fewer
+        return is_fewer or self.possible > lock.possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +205,7 @@ def _lower_score(kind: str, locked: Kills, current: Kills) -> Iterator[Lowered]:
 
 def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None) -> Iterator[Lowered]:
     """Where more conditions are undecided or fewer decide, or it is not known how many."""
-    # Fewer decide, and none more is undecided, where the constants of the models decide the others.
-    if lock is not None and (
-        current is None or current.undecided > lock.undecided or current.decided < lock.decided
-    ):
+    if lock is not None and (current is None or current.is_below(lock)):
         yield Lowered(
             "conditions", str(lock), "none of this spec and models" if current is None else str(current)
         )
@@ -267,6 +277,8 @@ def _lines(lock: Lock) -> Iterator[str]:
     if lock.conditions is not None:
         yield from ("", "[conditions]", f"all = {lock.conditions.all}")
         yield f"undecided = {lock.conditions.undecided}"
+        if lock.conditions.possible is not None:
+            yield f"possible = {lock.conditions.possible}"
     yield from ("", "# Not compared: a changed implementation is what the gate is for.", "[implementation]")
     yield from (f"fingerprint = {seal.quoted(lock.implementation)}", f"files = {lock.files}")
 

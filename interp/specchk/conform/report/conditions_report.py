@@ -37,8 +37,11 @@ class ConditionStatus:
         yield f"conditions: {written}{decide} of {self.conditions.all} decide in a model of the gate"
         proved = sum(1 for condition in undecided if condition.proved)
         if proved:
-            yield f"  {proved} {'is' if proved == 1 else 'are'} impossible, as shown by induction"
-        left = [condition for condition in undecided if not condition.proved]
+            yield f"  {_are(proved)} impossible, as shown by induction"
+        searched = sum(1 for condition in undecided if condition.is_impossible and not condition.proved)
+        if searched:
+            yield f"  {_are(searched)} impossible for all offsets in every model, by symbolic search"
+        left = [condition for condition in undecided if not condition.is_impossible]
         open_ = [condition for condition in left if not condition.reason]
         argued = len(left) - len(open_)
         if argued:
@@ -56,3 +59,7 @@ class ConditionStatus:
                 "current": self.is_current,
             }
         }
+
+
+def _are(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
