@@ -37,7 +37,7 @@ GATE = (
     At("two_brokers", {"MaxCrashes": "0", "acks": "one"}),
     At("read_by_consumers"),
     At("slow_follower", {"MaxOffset": "0", "MaxFences": "1", "MaxShrinks": "2"}),
-    At("two_brokers", {"MaxOffset": "0", "MaxCrashes": "2", "MaxEpoch": "2"}),
+    At("two_crashes"),
     At("two_brokers", {"MaxOffset": "0", "acks": "one"}),
     At("elected_from_elr"),
     At("elected_after_clean_stops"),

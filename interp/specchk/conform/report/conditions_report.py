@@ -45,7 +45,7 @@ class ConditionStatus:
         open_ = [condition for condition in left if not condition.reason]
         argued = len(left) - len(open_)
         if argued:
-            yield f"  {argued} decide in none, with a reason in {self.path}"
+            yield f"  {argued} {'decides' if argued == 1 else 'decide'} in none, with a reason in {self.path}"
         for condition in open_:
             part = f"{condition.owner} {condition.effect} by `{condition.text}` in {condition.within}"
             yield f"  never decides: {part}"
