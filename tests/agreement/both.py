@@ -58,6 +58,7 @@ def said(outcome: Outcome, *, coverage: bool) -> dict[str, Any]:
         "generated": statistics.generated,
         "levels": statistics.levels,
         "cuts": statistics.horizon_cuts,
+        "skipped": statistics.skipped,
         "symmetry": statistics.symmetry,
         "coverage": outcome.coverage if coverage else None,
         "witnesses": sorted((name, len(trace.steps)) for name, trace in outcome.witnesses),

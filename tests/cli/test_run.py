@@ -12,8 +12,8 @@ BASE = ("run", "shop.spec")
 KEYS = {
     "schema", "spec", "model", "constants", "sorts", "engine", "symmetry", "verdict", "bounds", "reason",
     "certificate", "property", "steps", "trace", "loop", "violations", "checked", "witnesses",
-    "states_distinct", "states_generated", "depth", "levels", "horizon_cuts", "owed_at_horizon", "symbolic",
-    "seconds", "seed", "walks", "coverage", "warnings", "exit_code",
+    "states_distinct", "states_generated", "depth", "levels", "horizon_cuts", "ignored", "skipped",
+    "owed_at_horizon", "symbolic", "seconds", "seed", "walks", "coverage", "warnings", "exit_code",
 }  # fmt: skip
 
 

@@ -94,6 +94,7 @@ VARIANTS = {
     "--set of a horizon": Variant(constants=(("Far", "3"),)),
     "--set of a sort": Variant(constants=(("Token", "2"),)),
     "--set of what is not used": Variant(constants=(("spare", "1"),)),
+    "ignore": edited("onward, top\nmodel twin", "onward, top\n    ignore turn\nmodel twin"),
     "model": Variant(model="other"),
     "model of another name": Variant(model="twin"),
     "--property": Variant(properties=("low",)),

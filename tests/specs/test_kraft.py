@@ -2,7 +2,8 @@
 
 TLC ran the published modules on one worker, with all that may matter later in its VIEW: beside the published
 one the counters (`aux_vars`), and of the handled messages the requests for an ISR, the only ones that a guard
-reads.  The published VIEW hides them; what it counts is counted here by leaving those variables' bits out.
+reads.  The published VIEW hides them; what it counts is counted here by leaving those variables' bits out of
+all states, and by the models that ignore the variables.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from specchk.compile.ground import fold
+from specchk.compile.ignored import check_ignored
 from specchk.compile.lower import Lowering, ground, lower
 from specchk.compile.simplify import simplify
 from specchk.ir.nodes import Expr
@@ -76,6 +77,7 @@ def _instance(checked: CheckedSpec, fixed: FixedModel) -> Instance:
         message = "the definitions or constants that this model uses nest too deeply"
         raise SpecError([Diagnostic("S104", message, span, "reduce their nesting")]) from None
     _bounded(program)
+    check_ignored(program)
     return Instance(program, fixed, lowering)
 
 

@@ -195,8 +195,15 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         liveness=liveness, fairness=fair_actions(spec, actions) if is_temporal else (),
         left_out_actions=selected.left_out_actions,
         folded=_folded(lowering, *[one.expressions for one in refinements]),
+        ignored=_ignored(spec, model), ignored_at=model.ignored[0].span if model.ignored else None,
     )  # fmt: skip
     return program, lowering
+
+
+def _ignored(spec: Spec, model: FixedModel) -> tuple[int, ...]:
+    """The positions of the variables that a model ignores, in declaration order."""
+    names = {name.text for name in model.ignored}
+    return tuple(slot for slot, name in enumerate(spec.variables) if name in names)
 
 
 def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:

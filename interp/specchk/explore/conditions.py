@@ -113,9 +113,9 @@ def _of_property(body: Expr) -> Iterator[_Decision]:
 
 
 def bare(program: Program) -> Program:
-    """The program without its properties, whose states may all be ends."""
+    """The program without its properties, whose states are all searched and may all be ends."""
     return replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=any_end(program),
-                   liveness=(), fairness=())  # fmt: skip
+                   liveness=(), fairness=(), ignored=())  # fmt: skip
 
 
 def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Program:

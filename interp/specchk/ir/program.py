@@ -163,6 +163,9 @@ class Program:
     # Sorts whose elements a fold goes through.  In no `repr`, of which names of kept files are made: the
     # expressions that a fold is made of are in it.
     folded: tuple[str, ...] = field(default=(), repr=False)
+    # Variables, by position: of states that differ in these only, the first is searched.
+    ignored: tuple[int, ...] = field(default=(), repr=False)
+    ignored_at: Span | None = field(default=None, compare=False, repr=False)
 
     @property
     def refinements(self) -> tuple[Refinement, ...]:
@@ -173,6 +176,11 @@ class Program:
     def temporal(self) -> tuple[Liveness | Refinement, ...]:
         """The properties of whole behaviours: refinements where the other program is fair."""
         return (*self.liveness, *[prop for prop in self.refinements if prop.abstract.fairness])
+
+    @property
+    def ignored_names(self) -> str:
+        """The names of the ignored variables, as a model lists them."""
+        return ", ".join(self.variables[slot].name for slot in self.ignored)
 
 
 def nowhere(program: Program) -> Span:
@@ -194,5 +202,6 @@ def setting(program: Program) -> str:
         [one.name for one in program.constraints],
         # Those that it omits, if any: a model with all actions has the text that it had.
         *([program.left_out_actions] if program.left_out_actions else []),
+        *([("ignore", program.ignored)] if program.ignored else []),
     )
     return repr(about)

@@ -66,13 +66,23 @@ def assignments(body: Block) -> list[Assign]:
 def roots(body: Block) -> Iterator[Expr]:
     """The outermost expressions of a block's statements."""
     for stmt in statements(body):
-        match stmt:
-            case Guard() | When():
-                yield stmt.condition
-            case Bind() | Unwrap():
-                yield stmt.value
-            case Assign():
-                yield from (step.key for step in stmt.path if step.key is not None)
-                yield stmt.value
-            case Choice():
-                yield stmt.domain
+        yield from roots_of(stmt)
+
+
+def roots_of(stmt: Stmt) -> Iterator[Expr]:
+    """The outermost expressions of a statement, without those of the blocks inside it."""
+    match stmt:
+        case Guard() | When():
+            yield stmt.condition
+        case Bind() | Unwrap():
+            yield stmt.value
+        case Assign():
+            yield from keys_of(stmt)
+            yield stmt.value
+        case Choice():
+            yield stmt.domain
+
+
+def keys_of(stmt: Assign) -> Iterator[Expr]:
+    """The expressions that decide which part of a variable is assigned."""
+    yield from (step.key for step in stmt.path if step.key is not None)

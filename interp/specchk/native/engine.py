@@ -388,12 +388,13 @@ class NativeEngine(Engine[list[Run]]):
         states, outside = total(Thread.NEW), total(Thread.OUTSIDE)
         return Totals(
             states, total(Thread.GENERATED) + self.initial_count, self.coverage, total(Thread.CUTS),
-            outside=outside > 0,
-            warnings=(_collision_warning(states + outside),) if self.options.compact else (),
+            outside=outside > 0, skipped=total(Thread.SKIPPED),
+            warnings=(_collision_warning(self.program, states + outside),) if self.options.compact else (),
         )  # fmt: skip
 
 
-def _collision_warning(states: int) -> str:
+def _collision_warning(program: Program, states: int) -> str:
     """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
     chance = states * states / 2.0**65
-    return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}"
+    more = "; skipped steps include those to equal states" if program.ignored else ""
+    return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}{more}"

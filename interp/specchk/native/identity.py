@@ -46,6 +46,7 @@ def identity_of(
         "constants": kept.name_of(p.constants),
         "properties": kept.name_of((p.invariants, p.step_invariants, p.witnesses, p.liveness, p.fairness)),
         # Not only whether it is on: which renamings are used depends on constants and properties.
+        "ignored variables": kept.name_of(p.ignored),
         "symmetry": kept.name_of(list(renamings)),
         "--keep-going": str(keep_going),
         "--compact": str(compact),

@@ -32,7 +32,7 @@ from specchk.native.optimise import Optimiser
 from specchk.native.resting import resting
 
 Run = tuple[int, int]
-TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE)
+TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIPPED)
 # A look-up of a new state then visits some four slots on average (Knuth, 6.4: (1 + 1 / (1 - LOAD)^2) / 2),
 # half of a cache line; a table is filled to this just before it doubles.
 LOAD = 0.625
@@ -157,6 +157,8 @@ class Store:
     def __init__(self, program: Program, layout: StateLayout, kernel: Loaded, workers: int) -> None:
         self.layout = layout
         self.kernel = kernel
+        if program.ignored:
+            workers = 1  # of states that are one the first is kept: of several workers that would be chance
         self.optimiser: Optimiser | None = None
         self.control = Words(SharedWord.SIZE)
         self.room = most_successors(program) + BATCH + 1

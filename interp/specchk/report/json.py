@@ -222,6 +222,8 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "depth": numbers.depth,
         "levels": list(numbers.levels),
         "horizon_cuts": numbers.horizon_cuts,
+        "ignored": [program.variables[slot].name for slot in program.ignored],
+        "skipped": numbers.skipped,
         "owed_at_horizon": numbers.owed_at_horizon,
         "symbolic": asdict(numbers.symbolic) if numbers.symbolic is not None else None,
         "seconds": round(numbers.seconds, 6),

@@ -99,6 +99,10 @@ def statistics(outcome: Outcome) -> list[str]:
         lines.append(
             f"bounded: {cuts} step{_s(cuts)} past {horizons} {'was' if cuts == 1 else 'were'} not taken"
         )
+    if numbers.skipped:
+        count, names = numbers.skipped, outcome.program.ignored_names
+        steps = f"{count} step{_s(count)} to states that differ from a known one"
+        lines.append(f"skipped: {steps} in {names} only")
     if numbers.owed_at_horizon:
         count = numbers.owed_at_horizon
         bounds = ", ".join([*outcome.program.horizons, *(c.name for c in outcome.program.constraints)])

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from specchk.ir.footprint import lists_horizon
+from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
@@ -68,7 +69,8 @@ class Options:
 class Totals:
     """The counts of an engine at the end of a search; those of the outcome's `Statistics`.
 
-    `outside`: a constraint left states out.  `has_horizons`: numbers of `nat upto` end at the
+    `outside`: a constraint left states out.  `skipped`: steps to states that differ from a known one in
+    ignored variables only, so that they are not searched.  `has_horizons`: numbers of `nat upto` end at the
     horizon, so that a program that lists them is bounded.
     """
 
@@ -77,6 +79,7 @@ class Totals:
     coverage: tuple[int, ...]
     cuts: int
     outside: bool
+    skipped: int = 0
     has_horizons: bool = True
     symbolic: Symbolic | None = None
     warnings: tuple[str, ...] = ()
@@ -107,10 +110,14 @@ class Search:
         # Renamed, a state has the same future, but not the same instances: what is fair to one element of a
         # sort and what is to another would become one (tlaplus #59).
         temporal = bool(self.program.temporal)
-        wanted = self.options.symmetry and not temporal
+        ignored = bool(self.program.ignored)
+        wanted = self.options.symmetry and not temporal and not ignored
         self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=wanted)
         if temporal and self.options.symmetry:
             self.symmetry_text = "off (temporal properties)"
+        # Which state of several is the first depends on the order of steps, which renaming changes.
+        if ignored and self.options.symmetry:
+            self.symmetry_text = "off (ignored variables)"
 
     @property
     def renamings(self) -> list[Renaming]:
@@ -231,15 +238,17 @@ class Search:
         totals = engine.totals()
         # Before `conclude`, which adds witnesses that were not reached to the findings: with these a search
         # that went through everything would look cut short.
-        complete = self.findings.is_complete(keep_going=self.options.keep_going)
+        skipped = totals.skipped > 0 and not decide_nothing(self.program)
+        complete = self.findings.is_complete(keep_going=self.options.keep_going) and not skipped
         verdict = self.findings.conclude(
             totals.coverage, complete=complete, strict=self.options.strict, outside=totals.outside,
+            skipped=skipped,
             cut=totals.cuts > 0 or (totals.has_horizons and lists_horizon(self.program)),
         )  # fmt: skip
         statistics = Statistics(
             distinct=totals.distinct, generated=totals.generated, depth=len(self.levels),
             levels=tuple(self.levels), seconds=self.meter.seconds, prepared_s=self.prepared_s,
-            horizon_cuts=totals.cuts,
+            horizon_cuts=totals.cuts, skipped=totals.skipped,
             symmetry=self.symmetry_text, symbolic=totals.symbolic, owed_at_horizon=self.owed_at_horizon,
         )  # fmt: skip
         return Outcome(

@@ -22,6 +22,9 @@ from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verd
 
 NOTHING_TO_CHECK = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
 INCOMPLETE = "the search is incomplete, other properties may fail, too"  # with the reason, of a violation
+NOT_REACHED = (
+    "reached by no state that was searched, but not all states that differ in ignored variables were"
+)
 NO_MEMORY = Inconclusive("out of memory; set a limit with --max-memory", budget=True)
 
 
@@ -90,12 +93,13 @@ class Findings:
         return self.stopped is None and (not self.found or keep_going)
 
     def conclude(
-        self, counts: Sequence[int], *, complete: bool, strict: bool, cut: bool, outside: bool
+        self, counts: Sequence[int], *, complete: bool, strict: bool, cut: bool, outside: bool, skipped: bool
     ) -> Verdict:
         """The verdict at the end.
 
         `counts` are the coverage counts; `cut` says that a horizon kept steps from being taken, and
-        `outside` that states were left out by a constraint.
+        `outside` that states were left out by a constraint, `skipped` because they differ from others in
+        ignored variables only, which decide something.
         """
         if complete:
             self._note_unreached()
@@ -110,17 +114,23 @@ class Findings:
             return Violated(tuple(sorted(explained, key=_length)))
         if self.stopped is not None:
             return self.stopped
+        if skipped and (unreached := self._unreached()):
+            return Inconclusive(f"{', '.join(unreached)}: {NOT_REACHED}", budget=False)
         # Only where something was cut off: a model that ends by itself below its horizons holds without a
         # bound.
         bounds = list(self.program.horizons) if cut else []
         if outside:
             bounds += [prop.name for prop in self.program.constraints]
+        if skipped:
+            bounds.append(f"`ignore {self.program.ignored_names}`")
         return HoldsWithin(tuple(bounds)) if bounds else Holds()
 
     def _note_unreached(self) -> None:
-        for prop in self.program.witnesses:
-            if prop.name not in self.reached:
-                self.found["unreachable", prop.name] = Violation("unreachable", prop.name, None)
+        for name in self._unreached():
+            self.found["unreachable", name] = Violation("unreachable", name, None)
+
+    def _unreached(self) -> list[str]:
+        return [prop.name for prop in self.program.witnesses if prop.name not in self.reached]
 
 
 def _length(violation: Violation) -> tuple[int, str, str]:

@@ -36,6 +36,7 @@ class ReferenceEngine(Engine[list[State]]):
     name: ClassVar[str] = "reference"
     search: Search
     program: Program = field(init=False)
+    kept_slots: list[int] = field(init=False)  # those that are compared where some are ignored
     findings: Findings = field(init=False)
     symmetry: Symmetry | None = field(init=False)
     stepper: Stepper = field(init=False)
@@ -43,10 +44,15 @@ class ReferenceEngine(Engine[list[State]]):
     ends: Ends = field(init=False)
     parents: dict[State, State | None] = field(init=False, default_factory=dict)
     outside: set[State] = field(init=False, default_factory=set)
+    first: dict[object, State] = field(init=False, default_factory=dict)  # by the variables not ignored
+    skipped: int = field(init=False, default=0)
     generated: int = field(init=False, default=0)
     expanded: int = field(init=False, default=0)  # so many of the states, the first ones
 
     def __post_init__(self) -> None:
+        ignored = set(self.search.program.ignored)
+        slots = range(len(self.search.program.variables))
+        self.kept_slots = [slot for slot in slots if slot not in ignored] if ignored else []
         self.program, self.symmetry = self.search.program, self.search.symmetry
         self.findings = self.search.findings
         self.stepper = Stepper(self.program)
@@ -58,7 +64,9 @@ class ReferenceEngine(Engine[list[State]]):
         frontier: list[State] = []
         for state in self.search.initial_states():
             self.generated += 1
-            self._meet(state, None, frontier)
+            known = state if self.symmetry is None else self.symmetry.canonical(state)
+            if self._is_new(known):
+                self._meet(known, None, frontier)
         return frontier
 
     def size(self, frontier: list[State]) -> int:
@@ -85,7 +93,7 @@ class ReferenceEngine(Engine[list[State]]):
         return Totals(
             # The dictionary is empty where memory ran out; the levels before are still known.
             len(self.parents) or sum(self.search.levels), self.generated, tuple(self.stepper.counts),
-            self.stepper.horizon_cuts, outside=bool(self.outside),
+            self.stepper.horizon_cuts, outside=bool(self.outside), skipped=self.skipped,
         )  # fmt: skip
 
     def _expand(self, state: State, next_frontier: list[State]) -> None:
@@ -107,15 +115,19 @@ class ReferenceEngine(Engine[list[State]]):
         symmetry = self.symmetry
         for _, _, after in successors:
             known = after if symmetry is None else symmetry.canonical(after)
-            if known not in self.parents and known not in self.outside:
+            if self._is_new(known):
                 self._meet(known, state, next_frontier)
+
+    def _is_new(self, state: State) -> bool:
+        """Whether a state was not seen before, nor one that differs in ignored variables only."""
+        if not self.kept_slots:
+            return state not in self.parents and state not in self.outside
+        first = self.first.setdefault(tuple([state[slot] for slot in self.kept_slots]), state)
+        self.skipped += first != state
+        return first is state
 
     def _meet(self, state: State, parent: State | None, frontier: list[State]) -> None:
         """A state that has not been seen before, in its representative."""
-        if parent is None and self.symmetry is not None:
-            state = self.symmetry.canonical(state)
-        if state in self.parents:
-            return
         env = self.properties.environment(state)
         if self._inside(state, parent, env):
             self.parents[state] = parent

@@ -200,6 +200,7 @@ class Statistics:
     `depth` is the number of levels of the breadth-first search, the initial states being the first;
     `levels` the number of distinct states of each; `generated` counts every successor and initial
     state, repeated or not.  `queries` are questions to a solver, of a run that has them and no states.
+    `skipped` are steps to states that differ from a known one in ignored variables only.
     `prepared_s` of the `seconds` were over when the search began.
     `owed_at_horizon` are states in which a temporal property is open and the only fair steps are cut off.
     Of random walks `generated` are the steps, and `depth` is the longest walk's number of states.
@@ -216,6 +217,7 @@ class Statistics:
     symbolic: Symbolic | None = None
     queries: int | None = None
     owed_at_horizon: int = 0
+    skipped: int = 0
     walks: WalkCounts | None = None
 
 

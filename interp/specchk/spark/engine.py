@@ -57,7 +57,7 @@ from specchk.spark.ledger import (
 )
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
-from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone
+from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse
 from specchk.spark.session import is_local, session, slots
 from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
 from specchk.spark.states.loaded import Crowded, LedgerStates
@@ -94,10 +94,10 @@ def search(
 ) -> Outcome:
     """Explore a program on Spark.
 
-    `Unsupported` where only the reference engine can, `Unavailable` without Spark, `Unusable` for a
-    ledger that cannot be taken up, or that another search has.
+    `Unsupported` where only the reference engine can, `SpecError` where variables are ignored, `Unavailable`
+    without Spark, `Unusable` for a ledger that cannot be taken up, or that another search has.
     """
-    layout_of(program)
+    refuse(program)
     if options.ledger is None:
         with session(options.master, dict(options.settings)) as context:
             if not is_local(context):

@@ -24,7 +24,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from specchk.export.storage import Unwritable
+from specchk.ir.ignored import refuse_ignored
+from specchk.ir.program import Program
 from specchk.native.engine import NativeEngine
+from specchk.native.machine.layout import layout_of
 from specchk.search.engine import Unavailable, concluded
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.states.loaded import Crowded
@@ -48,6 +51,12 @@ _CONNECT = (
     ("SPARK_CONNECT_MODE_ENABLED", ""),
 )
 _OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (SpoiledSlice, Unwritable))
+
+
+def refuse(program: Program) -> None:
+    """`Unsupported` or `SpecError` where no search on Spark can have a program."""
+    refuse_ignored(program, "the Spark engine keeps")
+    layout_of(program)
 
 
 def has_java() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from specchk.ir.ignored import ignoring
 from specchk.ir.nodes import Apply, Choice, Choose, Collect, Const, Expr, MapOf, Quantifier
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
@@ -31,6 +32,7 @@ def check(program: Program) -> None:
     temporal = "the symbolic engine does not check temporal properties"
     found += [Diagnostic("S702", temporal, prop.span, ENUMERATE) for prop in program.temporal]
     found += [Diagnostic("S702", _REFINEMENT, prop.span, ENUMERATE) for prop in program.refinements]
+    found += ignoring(program, "the symbolic engine keeps")
     if found:
         raise SpecError(found)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from specchk.cli.common import Limits, ModelChoice
+from specchk.cli.common import Limits, ModelChoice, rejections
 from specchk.cli.engines import EngineChoice, Keeping, explore
 from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.certificate import Certifying
@@ -71,6 +71,8 @@ def command(
     chosen = certifying.applied(chosen, parts)
     chosen, exported = exporting.applied(chosen)
     instance = choice.instance(as_json=outputs.as_json)
+    with rejections(as_json=outputs.as_json):
+        exporting.check_program(instance.program)
     shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
     if proving.asked:
         certified = partial(certifying.of_proof, choice, instance)

@@ -49,6 +49,7 @@ class Models:
         self._nothing_open(model, consts)
         self._selection(spec, model.actions, spec.actions, "action")
         self._selection(spec, model.properties, claims(spec), "property")
+        self._selection(spec, model.ignored, spec.variables, "variable")
 
     def _nothing_open(self, model: FixedModel, consts: dict[str, tuple[decls.Const, Spec]]) -> None:
         open_ = [

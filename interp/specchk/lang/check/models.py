@@ -25,6 +25,7 @@ class FixedModel:
     bindings: dict[str, decls.ModelBinding] = field(default_factory=dict)
     actions: tuple[tree.Name, ...] | None = None
     properties: tuple[tree.Name, ...] | None = None
+    ignored: tuple[tree.Name, ...] = ()
     expects: tuple[decls.Expect, ...] = ()
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -89,6 +90,9 @@ def _apply(decl: decls.Model, model: FixedModel, report: Report) -> None:
             case decls.Selection(kind="actions"):
                 model.actions = item.names
                 _once("actions ...", item.span, given, report)
+            case decls.Selection(kind="ignore"):
+                model.ignored = item.names
+                _once("ignore ...", item.span, given, report)
             case decls.Selection():
                 model.properties = item.names
                 _once("properties ...", item.span, given, report)

@@ -40,4 +40,23 @@ liveness ends: eventually done
 """,
         needs_engine=True,
     ),
+    Page(
+        "S703",
+        "a model that ignores variables, where all are kept",
+        """Of states that differ in ignored variables only the native and the reference engine search the
+        first.  Symbolic states have no first, and on Spark which one arrives first is chance.  An export has
+        all steps between the states that it lists.""",
+        """Run the model with `--engine native`, or declare one without `ignore`.""",
+        """
+spec counted
+var on : bool = false
+var steps : nat upto 9 = 0
+action switch():
+    on' = not on
+    steps' = steps + 1
+model small:
+    ignore steps
+""",
+        needs_engine=True,
+    ),
 )  # fmt: skip

@@ -149,6 +149,26 @@ model default:
         needs_model=True,
     ),
     Page(
+        "S513", "a variable that cannot be ignored",
+        """Of states that differ only in the variables that a model ignores, one is searched.  Then a
+        constraint cannot read such a variable, since it would keep some of them and not others, and temporal
+        properties are not checked, since a loop of the search may be no behaviour.  A model keeps at least
+        one variable.""",
+        """Ignore other variables, or check the property in a model that ignores none.""",
+        """
+spec counted
+var on : bool = false
+var steps : 0..9 = 0
+action switch():
+    on' = not on
+    steps' = steps + 1
+constraint few: steps < 9
+model small:
+    ignore steps
+""",
+        needs_model=True,
+    ),
+    Page(
         "S512", "a broken assumption",
         """An `assume` of the spec, or of one that it imports or refines, is false of the constants that
         the model or `--set` gives.""",

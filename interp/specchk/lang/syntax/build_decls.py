@@ -74,6 +74,7 @@ class Builder(Statements):
     binding = leaf(decls.ModelBinding)
     only_actions = leaf(decls.Selection, "actions")
     only_properties = leaf(decls.Selection, "properties")
+    ignored_variables = leaf(decls.Selection, "ignore")
     expectations = group
     scenario_line = group
     assert_ = leaf(decls.Assert)

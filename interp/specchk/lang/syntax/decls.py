@@ -254,7 +254,7 @@ class ModelBinding(Node):
 
 @dataclass(frozen=True, slots=True)
 class Selection(Node):
-    """`actions a, b` or `properties p, q` in a model."""
+    """`actions a, b`, `properties p, q` or `ignore x, y` in a model; `kind` is the first word."""
 
     kind: str
     names: tuple[Name, ...]

@@ -10,7 +10,7 @@ only in the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -18,7 +18,7 @@ from llvmlite import ir
 from specchk.ir.program import Program
 from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread
-from specchk.native.machine.layout import StateLayout, mask
+from specchk.native.machine.layout import WORD, StateLayout, mask
 
 I128 = ir.IntType(128)
 # The constants of wyhash (Wang Yi).  They are fixed: a spec is no adversary that looks for collisions, and
@@ -66,6 +66,7 @@ class TableKernel:
         self.words = layout.words
         self.parts = parts
         self.compact = compact
+        self.masks = layout.masks(program.ignored)
 
     def emit(self) -> None:
         """Everything that Python calls; of a class that has it."""
@@ -133,7 +134,8 @@ class TableKernel:
     def hash(self, asm: Asm, words: list[Val]) -> ir.Value:
         """The hash of a state; in compact mode never 0."""
         # 0 is an empty slot, and in compact mode the slot is the hash.
-        hashed = hash_words(asm, words)
+        kept = [asm.band(word, bits) for word, bits in zip(words, self.masks, strict=True) if bits]
+        hashed = hash_words(asm, kept)
         if not self.compact:
             return hashed
         return asm.b.select(asm.b.icmp_unsigned("==", hashed, asm.val(0)), asm.val(1), hashed)
@@ -186,19 +188,32 @@ class TableKernel:
         self._accept(asm, thread, kept, number)
         asm.goto(done)
         asm.enter(full)
-        self.leave_if_same(asm, asm.b.load(seen), hashed, states, words, done)
+        known = asm.block("known") if self.program.ignored else done
+        self.leave_if_same(asm, asm.b.load(seen), hashed, states, words, known)
         # Probing ends, for the table always has empty slots (`Store.slack` is kept below the share that
         # `LOAD` leaves).
         self.next_slot(asm, at, bits)
         asm.goto(probe)
+        if self.program.ignored:
+            asm.enter(known)
+            self._count_skipped(asm, thread, asm.b.load(seen), states, words)
+            asm.goto(done)
         asm.enter(done)
         asm.end()
         return asm.function
 
+    def _count_skipped(
+        self, asm: Asm, thread: ir.Value, slot: ir.Value, states: ir.Value, words: list[Val]
+    ) -> None:
+        """Count a state that is not kept, where it differs from the one in a slot in ignored variables."""
+        # A hash is of the variables that are not ignored, so of compact states each may be another one.
+        differs: Val = 1 if self.compact else self.difference(asm, self.named_by(asm, states, slot), words)
+        asm.when(asm.cmp("!=", differs, 0), lambda: asm.bump(thread, Thread.SKIPPED))
+
     def leave_if_same(
         self, asm: Asm, slot: ir.Value, hashed: ir.Value, states: ir.Value, words: list[Val], done: ir.Block
     ) -> None:
-        """Leave for `done` if a slot is of this very state."""
+        """Leave for `done` if a slot is of this very state, ignored variables aside."""
         if self.compact:
             asm.leave_if(asm.cmp("==", slot, hashed), done)
             return
@@ -208,14 +223,19 @@ class TableKernel:
         asm.leave_if(asm.negate(asm.cmp("==", asm.shr(asm.xor(slot, hashed), INDEX_BITS), 0)), other)
         known = self.named_by(asm, states, slot)
         # One branch for all words: which of them differs is of no interest, and nearly always none does.
-        asm.leave_if(asm.cmp("==", self.difference(asm, known, words), 0), done)
+        asm.leave_if(asm.cmp("==", self.difference(asm, known, words, self.masks), 0), done)
         asm.fall_into(other)
 
-    def difference(self, asm: Asm, state: ir.Value, words: Iterable[Val]) -> Val:
-        """A word that is 0 where a state has these words."""
+    def difference(
+        self, asm: Asm, state: ir.Value, words: Iterable[Val], masks: Sequence[int] | None = None
+    ) -> Val:
+        """A word that is 0 where a state has these words, in the bits of the masks."""
         difference: Val = 0
         for index, word in enumerate(words):
-            difference = asm.bor(difference, asm.xor(asm.load(state, index), word))
+            bits = mask(WORD) if masks is None else masks[index]
+            if bits:
+                differing = asm.xor(asm.load(state, index), word)
+                difference = asm.bor(difference, asm.band(differing, bits))
         return difference
 
     def _reserve(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> ir.Value:

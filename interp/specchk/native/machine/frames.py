@@ -65,6 +65,7 @@ class Thread(IntEnum):
     HASHES = 12
     RECORDS = 13
     OVERFLOW = 14  # whether a set had no room, so that nothing found since counts
+    SKIPPED = 15  # successors that differ from a known state in ignored variables only
     COUNTS = 16
 
 

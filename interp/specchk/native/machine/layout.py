@@ -26,7 +26,7 @@ engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, repeat
@@ -256,6 +256,11 @@ class StateLayout:
             # own.
             code |= encode(place.type, value) << place.offset
         return tuple(code >> WORD * index & mask(WORD) for index in range(self.words))
+
+    def masks(self, ignored: Collection[int]) -> list[int]:
+        """For each word the bits that are not of some variables."""
+        of_all = sum(mask(p.width) << p.offset for slot, p in enumerate(self.places) if slot in ignored)
+        return [mask(WORD) & ~(of_all >> WORD * index) for index in range(self.words)]
 
     def packed(self, states: Sequence[State]) -> bytes:
         """The words of many states, one state after the other."""

@@ -1,0 +1,71 @@
+"""Ignored variables: of states that differ in these only, the first one found is searched.
+
+Whatever is found is real, since every step of the search is one of the program.  That nothing is found is
+known of the states that were searched, and of all where the ignored variables decide nothing
+(`decide_nothing`): they record what happened, and states that differ in them only have the same future.
+
+Such models are refused by all that needs every state, or has states in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from specchk.ir.footprint import of_property
+from specchk.ir.nodes import Assign, Cover, Expr, Var
+from specchk.ir.program import Action, Program, nowhere
+from specchk.ir.totality import is_total
+from specchk.ir.types import Map, Record
+from specchk.ir.walk import inside, keys_of, roots_of, statements
+from specchk.lang.text.diagnostics import Diagnostic, SpecError
+
+_HINT = "use --engine native, or declare a model without `ignore`"
+
+
+def decide_nothing(program: Program) -> bool:
+    """Whether no step and no property depends on the ignored variables, as far as their uses show."""
+    ignored = frozenset(program.ignored)
+    properties = [*program.invariants, *program.step_invariants, *program.witnesses]
+    if program.deadlock_ok is not None:
+        properties.append(program.deadlock_ok)
+    # What a refinement reads is in more places than its body.
+    read = any(of_property(prop).reads & ignored for prop in properties) or program.refinements
+    return not read and all(_only_recorded(action, ignored) for action in program.actions)
+
+
+def _only_recorded(action: Action, ignored: Set[int]) -> bool:
+    """Whether an action reads ignored variables for their own values alone, which exist without a choice."""
+    return all(
+        _is_stored(stmt) and not any(_reads(key, ignored) for key in keys_of(stmt))
+        if isinstance(stmt, Assign) and stmt.slot in ignored
+        else not any(_reads(root, ignored) for root in roots_of(stmt))
+        for stmt in statements(action.body)
+    )
+
+
+def _is_stored(stmt: Assign) -> bool:
+    # An index of a sequence, or a key of a partial map, may be missing in one of the states alone; and of
+    # branches inside of the value those that skipped states take would be reported as never taken.
+    return (
+        is_total(stmt.value)
+        and not any(isinstance(node, Cover) for node in inside(stmt.value))
+        and all(isinstance(step.container, Map | Record) for step in stmt.path)
+    )
+
+
+def _reads(expr: Expr, slots: Set[int]) -> bool:
+    return any(isinstance(node, Var) and node.slot in slots for node in inside(expr))
+
+
+def ignoring(program: Program, who: str) -> list[Diagnostic]:
+    """The reason why a program is refused, if it ignores variables; `who` keeps them all."""
+    if not program.ignored:
+        return []
+    message = f"{who} all variables, and model `{program.model}` ignores {program.ignored_names}"
+    return [Diagnostic("S703", message, program.ignored_at or nowhere(program), _HINT)]
+
+
+def refuse_ignored(program: Program, who: str) -> None:
+    """Raise that reason as a `SpecError`."""
+    if reasons := ignoring(program, who):
+        raise SpecError(reasons)
