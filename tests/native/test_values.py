@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
-from laws.operators import cases
-from native.emitted import is_supported, miscompiled, misjudged
+from laws.operators import SPAN, cases
+from native.emitted import compiled, is_supported, miscompiled, misjudged
+from specchk.ir.nodes import Narrow, Var
 from specchk.ir.ops import Op
+from specchk.ir.types import Int, Option, Record, Set, Type
+from specchk.meaning.values import universe
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
@@ -26,3 +31,34 @@ def test_only_sets_that_are_too_large_are_not_compiled() -> None:
     left_out = {op for op in Op for expr, kinds in cases(op) if not is_supported(expr, kinds)}
     assert left_out == {Op.RANGE, Op.SUBSETS}
     assert all(any(is_supported(expr, kinds) for expr, kinds in cases(op)) for op in left_out)
+
+
+SMALL, WIDE = Int(0, 2), Int(1, 30)
+ITEMS = [
+    (Record((("a", SMALL), ("b", SMALL))), Record((("a", SMALL), ("b", Int(0, 4))))),  # items move apart
+    (Record((("a", SMALL), ("b", Int(0, 4)))), Record((("a", Int(0, 4)), ("b", SMALL)))),  # and together
+    (
+        Record((("a", SMALL), ("b", WIDE))),
+        Record((("a", Int(0, 5)), ("b", WIDE))),
+    ),  # to numbers of more words
+    (Record((("a", Int(0, 5)), ("b", WIDE))), Record((("a", SMALL), ("b", WIDE)))),  # and of fewer
+    (
+        Record((("a", Int(-1, 5)), ("b", WIDE))),
+        Record((("a", Int(-2, 4)), ("b", Int(0, 31)))),
+    ),  # across words
+    (Record((("a", Int(0, 5)), ("b", WIDE))), Record((("a", Int(4, 5)), ("b", WIDE)))),  # from the last word
+    (Option(SMALL), Option(Int(-1, 3))),
+]
+
+
+@pytest.mark.parametrize(("given", "wanted"), ITEMS)
+def test_a_set_has_the_same_items_in_another_type(given: Type, wanted: Type) -> None:
+    """Wherever their bits are: one by one, all, and by chance; what does not fit is no value."""
+    items, fitting = sorted(universe(given)), set(universe(wanted))
+    small, large = Set(given), Set(wanted)
+    (convert,) = compiled([Narrow(large, SPAN, Var(small, SPAN, 0, primed=False))], [small])
+    random = Random(7)
+    sets = [(item,) for item in items] + [tuple(items), ()]
+    sets += [tuple(sorted(random.sample(items, random.randint(0, len(items))))) for _ in range(50)]
+    for value in sets:
+        assert convert((value,)) == (value if set(value) <= fitting else None)

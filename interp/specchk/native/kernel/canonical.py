@@ -118,8 +118,12 @@ class Renamed:
     def _set(self, kind: Set, value: Val) -> Val:
         if is_sparse(kind):
             return self._sparse(kind, value)
+        new = self._new_positions(kind.item)
+        known = [position for position in new if isinstance(position, int)]
+        if len(known) == len(new):
+            return self.codes.moved(value, enumerate(known), kind)
         out: Val = 0
-        for old, position in enumerate(self._new_positions(kind.item)):
+        for old, position in enumerate(new):
             bit = self.asm.resize(self.asm.bits(value, old, 1), register(kind))
             out = self.asm.bor(out, self.asm.shl(bit, position, register(kind)))
         return out

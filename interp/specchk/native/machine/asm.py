@@ -11,6 +11,7 @@ Loops and early exits keep what they change in stack cells; LLVM turns these int
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
 from typing import Self, TypeAlias
 
 from llvmlite import ir
@@ -247,13 +248,15 @@ class Asm:
         return self._cells.alloca(I64, count)
 
     def table(self, name: str, kind: ir.Type, values: Sequence[int]) -> ir.Value:
-        """Constants in memory, as a global array of the module."""
-        shape = ir.ArrayType(kind, len(values))
-        table = ir.GlobalVariable(self.function.module, shape, name)
-        table.linkage = "internal"
-        table.global_constant = True
-        table.initializer = ir.Constant(shape, [ir.Constant(kind, value) for value in values])
-        return table
+        """Constants in memory, as a global array of the module; equal ones are one array."""
+        shape, module = ir.ArrayType(kind, len(values)), self.function.module
+        # By content, since each loop over a type has the same: LLVM need not read them again.
+        name = f"{name}.{sha256(f'{kind} {tuple(values)}'.encode()).hexdigest()[:16]}"
+        if name not in module.globals:
+            table = ir.GlobalVariable(module, shape, name)
+            table.linkage, table.global_constant = "internal", True
+            table.initializer = ir.Constant(shape, [ir.Constant(kind, value) for value in values])
+        return module.globals[name]
 
     def at(self, base: ir.Value, index: Val) -> ir.Value:
         """The address of base[index]."""

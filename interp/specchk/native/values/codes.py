@@ -7,6 +7,7 @@ In registers a bool is an `i1`, a number its signed 64-bit value, everything els
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -67,6 +68,12 @@ def constant(kind: Type, value: object) -> int:
         assert isinstance(value, int)
         return value
     return encode(kind, value)
+
+
+@lru_cache(maxsize=256)
+def constants(kind: Type) -> tuple[int, ...]:
+    """All values of a type as they are held, in their order."""
+    return tuple([constant(kind, value) for value in sorted(universe(kind))])
 
 
 class Codes:
@@ -140,6 +147,25 @@ class Codes:
     def tag(self, kind: Union, union: Val) -> Val:
         """The variant's position, 64 bits wide."""
         return self.asm.bits(union, payload_width(kind), width(kind) - payload_width(kind))
+
+    def moved(self, items: Val, moves: Iterable[tuple[int, int]], kind: Set) -> Val:
+        """The items of a dense set as one of another type; `moves` has pairs of old and new positions."""
+        # Bits that move equally far at once: those of most sets all do, or in a few groups.
+        masks: defaultdict[int, int] = defaultdict(int)
+        for old, new in moves:
+            masks[new - old] |= 1 << old
+        asm, shape = self.asm, register(kind)
+        out: Val = 0
+        for by, bits in sorted(masks.items()):
+            kept = asm.band(items, bits)
+            # The wider of both numbers is shifted, or bits would be lost.
+            placed = (
+                asm.shl(asm.resize(kept, shape), by, shape)
+                if by > 0
+                else asm.resize(asm.shr(kept, -by), shape)
+            )
+            out = asm.bor(out, placed)
+        return out
 
     def payload(self, kind: Union, union: Val, tag: int) -> Val:
         """The record of a union known to be of a variant."""
@@ -283,9 +309,7 @@ class Codes:
         if is_scalar(kind):
             return self.held(kind, rank)
         # A table, as ranks are undone only where a type is small enough to be listed.
-        codes = [constant(kind, value) for value in sorted(universe(kind))]
-        name = f"values.{len(self.asm.function.module.globals)}"
-        table = self.asm.table(name, register(kind), codes)
+        table = self.asm.table("values", register(kind), constants(kind))
         return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), rank]))
 
 

@@ -144,9 +144,9 @@ class Domains:
     def table(self, domain: Const) -> tuple[ir.Value, int]:
         """The codes of a constant set's items in memory, ascending; however many there are."""
         assert isinstance(domain.value, tuple)
-        kind, module = item_kind(domain), self.asm.function.module
+        kind = item_kind(domain)
         codes = [encode(kind, item) for item in domain.value]
-        table = self.asm.table(f"items.{len(module.globals)}", I64, codes)
+        table = self.asm.table("items", I64, codes)
         return self.asm.b.gep(table, [self.asm.val(0), self.asm.val(0)]), len(codes)
 
     def _loop_subsets(self, domain: Apply, kind: Type, body: Body) -> None:

@@ -140,13 +140,9 @@ class Fitting(Codes):
             wide, by = self.asm.resize(value, kind), a.low - b.low
             moved = self.asm.shl(wide, by, kind) if by >= 0 else self.asm.shr(wide, -by)
             return self.asm.band(self.asm.resize(moved, register(wanted)), mask(set_size(wanted)))
-        table, out = positions(b), 0
-        result: Val = out
-        for rank, item in enumerate(sorted(universe(a))):
-            if item in table:
-                bit = self.asm.resize(self.asm.bits(value, rank, 1), register(wanted))
-                result = self.asm.bor(result, self.asm.shl(bit, table[item], register(wanted)))
-        return result
+        new = positions(b)
+        moves = [(old, new[item]) for old, item in enumerate(sorted(universe(a))) if item in new]
+        return self.moved(value, moves, wanted)
 
     def _convert_each(self, value: Val, given: Set, wanted: Set) -> Val:
         """Item by item, between sets of which at least one is sparse."""
