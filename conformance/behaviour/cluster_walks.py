@@ -26,7 +26,7 @@ from replog.core.messages import (
     ProduceRequest,
 )
 from replog.core.protocol import preset
-from replog.core.types import CONTROLLER, NO_LEADER, Batch
+from replog.core.types import CONTROLLER, METADATA_HISTORY, NO_LEADER, Batch
 from replog.sim.cluster.clients import Consumer, Producer
 from replog.sim.cluster.node import Delivery, Item, Node
 from replog.sim.cluster.storage import MemoryStorage, StorageError
@@ -62,7 +62,7 @@ class Walk:
     def _begin(self) -> None:
         """Start all brokers and, in some walks, a producer and a consumer that behave well."""
         for node in self.world.nodes.values():
-            node.clock_offset_ms = self.random.randrange(-500, 500)
+            node.clock_offset_ms = self.random.randrange(-5, 5) * 100
             self.world.restart(node.broker_id)
         if self.random.random() < 0.5:
             clients, choose = self.clients, self.random.randrange
@@ -228,14 +228,26 @@ class Walk:
 
     def _lose(self) -> None:
         """Lose every message of one kind that is under way."""
-        pending = self.world.pending()
-        sent = [
-            (entry, type(entry[2].message).__name__) for entry in pending if isinstance(entry[2], Delivery)
-        ]
-        if sent:
-            lost = self.random.choice(sorted({kind for _, kind in sent}))
-            for entry in [entry for entry, kind in sent if kind == lost]:
-                self.world.drop(entry)
+        kinds = list(self._sent().values())
+        for entry in self.random.choice(kinds) if kinds else ():
+            self.world.drop(entry)
+
+    def _sent(self) -> dict[str, list[tuple[int, int, Item]]]:
+        """Return what is under way, by kind."""
+        kinds: dict[str, list[tuple[int, int, Item]]] = {}
+        for entry in self.world.pending():
+            if isinstance(entry[2], Delivery):
+                kinds.setdefault(type(entry[2].message).__name__, []).append(entry)
+        return kinds
+
+    def _miss_a_history(self) -> None:
+        """Let a broker miss more versions of the metadata than the controller keeps."""
+        late = self._node().broker_id
+        self.network.cut.add((CONTROLLER, late))
+        for turn in range(METADATA_HISTORY + self.random.choice((-1, 0, 1))):
+            self.clients.configure(1 + turn % 2)
+            self.world.step()
+        self.network.cut.discard((CONTROLLER, late))
 
     def _change_while_many_wait(self) -> None:
         """Let requests wait at the leader, and change who leads, who is in the ISR, or what is needed."""
@@ -270,12 +282,12 @@ class Walk:
 
     def _tamper(self) -> None:
         """Alter messages that are under way: their numbers are still those that the receiver waits for."""
-        sent = [entry for entry in self.world.pending() if isinstance(entry[2], Delivery)]
-        for due_ms, serial, item in self.random.sample(sent, min(len(sent), 2)):
-            assert isinstance(item, Delivery)
-            self.world.drop((due_ms, serial, item))
-            message = altered(item.message, self.random)
-            self.world.schedule(due_ms - self.world.now_ms, replace(item, message=message))
+        for entries in self._sent().values():
+            due_ms, serial, item = self.random.choice(entries)
+            if isinstance(item, Delivery) and self.random.random() < 0.6:
+                self.world.drop((due_ms, serial, item))
+                message = altered(item.message, self.random)
+                self.world.schedule(due_ms - self.world.now_ms, replace(item, message=message))
 
     def _repeat(self) -> None:
         """Send an old message again, as it was or altered in a place or two."""
@@ -296,7 +308,7 @@ def _of_clients(name: str) -> Callable[[Walk], None]:
     return action
 
 
-ACTIONS: dict[Callable[[Walk], None], int] = {
+ACTIONS: dict[Callable[[Walk], None], float] = {
     _of_clients("produce"): 36,
     _of_clients("consume"): 12,
     _of_clients("look_up"): 5,
@@ -325,6 +337,7 @@ ACTIONS: dict[Callable[[Walk], None], int] = {
     Walk._fail_disk: 1,
     Walk._cut_links: 3,
     Walk._miss_metadata: 2,
+    Walk._miss_a_history: 0.25,
 }
 FAULTS = frozenset(list(ACTIONS)[list(ACTIONS).index(Walk._depose) + 1 :])
 

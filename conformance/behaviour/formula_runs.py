@@ -22,19 +22,20 @@ STEPS = 150
 def groups(seed: int, watch: RunWatch) -> None:
     """Members join, commit with right and wrong generations, and the group is rebuilt from its records."""
     random = Random(seed)  # noqa: S311  # chance that must be repeatable
-    known, log = Groups(), list[Commit | Generation]()
+    known, log, last = Groups(), list[Commit | Generation](), {"g": 0, "h": 0}
     for _ in range(STEPS):
         watch.step("a group")
         name, member, draw = random.choice(("g", "g", "h")), random.randrange(3), random.random()
         if draw < 0.25:
-            record: Commit | Generation = known.join(name, member)
+            record = known.join(name, member)
+            last[name] = record.number
             log.append(from_body(record.to_body()))
             watch.note("groups", "join", body=record.to_body(), **facts(record))
         elif draw < 0.75:
             commit = Commit(
                 name, random.choice(("t-0", "t-1")), random.randrange(-1, 20), random.randrange(-1, 3)
             )
-            generation = random.randrange(12)
+            generation = last[name] + random.choice((0, 0, 0, 0, -1, 1))
             error = known.check(commit, member, generation)
             watch.note("groups", "check", error=error)
             watch.note(
@@ -47,7 +48,7 @@ def groups(seed: int, watch: RunWatch) -> None:
         else:
             twin = known.copy()
             twin.join(name, 9)
-            twin.commit(Commit(name, "t-0", 99), 9, random.randrange(12))
+            twin.commit(Commit(name, "t-0", 99), 9, last[name] + 1)
         for group in ("g", "h"):
             for partition in ("t-0", "t-1"):
                 watch.note("groups", "position", group=group, offset=known.position(group, partition))

@@ -25,6 +25,8 @@ class LyingNetwork(Network):
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        # On a coarse clock, times that are compared with a limit are often equal to it.
+        self.grain_ms = random.choice((1, 1, 50, 100))
         self.cut: set[tuple[int, int]] = set()
         self.sent: dict[str, deque[Sent]] = {}
         self.end = 1
@@ -42,10 +44,15 @@ class LyingNetwork(Network):
         draw = self.random.random()
         if (source, to) in self.cut or draw < 0.02:
             return ()
-        delay_ms = 1 + self.random.randrange(20)
+        delay_ms = self._time(20)
         if draw < 0.05:
-            return (delay_ms, 1 + self.random.randrange(1_500))
-        return (delay_ms + self.random.randrange(1_500),) if draw < 0.08 else (delay_ms,)
+            return (delay_ms, self._time(1_500))
+        return (delay_ms + self._time(1_500),) if draw < 0.08 else (delay_ms,)
+
+    def _time(self, most_ms: int) -> int:
+        """Return a time on the network's clock; messages take no time between two ticks of a coarse one."""
+        drawn_ms = 1 + self.random.randrange(most_ms)
+        return drawn_ms if self.grain_ms == 1 else drawn_ms // self.grain_ms * self.grain_ms
 
     def take_accepted(self) -> list[int]:
         """Return the numbers of the produces that were accepted since the last call."""

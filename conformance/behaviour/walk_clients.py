@@ -179,6 +179,11 @@ class WalkClients:
         self.correlation += 1
         self.world.send(OPERATOR, CONTROLLER, ElectRequest(self.correlation, PARTITION, is_unclean=True))
 
+    def configure(self, min_isr: int) -> None:
+        """Request another minimum."""
+        self.correlation += 1
+        self.world.send(OPERATOR, CONTROLLER, ConfigureRequest(self.correlation, PARTITION, min_isr))
+
     def operate(self) -> None:
         """Request an election, another minimum, other replicas, or an end of their change."""
         random = self.random
