@@ -1,12 +1,17 @@
-"""`--master` of commands whose work consists of many pieces: a cluster's executors as a crew.
+"""Workers of commands that have many pieces of work: with `--master` the executors of a cluster, as a crew.
 
 Spark's libraries are loaded only where it is asked for: by `--master`, or by running under
 `spark-submit`, whose session then decides about the master.
+
+Without it this machine's processes, of which an end is reported.  `sys.exit` and `os._exit` raise and are
+divergences at their step (`contract.failures`).  An end from C, or by a signal, is noticed by its exit code:
+that specchk runs an implementation in several processes makes it no internal error.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,12 +20,13 @@ from typing import Any, ClassVar, TypeVar
 
 import click
 
-from specchk.cli.common import parse_settings, print_json
+from specchk.cli.common import leave, parse_settings, print_json
 from specchk.cli.engines import loaded
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.conform.work.crews import Job, LostWork
+from specchk.conform.work.forks import Lost
 from specchk.conform.work.kit import Kit, shipped
 from specchk.search.engine import Unavailable, Unusable
 
@@ -115,3 +121,34 @@ def crew_on(
                 "reason": f"Spark failed: {reason}", "exit_code": int(Exit.INCONCLUSIVE),
             })  # fmt: skip
         sys.exit(Exit.INCONCLUSIVE)
+
+
+@contextmanager
+def ended_processes(*, as_json: bool) -> Iterator[None]:
+    """Report a process that an implementation ended, and exit: 13, or 21 where it was killed.
+
+    SIGKILL says nothing about the implementation: the system sends it for want of memory, too.
+    """
+    try:
+        yield
+    except Lost as lost:
+        if lost.code is None:
+            raise
+        is_killed = lost.code == -signal.SIGKILL
+        code = Exit.INCONCLUSIVE if is_killed else Exit.DIVERGED
+        reason = f"the implementation ended the process that ran it: {_described(lost.code)}"
+        if is_killed:
+            reason = "a process that ran the implementation was killed, by somebody or for want of memory"
+        verdict = "inconclusive" if is_killed else "diverges"
+        result = {"schema": "specchk.ended/1", "verdict": verdict, "reason": reason, "exit_code": int(code)}
+        leave(code, as_json=as_json, json=lambda: result, text=lambda: f"{verdict}: {reason}")
+
+
+def _described(code: int) -> str:
+    """`-11` to `SIGSEGV`."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:  # a real-time signal
+        return f"signal {-code}"

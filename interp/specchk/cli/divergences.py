@@ -1,21 +1,16 @@
-"""How the command line shows a divergence: files (a picture, an ITF trace, a page), or the end of a process.
+"""How the command line shows a divergence in files: a picture, an ITF trace, a page.
 
-`sys.exit` and `os._exit` raise and are divergences at their step (`contract.failures`).  An end from C, or
-by a signal, is noticed by its exit code: that specchk runs an implementation in several processes makes
-it no internal error.
+Not here: the end of a process (`crews`).
 """
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from specchk.cli.common import leave, write_json, write_text
-from specchk.cli.exits import Exit
+from specchk.cli.common import write_json, write_text
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.cli.pictures import svg_of, write_picture
@@ -25,7 +20,6 @@ from specchk.conform.replay.frozen import CannotFreeze, frozen
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.page import page
-from specchk.conform.work.forks import Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +63,3 @@ def _freeze(binding: Path, part: Part, divergence: Divergence, target: Path) -> 
         echo(f"{target} was not written: {error}", err=True)
         return
     write_text(target, text)
-
-
-@contextmanager
-def ended_processes(*, as_json: bool) -> Iterator[None]:
-    """Report a process that an implementation ended, and exit: 13, or 21 where it was killed.
-
-    SIGKILL says nothing about the implementation: the system sends it for want of memory, too.
-    """
-    try:
-        yield
-    except Lost as lost:
-        if lost.code is None:
-            raise
-        is_killed = lost.code == -signal.SIGKILL
-        code = Exit.INCONCLUSIVE if is_killed else Exit.DIVERGED
-        reason = f"the implementation ended the process that ran it: {_described(lost.code)}"
-        if is_killed:
-            reason = "a process that ran the implementation was killed, by somebody or for want of memory"
-        verdict = "inconclusive" if is_killed else "diverges"
-        result = {"schema": "specchk.ended/1", "verdict": verdict, "reason": reason, "exit_code": int(code)}
-        leave(code, as_json=as_json, json=lambda: result, text=lambda: f"{verdict}: {reason}")
-
-
-def _described(code: int) -> str:
-    """`-11` to `SIGSEGV`."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:  # a real-time signal
-        return f"signal {-code}"

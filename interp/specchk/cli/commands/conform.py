@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import click
 
 from specchk.cli.common import leave, print_json, refusals, rejections
-from specchk.cli.crews import ClusterChoice, crew_on
-from specchk.cli.divergences import Files, ended_processes
+from specchk.cli.crews import ClusterChoice, crew_on, ended_processes
+from specchk.cli.divergences import Files
 from specchk.cli.exits import Exit
 from specchk.cli.gate import Gate, GateOptions, choices_beside
 from specchk.cli.groups import GroupedCommand, takes

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from specchk.cli.common import leave, refusals, rejections
-from specchk.cli.crews import ClusterChoice, crew_on
-from specchk.cli.divergences import ended_processes
+from specchk.cli.crews import ClusterChoice, crew_on, ended_processes
 from specchk.cli.executors import PipelineChoice
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
