@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from grown import grown
 
+from specchk.compile.simplify import simplify
 from specchk.ir.nodes import (
     And,
     Apply,
@@ -179,3 +180,34 @@ def test_a_point_of_coverage_is_one_of_the_program_s() -> None:
     """Counting at another place would count in another's, or nowhere."""
     with pytest.raises(IllegalProgram, match="no such coverage point"):
         checked(Cover(BOOL, SPAN, 99, YES))
+
+
+def test_a_part_that_a_pass_keeps_is_checked_where_it_is_put() -> None:
+    """What was legal in one scope is not in another, nor out of step invariants, nor of other variables."""
+    part = Apply(BOOL, SPAN, Op.NOT, (local(BOOL),))
+    inside = Let(BOOL, SPAN, local(BOOL), YES, part)
+    primed = Apply(BOOL, SPAN, Op.NOT, (Var(BOOL, SPAN, 2, True),))
+    program = replace(grown()[1].program, invariants=(), step_invariants=())
+
+    def claiming(**bodies: Expr) -> Program:
+        props = {kind: (Property(kind.rstrip("s").replace("_", " "), kind, body, 9, SPAN),)
+                 for kind, body in bodies.items()}  # fmt: skip
+        return replace(program, **props)  # type: ignore[arg-type]
+
+    right = claiming(invariants=inside, step_invariants=primed)
+    verified = verify(right)
+    assert verify(right, verified) is verified
+    for wrong in (claiming(invariants=part), claiming(invariants=primed)):
+        with pytest.raises(IllegalProgram):
+            verify(wrong, verified)
+    fewer = replace(right, variables=program.variables[:2], starts=program.starts[:2], actions=())
+    with pytest.raises(IllegalProgram, match="variable 2 out of place"):
+        verify(fewer, verified)
+
+
+def test_an_action_that_nothing_decides_in_is_the_same_after_simplification() -> None:
+    """What is kept need not be checked again."""
+    body = (Guard(Apply(BOOL, SPAN, Op.NOT, (Var(BOOL, SPAN, 2, False),))),)
+    (guard,) = simplify(with_body(*body)).actions[0].body
+    assert isinstance(guard, Guard)
+    assert guard.condition is body[0].condition

@@ -58,7 +58,8 @@ class Ground:
         # other constants in them.
         self._bounds: dict[tuple[int, int], int] = {}
         self._open_bounds: set[tuple[int, int]] = set()
-        self._types: dict[lang.Type, Type] = {}
+        # Each with the type that it is of, whose number nothing else has as long as it is kept.
+        self._types: dict[tuple[int, int], tuple[lang.Type, Type]] = {}
         self._consts = consts_of(checked.spec)
         self._given = dict(model.bindings)
         for refines in checked.spec.refines:
@@ -108,7 +109,13 @@ class Ground:
         return self._consts[full][0].span
 
     def type(self, kind: lang.Type, home: Spec) -> Type:
-        """A type with its bounds evaluated; parts without bounds hold nothing yet."""
+        """A type with its bounds evaluated, once; parts without bounds hold nothing yet."""
+        place = id(kind), id(home)
+        if place not in self._types:
+            self._types[place] = kind, self._evaluated(kind, home)
+        return self._types[place][1]
+
+    def _evaluated(self, kind: lang.Type, home: Spec) -> Type:
         match kind:
             case lang.Bool():
                 return BOOL

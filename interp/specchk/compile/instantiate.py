@@ -69,9 +69,9 @@ def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mappin
 def _instance(checked: CheckedSpec, fixed: FixedModel) -> Instance:
     try:
         program, lowering = lower(checked, fixed)
-        verify(program)
+        verified = verify(program)
         program = simplify(program)
-        verify(program)
+        verify(program, verified)
     except RecursionError:  # each definition is shallow enough, but not put into each other
         span = fixed.decl.span.word(fixed.name) if fixed.decl else Span(checked.spec.source, 0, 0)
         message = "the definitions or constants that this model uses nest too deeply"

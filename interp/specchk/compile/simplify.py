@@ -10,9 +10,11 @@ a type with a horizon.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
 from specchk.compile.ground import fold
 from specchk.ir import nodes
@@ -21,6 +23,7 @@ from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Int, Option
 
 Known = Mapping[int, nodes.Const]  # locals that stand for constants
+N = TypeVar("N", bound=nodes.Node)
 
 
 def simplify(program: Program) -> Program:
@@ -129,29 +132,46 @@ def _expr(expr: nodes.Expr, known: Known) -> nodes.Expr:
             value = known.get(expr.slot)
             return expr if value is None else replace(value, span=expr.span)
         case nodes.Apply():
-            return _apply(replace(expr, args=tuple(map(go, expr.args))))
+            return _apply(_with(expr, args=_each(go, expr.args)))
         case nodes.And() | nodes.Or():
-            return _junction(expr, tuple(map(go, expr.parts)))
+            return _junction(expr, _each(go, expr.parts))
         case nodes.Implies():
             return _implies(expr, go(expr.left), go(expr.right))
         case nodes.If():
             return _if(expr, known)
         case nodes.Quantifier():
-            return _quantifier(replace(expr, domain=go(expr.domain), body=go(expr.body)))
+            return _quantifier(_with(expr, domain=go(expr.domain), body=go(expr.body)))
         case nodes.Choose():
-            return replace(expr, domain=go(expr.domain), body=go(expr.body))
+            return _with(expr, domain=go(expr.domain), body=go(expr.body))
         case nodes.Collect():
             binders = tuple((local, go(domain)) for local, domain in expr.binders)
             condition = go(expr.condition) if expr.condition is not None else None
             return replace(expr, binders=binders, condition=condition, body=go(expr.body))
         case nodes.MapOf() | nodes.Cover():
-            return replace(expr, body=go(expr.body))
+            return _with(expr, body=go(expr.body))
         case nodes.Narrow():
-            return _narrow(replace(expr, body=go(expr.body)))
+            return _narrow(_with(expr, body=go(expr.body)))
         case nodes.Let():
             return _let(expr, known)
         case nodes.Case():
             return _case(expr, known)
+
+
+def _with(node: N, **parts: Any) -> N:
+    """A node with these parts: itself where it has them."""
+    # Most of a program stays as it is: what is not copied need not be checked again (`verify`).
+    if all(getattr(node, name) is part for name, part in parts.items()):
+        return node
+    return replace(node, **parts)
+
+
+def _each(go: Callable[[nodes.Expr], nodes.Expr], parts: tuple[nodes.Expr, ...]) -> tuple[nodes.Expr, ...]:
+    return _same(parts, tuple(map(go, parts)))
+
+
+def _same(old: tuple[nodes.Expr, ...], new: tuple[nodes.Expr, ...]) -> tuple[nodes.Expr, ...]:
+    """The new parts, as the old tuple where they are these."""
+    return old if len(old) == len(new) and all(map(operator.is_, old, new)) else new
 
 
 def _apply(expr: nodes.Apply) -> nodes.Expr:
@@ -176,14 +196,14 @@ def _if(expr: nodes.If, known: Known) -> nodes.Expr:
     if decided is not None:
         return _expr(expr.then if decided else expr.orelse, known)
     then, orelse = _expr(expr.then, known), _expr(expr.orelse, known)
-    return replace(expr, condition=condition, then=then, orelse=orelse)
+    return _with(expr, condition=condition, then=then, orelse=orelse)
 
 
 def _let(expr: nodes.Let, known: Known) -> nodes.Expr:
     value = _expr(expr.value, known)
     if isinstance(value, nodes.Const):
         return _expr(expr.body, {**known, expr.local.slot: value})
-    return replace(expr, value=value, body=_expr(expr.body, known))
+    return _with(expr, value=value, body=_expr(expr.body, known))
 
 
 def _case(expr: nodes.Case, known: Known) -> nodes.Expr:
@@ -240,14 +260,14 @@ def _junction(expr: nodes.And | nodes.Or, parts: tuple[nodes.Expr, ...]) -> node
             break
     if not kept:
         return nodes.Const(BOOL, expr.span, not deciding)
-    return kept[0] if len(kept) == 1 else replace(expr, parts=tuple(kept))
+    return kept[0] if len(kept) == 1 else _with(expr, parts=_same(expr.parts, tuple(kept)))
 
 
 def _implies(expr: nodes.Implies, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
     truth = _truth(left)
     if truth is not None:
         return right if truth else nodes.Const(BOOL, expr.span, True)
-    return replace(expr, left=left, right=right)
+    return _with(expr, left=left, right=right)
 
 
 def _quantifier(expr: nodes.Quantifier) -> nodes.Expr:

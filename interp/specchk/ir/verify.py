@@ -4,11 +4,15 @@ A legal program has types that agree (a part has the shape that its node needs, 
 where a store was checked), locals that are bound where they are used, primed variables in step
 invariants only, and coverage points that exist.  A failure is a bug of specchk (`IllegalProgram`),
 never of a spec.
+
+A pass keeps most parts of a program.  These are checked once: what a part may be depends on itself, on the
+names in scope and on the program's variables and coverage points alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from specchk.ir import nodes
 from specchk.ir.program import Program, Property
@@ -21,9 +25,24 @@ class IllegalProgram(Exception):
     """A pass produced a program that breaks the rules of the core."""
 
 
-def verify(program: Program) -> None:
-    """Raise `IllegalProgram` unless every action and property is legal."""
-    check = _Check(program)
+@dataclass(slots=True)
+class Verified:
+    """Parts that are legal in programs with the same variables and points, by identity, scope and primes."""
+
+    program: Program
+    # With the parts themselves, so that no other object gets the number of one.
+    parts: dict[tuple[int, frozenset[int], bool], nodes.Expr] = field(default_factory=dict)
+
+    def of(self, program: Program) -> bool:
+        """Whether the parts are legal in a program, too."""
+        known = self.program
+        return known.variables is program.variables and known.points is program.points
+
+
+def verify(program: Program, before: Verified | None = None) -> Verified:
+    """Raise `IllegalProgram` unless every action and property is legal; `before` is of an earlier pass."""
+    verified = before if before is not None and before.of(program) else Verified(program)
+    check = _Check(program, verified)
     for start, variable in zip(program.starts, program.variables, strict=True):
         if start.value is not None:
             check.stored(start.value, variable.type, frozenset())
@@ -36,6 +55,7 @@ def verify(program: Program) -> None:
         check.expr(prop.body, frozenset())
         check.demand(prop.body.type == BOOL, "{} is not a truth value", prop.name)
     check.primes = False
+    return verified
 
 
 def properties(program: Program) -> Iterator[Property]:
@@ -138,25 +158,38 @@ def scoped(expr: nodes.Expr) -> Iterator[tuple[nodes.Expr, frozenset[int]]]:
 
 
 class _Check:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, verified: Verified) -> None:
         self.program = program
+        self.legal = verified.parts
         self.primes = False
 
     def demand(self, condition: bool, message: str, *about: Type | Span | str | int) -> None:
-        # Written out only for a program that is wrong: every node of every program is checked twice.
+        # Written out only for a program that is wrong: every node of every program is checked.
         if not condition:
             raise IllegalProgram(message.format(*map(_shown, about)))
 
     def expr(self, expr: nodes.Expr, scope: frozenset[int]) -> None:
         """Check an expression with the locals in scope."""
         match expr:
+            case nodes.Const():
+                return
             case nodes.Var():
                 known = expr.slot < len(self.program.variables)
                 self.demand(known and (self.primes or not expr.primed), "variable {} out of place", expr.slot)
                 # Equal, and not only fitting: engines read the variable's bits as a code of the node's type.
                 self.demand(expr.type == self.program.variables[expr.slot].type, "a variable's type changed")
+                return
             case nodes.Local():
                 self.demand(expr.slot in scope, "local {} is not bound here: {}", expr.name, expr.span)
+                return
+        place = id(expr), scope, self.primes
+        if place not in self.legal:
+            self._whole(expr, scope)
+            self.legal[place] = expr
+
+    def _whole(self, expr: nodes.Expr, scope: frozenset[int]) -> None:
+        """Check an expression that has parts."""
+        match expr:
             case nodes.Apply():
                 self._apply(expr)
             case nodes.Cover():
@@ -177,10 +210,14 @@ class _Check:
                 self.truth(expr.condition)
         for part in results(expr):
             self.demand(fits(part.type, expr.type), "{} given as {}", part.type, expr.type)
-        for part, names in scoped(expr):
-            # A name inside of another with its slot would change the value that is read behind it.
-            self.demand(not names & scope, "a slot is bound twice: {}", expr.span)
-            self.expr(part, scope | names)
+        if bound(expr):
+            for part, names in scoped(expr):
+                # A name inside of another with its slot would change the value that is read behind it.
+                self.demand(not names & scope, "a slot is bound twice: {}", expr.span)
+                self.expr(part, scope | names)
+        else:
+            for part in parts(expr):
+                self.expr(part, scope)
 
     def truth(self, expr: nodes.Expr) -> None:
         """Demand that an expression is a truth value."""
