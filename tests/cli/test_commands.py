@@ -43,9 +43,19 @@ def test_testing_no_model_is_a_usage_error(specchk: Any) -> None:
     """A name that no model has tests nothing, which is not ok."""
     said = specchk("test", "shop.spec", "--model", "nobody")
     assert said.code == 2
-    assert "nothing was tested" in said.err
+    assert said.err == "nothing was tested: no model has that name\n"
     said = specchk("test", "shop.spec", "--model", "nobody", "--json")
     assert json.loads(said.out)["exit_code"] == said.code == 2
+
+
+def test_an_empty_file_is_reported_as_one(specchk: Any, tmp_path: Path) -> None:
+    """It is no error to the parser, so each command states what is missing."""
+    empty = tmp_path / "empty.spec"
+    empty.write_text("")
+    assert specchk("test", str(empty)).err == "nothing was tested: no file has a model\n"
+    for command in ("run", "check"):
+        said = specchk(command, str(empty))
+        assert "the spec has no variables: it has one state" in said.out + said.err
 
 
 def test_a_model_that_a_budget_stops_is_not_as_expected(specchk: Any) -> None:

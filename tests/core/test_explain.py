@@ -50,7 +50,7 @@ def blamed(invariant: str, kind: str = "invariant") -> Blame:
         ("if x == 2 then x < 2 else true", "x < 2", {}),
         ("match o { Fetch f: f.o < 3, Ping: true }", "f.o < 3", {"f": "{ o: 3 }"}),
         ("match p { some a: true, none: x < 1 }", "x < 1", {}),
-        ("low(x)", "n < 2", {}),
+        ("low(x)", "x < 2", {}),
         ("all_low()", "m[a] < limit", {"a": "r1"}),
         ("x == 2 iff x == 3", "x == 2 iff x == 3", {}),
     ],
@@ -60,6 +60,35 @@ def test_blame_walks_into_the_part_that_decides(invariant: str, text: str, bindi
     blame = blamed(invariant)
     assert blame.text == text
     assert dict(blame.bindings) == bindings
+
+
+@pytest.mark.parametrize(
+    ("invariant", "text", "values"),
+    [
+        ("apart(x, x + 1)", "x < 1 or (x + 1) < 1", {"x": "2", "x + 1": "3"}),
+        ("forall r in R: apart(m[r], x)", "m[r] < 1 or x < 1", {"m[r]": "1", "x": "2"}),
+        ("twice(x + 1)", "(x + 1) * 2 < n_is_kept()", {"(x + 1) * 2": "6"}),
+        ("twice(twofold(x))", "(x * 2) * 2 < n_is_kept()", {"(x * 2) * 2": "8"}),
+        (f"forall long in R: twice({' + '.join(['m[long]'] * 9)})", "n * 2 < n_is_kept()", {"n * 2": "18"}),
+    ],
+)
+def test_blame_is_in_the_words_of_the_caller(invariant: str, text: str, values: dict[str, str]) -> None:
+    """A parameter is shown as its argument, in parentheses where it needs them, unless that is too long."""
+    helpers = (
+        "def apart(a: int, b: int): bool = a < 1 or b < 1\ndef n_is_kept(): int = 0\n"
+        "def twice(n: int): bool = n * 2 < n_is_kept()\ndef twofold(n: int): int = n * 2\n"
+    )
+    blame = first(outcome_of(f"{SPEC}{helpers}invariant p1: {invariant}\nmodel two:\n    R = 2\n")).blame
+    assert blame is not None
+    assert (blame.text, dict(blame.values)) == (text, values)
+
+
+def test_a_definition_of_the_state_after_the_step_is_not_reworded() -> None:
+    """`low(x)'` is the definition after the step; only a name is put in place of another."""
+    grow = "action up():\n    x' = 3\n"
+    blame = first(outcome_of(f"{SPEC}{grow}step invariant s: low(x)'\nmodel two:\n    R = 2\n")).blame
+    assert blame is not None
+    assert (blame.text, dict(blame.values)) == ("low(x)'", {"x'": "2"})
 
 
 def test_blame_shows_the_operands_that_are_not_plain() -> None:

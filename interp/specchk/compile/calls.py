@@ -154,9 +154,9 @@ class CallLowering:
                     return new
                 return If(hull(new.type, value.type), node.span, item.is_there, new, value)
 
-            return self.make.let("fold", begin, start.span, lambda value: self._steps(value, found, step))
+            return self.make.let("_fold", begin, start.span, lambda value: self._steps(value, found, step))
 
-        return self.make.let("items", self.make.expression(items, scope), items.span, over)
+        return self.make.let("_items", self.make.expression(items, scope), items.span, over)
 
     def _maps(self, node: tree.CallExpr, scope: Scope) -> Expr:
         """`maps(S, T)`: a step for each key that there may be; whatever their order, the set is the same."""
@@ -182,9 +182,9 @@ class CallLowering:
             return self._steps(empty, self._items("maps", keys, found), step)
 
         def under(found: Expr) -> Expr:
-            return self.make.let("values", range_, values.span, lambda given: over(found, given))
+            return self.make.let("_values", range_, values.span, lambda given: over(found, given))
 
-        return self.make.let("keys", domain, keys.span, under)
+        return self.make.let("_keys", domain, keys.span, under)
 
     def _steps(self, value: Expr, items: Sequence[_Item], step: Callable[[Expr, _Item], Expr]) -> Expr:
         """All steps in turn from a value, which has a name."""
@@ -193,7 +193,7 @@ class CallLowering:
         # Halves in halves: a chain of as many bound values as there are items would nest too deeply.
         middle = len(items) // 2
         first = self._steps(value, items[:middle], step)
-        return self.make.let("fold", first, first.span, lambda mid: self._steps(mid, items[middle:], step))
+        return self.make.let("_fold", first, first.span, lambda mid: self._steps(mid, items[middle:], step))
 
     def _items(self, what: str, node: tree.Expr, domain: Expr) -> list[_Item]:
         """The items that a call may go through: those of a constant, else all that there is room for."""

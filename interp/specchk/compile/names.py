@@ -67,7 +67,7 @@ class Names:
         if full in self.images:
             return replace(self.images[full], span=span)
         slot, kind = self.slots[full]
-        return Var(kind, span, slot, scope.primed)
+        return Var(kind, span, slot, scope.primed, full)
 
     def all_values(self, kind: Type, span: Span) -> Expr:
         """The set of all values of a type, `kind` being the set type."""

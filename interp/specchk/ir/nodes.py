@@ -42,10 +42,11 @@ class Const(Node):
 
 @dataclass(frozen=True, slots=True)
 class Var(Node):
-    """A state variable, by position, before the step or (`primed`) after it."""
+    """A state variable, by position, before the step or (`primed`) after it; the name is for readers."""
 
     slot: int
     primed: bool
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 `blame` walks from a property into the part that decides its value, as a reader would: into the
 first false conjunct, the first item that refutes a `forall`, the consequent of an implication whose
-antecedent holds, through `not` and inlined definitions.  It stops at a part that is false by
-itself and shows the values of that part's operands.  `false_guards` does so for the guards of an action.
+antecedent holds, through `not` and inlined definitions.  It stops at a part that is false by itself, shows it
+in the words of the property, and the values of its operands.  `false_guards` does so for the guards of
+an action.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +18,17 @@ from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Property
 from specchk.ir.types import Option
-from specchk.ir.walk import conjuncts
+from specchk.ir.walk import conjuncts, inside
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, show
 
 _MAX_TEXT = 200
+_LONGEST = 60
+_NAME = re.compile(r"\w+")
+_OUTSIDE_BRACKETS = re.compile(r"[\w.']*")
+_BRACKETS = re.compile(r"\([^][(){}]*\)|\[[^][(){}]*\]|\{[^][(){}]*\}")
 _NO_BRANCH = "no branch of the action is enabled here"
 
 
@@ -41,11 +47,79 @@ class Blame:
         return cls(undefined.span, undefined.reason, ())
 
 
+class _Wording:
+    """The text of a part in the words of the property: parameters of definitions are their arguments.
+
+        def apart(a: Client, b: Client): bool = a == b
+        invariant exclusive: forall c, d in holds: apart(c, d)          `a == b` is shown as `c == d`
+
+    Where an argument is an atom, lowering has put it in place of the parameter; any other is bound by a `Let`
+    whose span is the argument's.
+    """
+
+    def __init__(self) -> None:
+        self._arguments: dict[int, str] = {}
+
+    def note(self, let: nodes.Let) -> bool:
+        """Note the argument of a parameter; whether it is one, and short enough to be put in its place."""
+        text = self.text(let.value)
+        is_argument = let.span == let.value.span and not let.local.name.startswith("_")
+        if not is_argument or len(text) > _LONGEST:
+            return False
+        self._arguments[let.local.slot] = text
+        return True
+
+    def text(self, expr: nodes.Expr) -> str:
+        """The text of an expression, on one line."""
+        while isinstance(expr, nodes.Let) and self.note(expr):
+            expr = expr.body
+        whole, text, moved = expr.span, expr.span.text, 0
+        for start, (old, new) in sorted(self._replacements(expr).items()):
+            at = start - whole.start + moved
+            text = text[:at] + new + text[at + len(old) :]
+            moved += len(new) - len(old)
+        return " ".join(text.split())
+
+    def _replacements(self, expr: nodes.Expr) -> dict[int, tuple[str, str]]:
+        """The names in an expression's text that mean something else at its place, by where they are."""
+        found: dict[int, tuple[str, str]] = {}
+        for node in inside(expr):
+            span = node.span
+            inside_text = (
+                span.source is expr.span.source
+                and expr.span.start <= span.start
+                and span.end <= expr.span.end
+            )
+            new = self._word(node)
+            if inside_text and new and _NAME.fullmatch(span.text) and new != span.text:
+                is_whole = (span.start, span.end) == (expr.span.start, expr.span.end)
+                shown = new if is_whole or _is_atom(new) else f"({new})"
+                found.setdefault(span.start, (span.text, shown))
+        return found
+
+    def _word(self, node: nodes.Expr) -> str:
+        match node:
+            case nodes.Local():
+                return self._arguments.get(node.slot, "" if node.name.startswith("_") else node.name)
+            case nodes.Var():
+                return f"{node.name}'" if node.name and node.primed else node.name
+        return ""
+
+
+def _is_atom(text: str) -> bool:
+    """Whether a text is one part inside of another: a name, a call, an index; else it needs parentheses."""
+    before = None
+    while text != before:
+        before, text = text, _BRACKETS.sub("", text)
+    return _OUTSIDE_BRACKETS.fullmatch(text) is not None
+
+
 class _Explainer:
     def __init__(self, evaluator: Evaluator, env: list[Any]) -> None:
         self.evaluator = evaluator
         self.env = env
         self.bindings: list[tuple[str, str]] = []
+        self.words = _Wording()
 
     def value(self, expr: nodes.Expr) -> Any:
         return self.evaluator.compile(expr)(self.env)
@@ -71,7 +145,12 @@ class _Explainer:
             case nodes.If():
                 return self.descend(expr.then if self.value(expr.condition) else expr.orelse, found)
             case nodes.Let():
-                self.bind(expr.local, self.value(expr.value))
+                value = self.value(expr.value)
+                # What is put in place of a parameter needs no value of its own: operands show theirs.
+                if self.words.note(expr):
+                    self.env[self.evaluator.index(expr.local)] = value
+                else:
+                    self.bind(expr.local, value)
                 return self.descend(expr.body, found)
             case nodes.Case():
                 return self._case(expr, found)
@@ -113,12 +192,12 @@ class _Explainer:
     def _leaf(self, expr: nodes.Expr) -> Blame:
         values: list[tuple[str, str]] = []
         for part in _operands(expr):
-            text = _text(part)
+            text = _shortened(self.words.text(part))
             shown = show(self.value(part), part.type)
             # A literal explains nothing by its value.
             if text != shown and (text, shown) not in [*values, *self.bindings]:
                 values.append((text, shown))
-        return Blame(expr.span, _text(expr), tuple(self.bindings), tuple(values))
+        return Blame(expr.span, _shortened(self.words.text(expr)), tuple(self.bindings), tuple(values))
 
 
 def _operands(expr: nodes.Expr) -> Sequence[nodes.Expr]:
@@ -137,8 +216,7 @@ def _operands(expr: nodes.Expr) -> Sequence[nodes.Expr]:
     return operands
 
 
-def _text(expr: nodes.Expr) -> str:
-    text = " ".join(expr.span.text.split())
+def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 

@@ -100,7 +100,8 @@ def command(
     else:
         echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
     if not done:
-        echo("nothing was tested: no model or scenario has that name", err=True)
+        reason = "no model has that name" if models else "no file has a model"
+        echo(f"nothing was tested: {reason}", err=True)
     sys.exit(code)
 
 
