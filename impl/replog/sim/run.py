@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from replog.core.log.producer import WINDOW
 from replog.core.protocol import Protocol, preset
 from replog.core.types import NO_LEADER, Role
-from replog.sim.cluster.clients import Consumer, Producer
+from replog.sim.cluster.clients import Cleaner, Consumer, Producer
 from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.cluster.world import START_MS, World, WorldOptions
 from replog.sim.disks.stored import StoreStorage
@@ -27,6 +28,7 @@ from replog.sim.oracles.pace import MAX_EVENTS, Pace
 from replog.sim.oracles.promises import ORACLES, ViolationError
 
 LOOK_EVERY_STEPS = 256
+UNBOUNDED = 1 << 62
 SETTLE_MS = 1_000
 MakeWorld = Callable[[WorldOptions, FaultyNetwork, Oracles], World]
 
@@ -109,6 +111,8 @@ class Simulation:
         rules = preset(self.protocol) if rules is None else rules
         # Older rules move HW below the minimum ISR, so there a committed record may have a single copy.
         self.oracles = Oracles(1 if rules.hw_under_min_isr else 2)
+        if weather.retention_bytes >= 0:
+            self.oracles.requested(UNBOUNDED)
         self.network = FaultyNetwork(self.random, weather)
         options = WorldOptions(
             brokers=weather.brokers,
@@ -136,9 +140,31 @@ class Simulation:
         for producer in self.producers:
             self.world.start_client(producer.address, producer, self.random.randrange(2_000))
         for address in (-20, -21):
-            consumer = Consumer(address, self.find_reader, self.random.randrange, self.oracles)
+            consumer = Consumer(
+                address,
+                self.find_reader,
+                self.random.randrange,
+                self.oracles,
+                looks_for_start=self.profile.deletes or self.profile.retention_bytes >= 0,
+            )
             self.world.start_client(address, consumer, self.random.randrange(2_000))
+        if self.profile.deletes:
+            cleaner = Cleaner(-30, self.find_leader, self.random.randrange, self._deletable, self.oracles)
+            self.world.start_client(cleaner.address, cleaner, self.random.randrange(2_000))
         self.injector.start()
+
+    def _deletable(self) -> int:
+        """Return an offset before which records may go.
+
+        None of an idempotent producer's last batches does: it would be forgotten with them, and may then be
+        refused for good when it repeats one (A2).
+        """
+        firsts: dict[bytes, dict[bytes, int]] = {}
+        for offset, (_, body) in enumerate(self.oracles.committed):
+            if body.startswith(b"i"):
+                firsts.setdefault(body.partition(b"-")[0], {}).setdefault(body, offset)
+        needed = (list(batches.values())[-WINDOW:][0] for batches in firsts.values())
+        return self.random.randrange(min(needed, default=0) + 1)
 
     def _producer(self, address: int, acks: int) -> Producer:
         # One acks=all producer without idempotence: its duplicates are allowed, its losses are not.

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replog.core.broker import follower, isr, leader, membership
+from replog.core.broker import deletion, follower, isr, leader, membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
 from replog.core.controller import election
@@ -272,6 +272,19 @@ def _unknown_leader_raises() -> list[Patch]:
     return [(follower, "become", become)]
 
 
+def _answered_before_all_have_deleted() -> list[Patch]:
+    return [(deletion, "low_watermark", lambda state, leading: state.log.log_start)]
+
+
+def _deletes_more_than_requested() -> list[Patch]:
+    right = deletion.advance_start
+    return [(deletion, "advance_start", lambda state, offset, out: right(state, offset + 1, out))]
+
+
+def _start_stays_in_memory() -> list[Patch]:
+    return [(MemoryStorage, "_advance_start", lambda self, offset: None)]
+
+
 BUGS = (
     Planted("truncate-to-hw", "B1 KIP-101", "isr-complete", {"truncation": Truncation.HW}, seed=6),
     Planted("no-truncation", "B31", "committed-agree", {"truncation": Truncation.NONE}),
@@ -350,5 +363,28 @@ BUGS = (
     Planted(
         "heartbeats-without-pause", "W7", "step-limit", patches=_heartbeats_without_pause, profile="calm"
     ),
+    Planted(
+        "answered-before-all-have-deleted",
+        "A35",
+        "log-start",
+        patches=_answered_before_all_have_deleted,
+        profile="delete",
+    ),
+    Planted(
+        "deletes-more-than-requested",
+        "A35",
+        "log-start",
+        patches=_deletes_more_than_requested,
+        profile="delete",
+    ),
+    Planted(
+        "joins-without-start",
+        "KIP-107",
+        "log-start",
+        {"join_needs_start": False},
+        profile="delete",
+        seed=17,
+    ),
+    Planted("start-stays-in-memory", "A35", "disk-is-log", patches=_start_stays_in_memory, profile="delete"),
     Planted("no-leader-raises", "A19", "no-exception", patches=_unknown_leader_raises),
 )

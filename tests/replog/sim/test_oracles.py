@@ -121,17 +121,17 @@ def test_what_was_flushed_is_owed_also_by_a_dead_process(kind, is_dead):
     """flushed-survives compares as many records after a kill as under a running process."""
     world, oracles = watched_world(make_storage=kind)
     node = world.nodes[1]
-    assert oracles.durable(node) == []
+    assert oracles.durable(node) == (0, [])
     node.storage.flush()
     if is_dead:
         world.crash(1)
-    kept = oracles.durable(node)
-    assert kept == oracles.committed
+    start, kept = oracles.durable(node)
+    assert (start, kept) == (0, oracles.committed)
     world.lose_power(1, lambda _: 0)
-    oracles.check_kept(node, kept)
+    oracles.check_kept(node, (start, kept))
     assert oracles.checks["flushed-survives"] == 1
     with pytest.raises(ViolationError, match="flushed-survives: broker 1: 3 records flushed, LEO now 2"):
-        oracles.check_kept(node, [*kept, (0, b"m2")])
+        oracles.check_kept(node, (start, [*kept, (0, b"m2")]))
 
 
 def test_two_brokers_that_lead_one_epoch_are_a_violation_whatever_the_controller_says():

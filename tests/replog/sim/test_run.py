@@ -29,6 +29,8 @@ SAMPLE = {
     "store": 20,
     "coalesce": 6,
     "reassign": 30,
+    "delete": 20,
+    "retain": 20,
 }
 IDLE = {
     "calm": {"leader-complete", "flushed-survives"},
@@ -240,6 +242,26 @@ def test_lossy_power_losses_are_limited_where_kafka_does_not_survive_them():
     assert rules["elr"] is PowerRule.KEEPS_ONE_COPY
     assert rules["flush"] is PowerRule.ANY
     assert preset(profile("elr").protocol).elr
+
+
+@pytest.mark.parametrize("name", ["delete", "retain"])
+def test_logs_start_later_and_later_where_records_are_deleted(name):
+    """A client's requests are answered, and retention needs none; what is left is more than nothing."""
+    for seed in range(3):
+        run = Simulation(seed, profile(name))
+        assert not run.run().is_failure
+        logs = [node.broker.replica.state.log for node in run.world.running()]
+        assert min(log.log_start for log in logs) > 0
+        assert all(log.log_start < log.leo for log in logs)
+        assert (run.oracles.deleted > 0) == (name == "delete")
+        assert run.oracles.figures.consumed > 0
+
+
+def test_nothing_is_deleted_without_a_request():
+    """Profiles without deletions hold every log to offset 0."""
+    run = Simulation(0, profile("all"))
+    assert not run.run().is_failure
+    assert run.oracles.may_start == run.oracles.deleted == 0
 
 
 def test_a_partition_moves_on_the_real_store():

@@ -16,7 +16,18 @@ from dataclasses import dataclass, field
 
 from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.log.producer import WINDOW
-from replog.core.messages import FetchReply, FetchRequest, Message, ProduceReply, ProduceRequest
+from replog.core.messages import (
+    EARLIEST,
+    DeleteRecordsReply,
+    DeleteRecordsRequest,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    Message,
+    ProduceReply,
+    ProduceRequest,
+)
 from replog.core.types import CONSUMER, Batch, Error
 
 GIVE_UP_TRIES = 8
@@ -31,6 +42,12 @@ class ClientObserver:
 
     def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
         """Note a record read at `offset`: its epoch and its content."""
+
+    def requested(self, offset: int) -> None:
+        """Note a request to delete all records before `offset`."""
+
+    def gone(self, low_watermark: int) -> None:
+        """Note the answer that all records before `low_watermark` are deleted."""
 
 
 @dataclass(slots=True)
@@ -157,15 +174,22 @@ class Consumer:
     choose: Callable[[int], int]
     observer: ClientObserver
     interval_ms: int = 400
+    looks_for_start: bool = False
+    """Whether a position that is out of range may have been deleted."""
     position: int = 0
     correlation: int = 0
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take records; report each one at or past the position."""
+        """Take records; report each one at or past the position, or continue where the log starts by now."""
+        if isinstance(message, ListOffsetsReply) and message.correlation == self.correlation:
+            self.position = max(self.position, message.offset)
         if not isinstance(message, FetchReply) or message.correlation != self.correlation:
             return []
         # A duplicate of this reply matches no request.
         self.correlation += 1
+        # Otherwise it is ahead of a leader of the past, and continues at another broker.
+        if message.error is Error.OFFSET_OUT_OF_RANGE and self.looks_for_start:
+            return [Send(self.find_broker(), ListOffsetsRequest(self.correlation, CONSUMER, -1, EARLIEST))]
         if message.error is not Error.NONE:
             return []
         for batch in message.batches:
@@ -183,4 +207,32 @@ class Consumer:
         self.correlation += 1
         wait_ms = self.choose(2) * 300
         request = FetchRequest(self.correlation, CONSUMER, -1, self.position, max_wait_ms=wait_ms)
+        return [Send(self.find_broker(), request), SetTimer(timer, 1 + self.choose(2 * self.interval_ms))]
+
+
+@dataclass(slots=True)
+class Cleaner:
+    """Requests again and again that the oldest records go, up to where `choose_offset` allows it."""
+
+    address: int
+    find_broker: Callable[[], int]
+    choose: Callable[[int], int]
+    choose_offset: Callable[[], int]
+    observer: ClientObserver
+    interval_ms: int = 1_500
+    timeout_ms: int = 3_000
+    correlation: int = 0
+
+    def receive(self, message: Message, now_ms: int) -> list[Effect]:
+        """Take an answer: it holds whichever request it is for."""
+        if isinstance(message, DeleteRecordsReply) and message.error is Error.NONE:
+            self.observer.gone(message.low_watermark)
+        return []
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Send the next request."""
+        self.correlation += 1
+        offset = self.choose_offset()
+        self.observer.requested(offset)
+        request = DeleteRecordsRequest(self.correlation, offset, self.timeout_ms)
         return [Send(self.find_broker(), request), SetTimer(timer, 1 + self.choose(2 * self.interval_ms))]

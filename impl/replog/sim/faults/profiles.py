@@ -82,6 +82,9 @@ class Profile:
     flush_messages: int = 0
     batches: int = 40
     protocol: str = "kafka-4.1"
+    deletes: bool = False
+    """Whether a client deletes the oldest records now and then."""
+    retention_bytes: int = -1
     brokers: int = 3
     """Three of them hold the partition at first."""
 
@@ -98,6 +101,8 @@ class Profile:
             fetch_max_bytes=400,
             flush_messages=self.flush_messages,
             follower_read=self.follower_read,
+            retention_bytes=self.retention_bytes,
+            retention_check_ms=2_000,
         )
 
 
@@ -215,6 +220,22 @@ _PROFILES = MappingProxyType(
             # Each change of leaders costs producers a timeout or more, and what they have not sent comes now.
             heal_ms=240_000,
             coalesces_metadata=True,
+        ),
+        "delete": replace(
+            _ALL,
+            name="delete",
+            about="as `all`, while a client deletes the oldest records",
+            deletes=True,
+        ),
+        "retain": replace(
+            _ALL,
+            name="retain",
+            about="as `all`, on the real store, while each broker deletes what is more than it has to keep",
+            uses_store=True,
+            flush_messages=40,
+            batches=20,
+            duration_ms=20_000,
+            retention_bytes=4_000,
         ),
     }
 )

@@ -18,10 +18,8 @@ from replog.core.types import NO_LEADER, Batch, PartitionImage, Role
 from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.node import Node
 from replog.sim.cluster.world import Observer, World
+from replog.sim.oracles.logs import Cell, cells, compare
 from replog.sim.oracles.promises import ViolationError
-
-Cell = tuple[int, bytes]
-"""One record as oracles see it: the epoch it was written in, and its content."""
 
 
 @dataclass(slots=True)
@@ -58,18 +56,6 @@ class Figures:
     consumed: int = 0
 
 
-def cells(log: LogView, start: int, end: int) -> list[Cell]:
-    """Return the records in [start, end) of a log that has them, looking from the end of the log."""
-    groups: list[list[Cell]] = []
-    for batch in reversed(log.batches):
-        if batch.next_offset <= start:
-            break
-        low, high = max(start, batch.base_offset), min(end, batch.next_offset)
-        if low < high:
-            groups.append([(batch.epoch, batch.body)] * (high - low))
-    return [cell for group in reversed(groups) for cell in group]
-
-
 @dataclass(slots=True)
 class Oracles(Observer, ClientObserver):
     """The watch over one world.
@@ -86,6 +72,10 @@ class Oracles(Observer, ClientObserver):
     leaders: dict[int, int] = field(default_factory=dict)
     removed: dict[int, LogView] = field(default_factory=dict)
     """The log that a broker deleted, as a reassignment requires."""
+    may_start: int = 0
+    """Where a log may start: as far as anybody has requested that records go."""
+    deleted: int = 0
+    """Where every log starts that may be led, as clients have the answer."""
     image: PartitionImage | None = None
 
     def changed(self, world: World, node: Node) -> None:
@@ -97,6 +87,7 @@ class Oracles(Observer, ClientObserver):
         self.checks["hw-within-log"] += 1
         if log.hw > log.leo:
             raise ViolationError("hw-within-log", f"broker {node.broker_id}: HW {log.hw}, LEO {log.leo}")
+        self._check_start(world, node.broker_id, log)
         seen = self.seen.get(node.broker_id)
         if seen is None or seen.incarnation != node.incarnation:
             seen = self.seen[node.broker_id] = LastState(log, node.incarnation)
@@ -116,6 +107,15 @@ class Oracles(Observer, ClientObserver):
             self._check_hw(world, state, seen)
         seen.is_leader, seen.leader_epoch, seen.log = is_leader, state.leader_epoch, log
         seen.hw, seen.batches = log.hw, log.batches
+
+    def _check_start(self, world: World, broker: int, log: LogView) -> None:
+        """Compare where a log starts with what was requested, and with what clients know to be deleted."""
+        self.checks["log-start"] += 1
+        may_lead = broker in {*world.image.isr, *world.image.elr} and self.is_current(world, broker)
+        least = self.deleted if may_lead else 0
+        if not least <= log.log_start <= self.may_start:
+            wrong = f"broker {broker} starts at {log.log_start}, not in {least} to {self.may_start}"
+            raise ViolationError("log-start", wrong)
 
     def decided(self, world: World) -> None:
         """Check the controller's decision, if there is a new one."""
@@ -162,7 +162,8 @@ class Oracles(Observer, ClientObserver):
         if world.image.leader_epoch != state.leader_epoch:
             return
         self.checks["leader-complete"] += bool(self.committed)
-        if cells(state.log, 0, len(self.committed)) != self.committed:
+        start = state.log.log_start
+        if cells(state.log, start, len(self.committed)) != self.committed[start:]:
             raise ViolationError(
                 "leader-complete",
                 f"leader {state.broker_id} of epoch {state.leader_epoch} has LEO {state.log.leo},"
@@ -176,10 +177,10 @@ class Oracles(Observer, ClientObserver):
         """
         log, known = state.log, len(self.committed)
         # From the lower of both: a follower's HW may fall, and rise again over other records.
-        start = min(seen.hw, log.hw, known)
+        start = max(min(seen.hw, log.hw, known), log.log_start)
         new = cells(log, start, log.hw)
         self.checks["committed-agree"] += log.hw > start
-        if new[: known - start] != self.committed[start : log.hw]:
+        if new[: max(known - start, 0)] != self.committed[start : log.hw]:
             raise ViolationError("committed-agree", f"broker {state.broker_id}{self._difference(log)}")
         if log.hw <= known:
             return
@@ -222,7 +223,9 @@ class Oracles(Observer, ClientObserver):
     def _has_last(self, log: LogView | None) -> bool:
         """Return whether a log has the last committed record."""
         known = len(self.committed)
-        return log is not None and cells(log, known - 1, known) == self.committed[-1:]
+        if log is None or log.log_start >= known:
+            return log is not None
+        return cells(log, known - 1, known) == self.committed[-1:]
 
     def _check_isr(self, world: World) -> None:
         """Check that whoever may be elected next, and lives, has everything."""
@@ -233,11 +236,12 @@ class Oracles(Observer, ClientObserver):
             if not self.is_current(world, member):
                 continue
             self.checks["isr-complete"] += 1
+            broker = world.nodes[member].broker
+            assert broker is not None
+            log = broker.replica.state.log
+            group = "ISR" if member in world.image.isr else "ELR"
+            self._check_start(world, member, log)
             if not self._holds(world.nodes[member]):
-                broker = world.nodes[member].broker
-                assert broker is not None
-                log = broker.replica.state.log
-                group = "ISR" if member in world.image.isr else "ELR"
                 raise ViolationError(
                     "isr-complete",
                     f"{group} member {member} has LEO {log.leo}, {len(self.committed)} records are committed"
@@ -254,8 +258,9 @@ class Oracles(Observer, ClientObserver):
 
     def _difference(self, log: LogView) -> str:
         """Return, for a message, the first committed record that a log does not have."""
-        own = cells(log, 0, log.leo)
-        for offset, (mine, theirs) in enumerate(zip(own, self.committed, strict=False)):
+        start = log.log_start
+        pairs = zip(cells(log, start, log.leo), self.committed[start:], strict=False)
+        for offset, (mine, theirs) in enumerate(pairs, start):
             if mine != theirs:
                 return f"; offset {offset} is {mine}, committed is {theirs}"
         return ""
@@ -267,6 +272,14 @@ class Oracles(Observer, ClientObserver):
         for offset in range(base_offset, base_offset + count):
             if offset >= len(self.committed) or self.committed[offset][1] != body:
                 raise ViolationError("ack-after-commit", f"{body!r} acknowledged at {offset}")
+
+    def requested(self, offset: int) -> None:
+        """Note that records before `offset` may go from now on."""
+        self.may_start = max(self.may_start, offset)
+
+    def gone(self, low_watermark: int) -> None:
+        """Note the answer that records before an offset are deleted wherever they could be read later."""
+        self.deleted = max(self.deleted, low_watermark)
 
     def consumed(self, offset: int, cell: Cell) -> None:
         """Check one record given to a consumer."""
@@ -285,14 +298,10 @@ class Oracles(Observer, ClientObserver):
 
         Where they have the same epoch at an offset, they agree up to there (P8).
         """
-        logs = [
-            (n.broker_id, cells(n.broker.replica.state.log, 0, n.broker.replica.state.log.leo))
-            for n in world.running()
-            if n.broker is not None
-        ]
-        for i, (left, ours) in enumerate(logs):
-            for right, theirs in logs[i + 1 :]:
-                self.checks["log-matching"] += _match(left, ours, right, theirs)
+        logs = [(n.broker_id, n.broker.replica.state.log) for n in world.running() if n.broker is not None]
+        for i, ours in enumerate(logs):
+            for theirs in logs[i + 1 :]:
+                self.checks["log-matching"] += compare(ours, theirs)
 
     def check_disks(self, world: World) -> None:
         """Check that every disk would give back what its process holds; reads copies, changes nothing."""
@@ -304,9 +313,13 @@ class Oracles(Observer, ClientObserver):
             disk.crash()
             recovered = disk.recover().log
             self.checks["disk-is-log"] += log.leo > 0
-            if cells(recovered, 0, recovered.leo) != cells(log, 0, log.leo):
+            start = log.log_start
+            is_same = cells(recovered, start, recovered.leo) == cells(log, start, log.leo)
+            if recovered.log_start != start or not is_same:
                 raise ViolationError(
-                    "disk-is-log", f"broker {node.broker_id}: LEO {log.leo}, disk {recovered.leo}"
+                    "disk-is-log",
+                    f"broker {node.broker_id}: {start} to {log.leo},"
+                    f" disk {recovered.log_start} to {recovered.leo}",
                 )
             epochs = [
                 entry for entry in log.epochs.entries if entry[1] < log.leo
@@ -316,17 +329,21 @@ class Oracles(Observer, ClientObserver):
                     "disk-is-log", f"broker {node.broker_id}: {epochs}, disk {recovered.epochs.entries}"
                 )
 
-    def durable(self, node: Node) -> list[Cell]:
-        """Return the records that a power loss now must not take: those flushed, also by a dead process."""
+    def durable(self, node: Node) -> tuple[int, list[Cell]]:
+        """Return the records that a power loss now must not take, and the offset of the first of them.
+
+        They are those flushed, also by a dead process.
+        """
         broker = node.broker
         log = node.storage.copy().recover().log if broker is None else broker.replica.state.log
-        return cells(log, 0, min(node.storage.flushed(), log.leo))
+        return log.log_start, cells(log, log.log_start, min(node.storage.flushed(), log.leo))
 
-    def check_kept(self, node: Node, kept: list[Cell]) -> None:
+    def check_kept(self, node: Node, durable: tuple[int, list[Cell]]) -> None:
         """Check that a disk, re-opened after a power loss, begins with what was flushed."""
+        start, kept = durable
         recovered = node.storage.copy().recover().log
         self.checks["flushed-survives"] += bool(kept)
-        if cells(recovered, 0, len(kept)) != kept:
+        if recovered.log_start > start or cells(recovered, start, start + len(kept)) != kept:
             raise ViolationError(
                 "flushed-survives",
                 f"broker {node.broker_id}: {len(kept)} records flushed, LEO now {recovered.leo}",
@@ -368,21 +385,14 @@ def converged(world: World) -> str:
             continue
         if state.leader_epoch != image.leader_epoch or state.log.hw != log.leo:
             return f"broker {node.broker_id}: epoch {state.leader_epoch}, HW {state.log.hw} of {log.leo}"
-        if state.log.batches != log.batches:
+        start = max(state.log.log_start, log.log_start)
+        if _kept(state.log, start) != _kept(log, start):
             return f"the logs of {node.broker_id} and {image.leader} differ"
         if state.following is not None and state.following.phase is not FetchPhase.FETCHING:
             return f"broker {node.broker_id} is {state.following.phase.value}"
     return ""
 
 
-def _match(left: int, ours: list[Cell], right: int, theirs: list[Cell]) -> bool:
-    """Compare two logs up to their last common epoch; return whether there was one."""
-    for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
-        # From the end: one comparison at the last common epoch covers all offsets before it.
-        if ours[offset][0] == theirs[offset][0]:
-            if ours[: offset + 1] != theirs[: offset + 1]:
-                raise ViolationError(
-                    "log-matching", f"brokers {left} and {right} differ at or before offset {offset}"
-                )
-            return True
-    return False
+def _kept(log: LogView, start: int) -> list[Batch]:
+    """Return the batches of a log that end after an offset."""
+    return [batch for batch in log.batches if batch.next_offset > start]

@@ -12,6 +12,8 @@
     log-matching         same epoch at the same offset: same record, same prefix               (P8)
     ack-after-commit     an acknowledged (acks=all) record is in the committed prefix          (P11)
     reads-committed      a consumer reads only the committed prefix, the same each time        (P9)
+    log-start            no log starts later than was requested, and no live member of ISR or
+                         ELR earlier than clients know it                                      (A35, P27)
     no-duplicate         an idempotent producer's record is in the log once, in order          (P15, P16)
     never-gives-up       a retried batch of an idempotent producer is never refused for good    (A2)
     flushed-survives     a power loss takes nothing that was flushed
@@ -31,9 +33,9 @@ from __future__ import annotations
 
 ORACLES = (
     "hw-within-log", "hw-monotone", "committed-agree", "committed-copies", "isr-complete", "leader-complete",
-    "one-leader", "in-assignment", "log-matching", "ack-after-commit", "reads-committed", "no-duplicate",
-    "never-gives-up", "flushed-survives", "disk-is-log", "has-leader", "converges", "step-limit",
-    "no-exception",
+    "one-leader", "in-assignment", "log-matching", "ack-after-commit", "reads-committed", "log-start",
+    "no-duplicate", "never-gives-up", "flushed-survives", "disk-is-log", "has-leader", "converges",
+    "step-limit", "no-exception",
 )  # fmt: skip
 """Every oracle, as in the table above."""
 
