@@ -137,10 +137,10 @@ def least_upper_bound(zone: Zone, other: Zone) -> Zone:
 class Careless(HullTable):
     """A table whose hulls are not expanded once more after they grew: wrong."""
 
-    def add(self, zone, atoms, origin):
+    def add(self, zone, origin):
         known = set(self.hulls)
-        super().add(zone, atoms, origin)
-        self.changed = {key: None for key in self.changed if key not in known}
+        super().add(zone, origin)
+        self.changed = {hull: None for hull in self.changed if hull not in known}
 
 
 @pytest.mark.system

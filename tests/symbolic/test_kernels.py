@@ -27,11 +27,11 @@ from specchk.symbolic.joins import hulls
 from specchk.symbolic.joins.engine import JoinOptions, search
 from specchk.symbolic.kernels import loading, matrices
 from specchk.symbolic.kernels.matrices import CAP
+from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.zones.concrete import Taken
-from specchk.symbolic.zones.controls import Effect
 from specchk.symbolic.zones.images import Buffer, Images, Joiner
+from specchk.symbolic.zones.leaves import Effect
 from specchk.symbolic.zones.precision import Abstraction
-from specchk.symbolic.zones.solver import LinearSolver
 from specchk.symbolic.zones.zones import Reach, Zone, closed, zone_at
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -14,7 +14,7 @@ from specchk.meaning.linear import Form, added, divided, scaled, substituted, sy
 from specchk.meaning.open_numbers import OpenNumber, Term
 from specchk.meaning.paths import START, Defined, ForkPath, NotSymbolic, definitions, ends_of, outcomes
 from specchk.meaning.regions import outside
-from specchk.symbolic.zones.solver import LinearSolver
+from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.zones.zones import closed
 
 SIZE = 3

@@ -22,7 +22,7 @@ from specchk.search.engine import Options, explore
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 from specchk.symbolic.joins.engine import JoinOptions
 from specchk.symbolic.joins.engine import search as joined
-from specchk.symbolic.zones import solver
+from specchk.symbolic.recording import solver
 from specchk.symbolic.zones.engine import ZoneOptions, search
 
 REPLICATION = Path(__file__).parents[2] / "spec" / "replication.spec"

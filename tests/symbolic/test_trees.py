@@ -19,11 +19,11 @@ from specchk.meaning.paths import ForkPath
 from specchk.meaning.undefined import Undefined
 from specchk.search.budget import Budget
 from specchk.search.engine import explore
-from specchk.symbolic.zones import trees
+from specchk.symbolic.recording import reads, trees
+from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.zones.engine import FIRST_REACH, ZoneOptions
 from specchk.symbolic.zones.expand import Expander
 from specchk.symbolic.zones.precision import Abstraction
-from specchk.symbolic.zones.solver import LinearSolver
 from specchk.symbolic.zones.zones import Shapes
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -140,8 +140,14 @@ def _learns_too_much(monkeypatch):
     monkeypatch.setattr(trees.Recorder, "_assume", lambda self, i, j, bound: assume(self, i, j, bound - 1))
 
 
+def _reads_too_little(monkeypatch):
+    instance = reads.PartNumbers.instance
+    # The last number is that of a place of a map, or of a variable.
+    monkeypatch.setattr(reads.PartNumbers, "instance", lambda *given: lambda n: instance(*given)(n)[:-1])
+
+
 @pytest.mark.system
-@pytest.mark.parametrize("plant", [_off_by_one, _one_way, _learns_too_much])
+@pytest.mark.parametrize("plant", [_off_by_one, _one_way, _learns_too_much, _reads_too_little])
 def test_a_planted_bug_in_a_tree_is_found(plant, monkeypatch, tmp_path):
     """Each makes a zone of some random spec come to other leaves."""
     programs = [program_of(offset_spec(Random(seed)), tmp_path) for seed in range(12)]

@@ -14,12 +14,13 @@ from typing import Any
 from specchk.meaning.paths import Defined, Matrix, assuming, placed, widened
 from specchk.meaning.undefined import Undefined
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
-from specchk.symbolic.zones.controls import Control, Effect, PredicateValue, Question
+from specchk.symbolic.recording.solver import LinearSolver
+from specchk.symbolic.recording.trees import Alternative, Ask, Classes, Define, Fresh, Tree, TreeNode, moved
+from specchk.symbolic.zones.controls import Control
 from specchk.symbolic.zones.expand import Candidate
+from specchk.symbolic.zones.leaves import Effect, PredicateValue, Question
 from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.precision import Question as Comparison
-from specchk.symbolic.zones.solver import LinearSolver
-from specchk.symbolic.zones.trees import Alternative, Ask, Classes, Define, Fresh, Tree, TreeNode, moved
 from specchk.symbolic.zones.zones import Shape, Zone
 
 NO_PLACE = 1 << 30

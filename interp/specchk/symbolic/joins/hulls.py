@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from specchk.meaning.paths import FREE, assuming
+from specchk.symbolic.joins.atoms import SplitAtoms
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.images import Joiner
 from specchk.symbolic.zones.precision import Question
@@ -38,6 +39,14 @@ class Origin(NamedTuple):
     number: int
     before: HullKey | None
     taken: Taken
+
+
+@dataclass(slots=True)
+class HullPart:
+    """The hulls of one shape, by side, and the comparisons of which these are the sides."""
+
+    atoms: Sequence[Question]
+    hulls: dict[Side, Hull] = field(default_factory=dict)
 
 
 def joined(a: Zone, b: Zone) -> Zone:
@@ -73,41 +82,58 @@ def joined(a: Zone, b: Zone) -> Zone:
     return Zone.of(a.shape, classes[1:], rows) if is_larger else a
 
 
+@dataclass(slots=True, eq=False)
+class Hull:
+    """The hull of the zones of a shape on one side, and the steps after which it grew."""
+
+    key: HullKey
+    zone: Zone
+    origins: list[Origin] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class HullTable:
     """The hulls of the shapes that a process owns, by the sides of the comparisons that split them.
 
-    `parts` are the shapes that have some, `changed` those that grew and are not expanded since, in the order
-    in which they did.
+    `changed` are those that grew and are not expanded since, in the order in which they did.  A shape is a
+    large key, so that it is looked up once for a zone; hulls are equal only to themselves.
     """
 
-    hulls: dict[HullKey, Zone] = field(default_factory=dict)
-    changed: dict[HullKey, None] = field(default_factory=dict)
-    origins: dict[HullKey, list[Origin]] = field(default_factory=dict)
-    parts: set[Shape] = field(default_factory=set)
+    atoms: SplitAtoms
+    parts: dict[Shape, HullPart] = field(default_factory=dict)
+    hulls: list[Hull] = field(default_factory=list)
+    changed: dict[Hull, None] = field(default_factory=dict)
     joiner: Joiner | None = None  # kernels, once they are loaded
     met: set[Zone] = field(default_factory=set)  # all that were joined
 
-    def add(self, zone: Zone, atoms: Sequence[Question], origin: Origin) -> None:
+    def add(self, zone: Zone, origin: Origin) -> None:
         """Join a zone into the hulls of its shape."""
         # Equal zones are the common case, and a hash finds them; what was joined once stays within.
         if zone in self.met:
             return
         self.met.add(zone)
-        for side, part in sides(zone, atoms, self.joiner):
-            key = zone.shape, side
-            known = self.hulls.get(key)
-            if known is None:
-                hull = part
-                self.parts.add(zone.shape)
+        part = self.parts.get(zone.shape)
+        if part is None:
+            part = self.parts[zone.shape] = HullPart(self.atoms.of(zone.shape))
+        for side, piece in sides(zone, part.atoms, self.joiner):
+            hull = part.hulls.get(side)
+            if hull is None:
+                hull = part.hulls[side] = Hull((zone.shape, side), piece)
+                self.hulls.append(hull)
             else:
                 # A kernel refuses what does not fit in its numbers.
-                quick = self.joiner.joined(known, part) if self.joiner is not None else None
-                hull = joined(known, part) if quick is None else quick
-            if hull is not known:
-                self.hulls[key] = hull
-                self.changed[key] = None
-                self.origins.setdefault(key, []).append(origin)
+                quick = self.joiner.joined(hull.zone, piece) if self.joiner is not None else None
+                larger = joined(hull.zone, piece) if quick is None else quick
+                if larger is hull.zone:
+                    continue
+                hull.zone = larger
+            hull.origins.append(origin)
+            self.changed[hull] = None
+
+    def find(self, key: HullKey) -> Hull | None:
+        """The hull of a shape on a side, if it has one."""
+        part = self.parts.get(key[0])
+        return None if part is None else part.hulls.get(key[1])
 
 
 def sides(zone: Zone, atoms: Sequence[Question], joiner: Joiner | None = None) -> Iterator[tuple[Side, Zone]]:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from specchk.meaning.paths import NotSymbolic
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
 from specchk.symbolic.joins.failures import Failures, effects_of
-from specchk.symbolic.joins.hulls import HullKey, HullTable, Origin
+from specchk.symbolic.joins.hulls import Hull, HullKey, HullTable, Origin
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
 from specchk.symbolic.zones.members import SLICE, Taking, ZoneMember
@@ -48,22 +48,20 @@ class HullMember(ZoneMember):
     def __init__(self, number: int, count: int, expander: Expander, *, covering: bool) -> None:
         super().__init__(number, count, expander, covering=covering)
         self._names = PlaceNames(expander.program, expander.abstraction)
-        self._atoms = SplitAtoms(self._names)
-        self._table = HullTable()
-        self._due: list[HullKey] = []  # of the level, those that are not expanded yet
+        self._table = HullTable(SplitAtoms(self._names))
+        self._due: list[Hull] = []  # of the level, those that are not expanded yet
         self._parcels: list[dict[Zone, Origin]] = []
-        self._expanding: Sequence[tuple[int, HullKey]] = ()  # with the hashes of their shapes
+        self._expanding: Sequence[Hull] = ()
         self._depth = 0  # of the level that is expanded next
         self._joined = 0  # steps of hulls, of all levels
-        self._failing: dict[HullKey, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
+        self._failing: dict[Hull, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
         self._reaching: dict[str, set[Shape]] = {}  # where a hull may have a witness
         self._before: dict[Shape, set[Shape]] = {}  # from which of its shapes steps lead to one
         self._tally = HullTally(Counts(0))
 
     def start_hulls(self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken]) -> HullTally:
         """Begin a round, with hulls that atoms split."""
-        self._atoms = SplitAtoms(self._names, atoms)
-        self._table = HullTable()
+        self._table = HullTable(SplitAtoms(self._names, atoms))
         self._failing.clear()
         self._reaching.clear()
         self._tally = HullTally(Counts(len(self.expander.program.points)))
@@ -78,23 +76,22 @@ class HullMember(ZoneMember):
 
     def expand_hulls(self) -> HullTally:
         """Check and expand some hulls of the level."""
-        keys, self._due = self._due[:SLICE], self._due[SLICE:]
-        hulls = [(number, self._table.hulls[key]) for number, key in enumerate(keys)]
-        self._expanding = [(hull.mark, key) for key, (_, hull) in zip(keys, hulls, strict=True)]
+        hulls, self._due = self._due[:SLICE], self._due[SLICE:]
+        self._expanding = hulls
         try:
-            part = self.expander.expand(hulls, self._joins, frozenset())
+            part = self.expander.expand(enumerate([hull.zone for hull in hulls]), self._joins, frozenset())
         except NotSymbolic:
             # Of a state that may not be real: no reason to end the search, but hulls have failed.
             self.expander.drop_counts()
             self._tally.refused = True
             part = Expansion(Counts(len(self.expander.program.points)))
-        for key in keys:
-            self._failing.pop(key, None)  # of a smaller hull
+        for hull in hulls:
+            self._failing.pop(hull, None)  # of what it was before
         for number, candidate in (*part.states, *part.steps):
             if candidate.kind == "reached":
-                self._reaching.setdefault(candidate.name, set()).add(keys[number][0])
+                self._reaching.setdefault(candidate.name, set()).add(hulls[number].key[0])
             else:
-                self._failing.setdefault(keys[number], []).append(candidate)
+                self._failing.setdefault(hulls[number], []).append(candidate)
         self._tally.outside = self._tally.outside or part.outside
         return self._told(part.counts)
 
@@ -124,7 +121,7 @@ class HullMember(ZoneMember):
         # In one order, whoever sent them: by the first of a level that made a hull grow it is reached.
         self._table.joiner = self.expander.joiner
         for zone, origin in sorted(arrived.items(), key=itemgetter(1)):
-            self._table.add(zone, self._atoms.of(zone.shape), origin)
+            self._table.add(zone, origin)
         self._depth += 1
         self._due, self._table.changed = list(self._table.changed), {}
         return self._told(Counts(len(self.expander.program.points)))
@@ -133,19 +130,20 @@ class HullMember(ZoneMember):
         """What fails in hulls of the level before, or in steps out of them: of each some."""
         return nearest([
             (origin, candidate)
-            for key, candidates in self._failing.items()
-            for origin in self._table.origins[key]
+            for hull, candidates in self._failing.items()
+            for origin in hull.origins
             if origin.level == self._depth - 2  # the next level has joined already
             for candidate in candidates
         ])  # fmt: skip
 
     def origin(self, key: HullKey, level: int) -> list[Origin]:
         """The step after which a hull grew in a level, if it owns that."""
-        return [one for one in self._table.origins.get(key, ()) if one.level == level]
+        hull = self._table.find(key)
+        return [] if hull is None else [one for one in hull.origins if one.level == level]
 
     def goals(self, witnesses: Sequence[str]) -> set[Shape]:
         """The shapes of its hulls in which, or in steps out of which, something fails or is reached."""
-        shapes = {shape for shape, _ in self._failing}
+        shapes = {hull.key[0] for hull in self._failing}
         return shapes.union(*[self._reaching.get(name, ()) for name in witnesses])
 
     def sources(self, targets: Sequence[Shape]) -> set[Shape]:
@@ -171,29 +169,27 @@ class HullMember(ZoneMember):
         """The atoms on the ways to failures in hulls, by shape."""
         by_shape: FailingAtoms = {}
         failures = Failures(self.expander.abstraction, self._names)
-        for key, candidates in self._failing.items():
-            hull = self._table.hulls[key]
-            control = self.expander.controls.of(hull.shape, len(hull.classes))
-            known = by_shape.setdefault(hull.shape, {})
-            for atom, was_open in failures.atoms(control, hull, candidates):
+        for hull, candidates in self._failing.items():
+            zone = hull.zone
+            control = self.expander.controls.of(zone.shape, zone.size)
+            known = by_shape.setdefault(zone.shape, {})
+            for atom, was_open in failures.atoms(control, zone, candidates):
                 known[atom] = known.get(atom, False) or was_open
         return by_shape
 
     def atoms_before(self, failing: Mapping[Shape, Sequence[Atom]]) -> list[Atom]:
         """What atoms of failing shapes are before the steps that lead to these."""
         failures = Failures(self.expander.abstraction, self._names)
-        by_shape: dict[Shape, list[Zone]] = {}
-        for hull in self._table.hulls.values():
-            by_shape.setdefault(hull.shape, []).append(hull)
         atoms: dict[Atom, None] = {}
-        for shape, hulls in by_shape.items():
-            control = self.expander.controls.of(shape, len(hulls[0].classes))
-            atoms.update(dict.fromkeys(failures.before(shape, control, hulls, failing)))
+        for shape, part in self._table.parts.items():
+            zones = [hull.zone for hull in part.hulls.values()]
+            control = self.expander.controls.of(shape, zones[0].size)
+            atoms.update(dict.fromkeys(failures.before(shape, control, zones, failing)))
         return list(atoms)
 
     def hulls(self) -> list[Zone]:
         """All hulls that it owns."""
-        return list(self._table.hulls.values())
+        return [hull.zone for hull in self._table.hulls]
 
     def limit(self, most: int) -> int:
         """Take at most so many zones of a shape from here on, and leave others; how many are left."""
@@ -212,9 +208,9 @@ class HullMember(ZoneMember):
         if owner == self.number and zone in self._table.met:
             return False
         self._joined += 1
-        mark, before = self._expanding[index]
+        hull = self._expanding[index]
         # A running number, which is in order among the steps out of one hull.
-        origin = Origin(self._depth, mark, before[1], self._joined, before, taken)
+        origin = Origin(self._depth, hull.zone.mark, hull.key[1], self._joined, hull.key, taken)
         _keep_least(self._parcels[owner], zone, origin)
         return True
 

@@ -1,4 +1,4 @@
-"""The kernel that walks decision trees with a zone (`zones.trees`, whose walker is its meaning).
+"""The kernel that walks decision trees with a zone (`recording.trees`, whose walker is its meaning).
 
 Trees are nodes in one array, each with the words
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from specchk.meaning.linear import NOTHING, Form, Terms, added, primitive, substituted, symbol, symbols
 from specchk.meaning.paths import Defined, pair_of
-from specchk.symbolic.zones.controls import Control, Effect
+from specchk.symbolic.recording.trees import Ask, Define, Fresh, TreeNode
+from specchk.symbolic.zones.controls import Control
+from specchk.symbolic.zones.leaves import Effect
 from specchk.symbolic.zones.precision import NONE, Place, Precision, Question, ShapePredicates
-from specchk.symbolic.zones.trees import Ask, Define, Fresh, TreeNode
 from specchk.symbolic.zones.zones import Shape
 
 FAR = 4  # thresholds from here on are remembered as places; nearer ones are within a reach soon

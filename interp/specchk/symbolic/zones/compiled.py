@@ -54,9 +54,7 @@ from specchk.symbolic.kernels.walking import (
     WANTED,
     YES,
 )
-from specchk.symbolic.zones.controls import Control, Effect, Leaf, PredicateValue, Question
-from specchk.symbolic.zones.images import Buffer, Images, Joiner, Start
-from specchk.symbolic.zones.trees import (
+from specchk.symbolic.recording.trees import (
     Alternative,
     Ask,
     Classes,
@@ -66,6 +64,9 @@ from specchk.symbolic.zones.trees import (
     TreeNode,
     TreeWalker,
 )
+from specchk.symbolic.zones.controls import Control
+from specchk.symbolic.zones.images import Buffer, Images, Joiner, Start
+from specchk.symbolic.zones.leaves import Effect, Leaf, PredicateValue, Question
 from specchk.symbolic.zones.zones import Zone
 
 WORK = 1 << 16  # words for the matrices of a walk,

@@ -28,8 +28,8 @@ from specchk.meaning.values import State
 from specchk.search.replay import ReplayFailed, quiet_steps_to, rebuild
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Trace
+from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.replay import Replay, most_in, raised_to
-from specchk.symbolic.zones.solver import LinearSolver
 from specchk.symbolic.zones.words import condition, sums
 from specchk.symbolic.zones.zones import Shape, Shapes
 

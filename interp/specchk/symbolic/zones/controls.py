@@ -4,7 +4,7 @@ A `Control` has a tree for each instance of an action and for each property.  Mo
 taken in a control part whatever the offsets are, and most properties hold; those are found out once, and
 a zone of that shape does not ask them again.
 
-The leaves say what came of a run (`PredicateValue`, `Effect`, `Idle`), and what it adds to the coverage.
+Not here: the leaves of trees (`leaves`), and what runs read (`recording.reads`).
 """
 
 from __future__ import annotations
@@ -15,105 +15,33 @@ from functools import partial
 from itertools import accumulate, chain, compress
 from typing import Any, TypeVar
 
-from specchk.ir.footprint import of_action, of_property
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program
 from specchk.meaning.moves import Moves, Test, answered, outline
 from specchk.meaning.open_numbers import Term
-from specchk.meaning.paths import START, Defined, Matrix, definitions
+from specchk.meaning.paths import Defined, Matrix, definitions
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
+from specchk.symbolic.recording.reads import PartNumbers, Pick
+from specchk.symbolic.recording.trees import Classes, Recorder, Tree, TreeWalker, unknown
 from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.leaves import Delta, Effect, Idle, Leaf, PredicateValue, Question, question_of
 from specchk.symbolic.zones.precision import Abstraction
-from specchk.symbolic.zones.trees import Classes, Recorder, Tree, TreeWalker, unknown
-from specchk.symbolic.zones.zones import Shape, Shapes, SplitState, Zone
+from specchk.symbolic.zones.zones import HashedShape, Shape, Shapes, SplitState
 
 T = TypeVar("T")
 Arguments = tuple[Any, ...]
-Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A property of states: its kind of finding, the answer that is one, and its trees' code."""
+class _Instance:
+    """An action with its arguments: what it reads of a control part, and by that where it did nothing."""
 
-    kind: str
-    name: str
-    wanted: bool
-    test: Test
-    slots: tuple[int, ...]  # the positions of the variables that it reads, in order
-
-    @property
-    def last(self) -> str:
-        """The finding after which nothing is left to find, as the search records it."""
-        # A witness is evaluated in every state: where it has no value is a violation, reached or not.
-        return f"{'undefined' if self.kind == 'reached' else self.kind} {self.name}"
-
-
-def _question(prop: Property, test: Test) -> Question:
-    is_witness = prop.kind == "reachable"
-    slots = tuple(sorted(of_property(prop).reads))
-    return Question("reached" if is_witness else prop.kind, prop.name, is_witness, test, slots)
-
-
-@dataclass(slots=True)
-class Leaf:
-    """The result of a run: `delta` and `cuts` are its counts, `hits` the number of zones that reach it."""
-
-    delta: Delta
-    cuts: int
-    hits: int = field(init=False, default=0)
-    number: int = field(init=False, default=-1)  # among the leaves of compiled trees
-
-
-@dataclass(slots=True)
-class Idle(Leaf):
-    """Nothing was done: a guard is false."""
-
-
-@dataclass(slots=True)
-class PredicateValue(Leaf):
-    """The value of a predicate, or the reason why it has none; then `name` is that of a constraint."""
-
-    value: bool | Undefined
-    name: str = ""
-
-
-@dataclass(slots=True)
-class Effect(Leaf):
-    """A step: its offsets after it, as symbols of the state before and distances from them.
-
-    `images` are those of its renamings that may be the least: all have one shape.  `after` is None where
-    the step has no meaning.
-    """
-
-    taken: Taken
-    after: State | None
-    images: tuple[tuple[tuple[int, int], ...], ...]
-    known: Matrix = START  # of the symbols that there are after the step: which are defined, and how
-    still: Idle | None = None
-    steps: list[tuple[Question, Tree]] = field(default_factory=list)
-    inside: Tree | None = None
-    outside: list[tuple[Question, Tree]] = field(default_factory=list)
-    code: Any = None  # of its images, and the plan of its steps' trees (`compiled`)
-    plan: Any = None
-
-    def zone(self, classes: Classes, rows: Matrix, abstraction: Abstraction) -> Zone:
-        """The zone after the step, from the known facts about the symbols."""
-        shape = self.taken.shape
-        assert shape is not None
-        first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]
-        zone = abstraction.zone(shape, first, rows)
-        for other in others:
-            # Several renamings may have the least shape; which of them is least depends on the offsets,
-            # hence on the zone.
-            zone = min(zone, abstraction.zone(shape, other, rows), key=_order)
-        return zone
-
-
-def _order(zone: Zone) -> tuple[Any, Any]:
-    return zone.classes, zone.bounds
+    action: int
+    args: Arguments
+    pick: Pick
+    idle: dict[Any, Idle] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -132,22 +60,16 @@ class Control:
     still: Idle | None = None
     plan: Any = None  # of its trees (`compiled`)
 
-    def prune(self) -> None:
-        """Keep only the checks that some zone of this shape needs; each tree was walked once."""
+    def prune(self) -> list[Idle | PredicateValue]:
+        """Keep only the checks that some zone of this shape needs; the leaves of the others.
+
+        Each tree was walked once.
+        """
         still = [self.idle, *[tree.only for tree in self.instances if _is_idle(tree)]]
         still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
-        self.still = _all_of(still)
         self.instances = [tree for tree in self.instances if not _is_idle(tree)]
         self.questions = [one for one in self.questions if not _is_settled(*one)]
-
-
-def _all_of(leaves: Sequence[Leaf]) -> Idle:
-    """A leaf that counts what these count."""
-    points: dict[int, int] = {}
-    for leaf in leaves:
-        for point, count in leaf.delta:
-            points[point] = points.get(point, 0) + count
-    return Idle(tuple(points.items()), sum([leaf.cuts for leaf in leaves]))
+        return still
 
 
 def _is_idle(tree: Tree) -> bool:
@@ -173,19 +95,21 @@ class Controls:
         self.shapes = Shapes(program)
         self._points = range(len(program.points))
         self.known: dict[Shape, Control] = {}
-        self._shapes: dict[Shape, Shape] = {}
-        self._reads = [sorted(of_action(action).reads) for action in program.actions]
-        # By action, and its part of the shape: by arguments.
-        self._idle: dict[tuple[int, Shape], dict[Arguments, Idle]] = {}
-        self._arguments: list[list[Arguments]] = [[] for _ in program.actions]
-        for index, args in self.moves.instances:
-            self._arguments[index].append(args)
-        self._answers: dict[tuple[int, Shape], Tree] = {}
+        self._shapes: dict[Shape, HashedShape] = {}
+        self._numbers = PartNumbers(program)
+        self._instances = [
+            _Instance(index, args, self._numbers.instance(program.actions[index], args))
+            for index, args in self.moves.instances
+        ]
+        self._answers: dict[tuple[int, Any], Tree] = {}
         self._kept_answers: dict[tuple[int, Shape], Tree] = {}
         properties = self.moves.properties
-        self.invariants = [_question(*one) for one in properties.invariants]
-        self.steps = [_question(*one) for one in properties.steps]
-        self.questions = [*self.invariants, *[_question(*one) for one in properties.witnesses]]
+        self.invariants = [question_of(*one) for one in properties.invariants]
+        self.steps = [question_of(*one) for one in properties.steps]
+        self.questions = [*self.invariants, *[question_of(*one) for one in properties.witnesses]]
+        self._asked = [(one, self._numbers.variables(one.slots)) for one in self.questions]
+        self._symbols: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+        self._idles: dict[tuple[Delta, int], Idle] = {}
 
     def of(self, shape: Shape, size: int) -> Control:
         """The control part of a shape with `size` offsets."""
@@ -201,55 +125,84 @@ class Controls:
         start = unknown(size, predicates.definitions(offsets))
         state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(offsets)])
         env = self.moves.properties.environment(state)
-        questions = self._trees(self.questions, env, start) if predicates.size else self._shared(shape)
         parts = self.shapes.parts(state, self._images(state))
+        numbers = self._numbers.of(shape)
+        questions = (
+            self._trees(self.questions, env, start) if predicates.size else self._shared(parts, numbers)
+        )
         return Control(
-            parts, size, questions, *self._instances(shape, parts, start),
+            parts, size, questions, *self._of_instances(parts, numbers, start),
             Tree(start, partial(self._stops, env)),
         )  # fmt: skip
 
-    def _instances(self, shape: Shape, parts: SplitState, start: Matrix) -> tuple[list[Tree], Idle]:
-        """The trees of instances; the counts of those that did nothing where their action reads the same."""
+    def _of_instances(
+        self, parts: SplitState, numbers: Sequence[int], start: Matrix
+    ) -> tuple[list[Tree], Idle]:
+        """The trees of instances; the counts of those that did nothing where they read the same."""
         trees: list[Tree] = []
         idle: list[Idle] = []
-        for number, reads in enumerate(self._reads):
-            # Of all instances of an action at once: a shape is a large key.
-            known = self._idle.setdefault((number, tuple([shape[slot] for slot in reads])), {})
-            for args in self._arguments[number]:
-                leaf = known.get(args)
-                if leaf is None or leaf.cuts:
-                    tree = Tree(start, partial(self._step, parts, number, args, known))
-                    tree.top.after[0] = leaf
-                    trees.append(tree)
-                else:
-                    idle.append(leaf)
-        return trees, _all_of(idle)
+        for instance in self._instances:
+            read = instance.pick(numbers)
+            leaf = instance.idle.get(read)
+            if leaf is None or leaf.cuts:
+                tree = Tree(start, partial(self._step, parts, instance, read))
+                tree.top.after[0] = leaf
+                trees.append(tree)
+            else:
+                idle.append(leaf)
+        return trees, self._all_of(idle)
 
-    def _shared(self, shape: Shape) -> list[tuple[Question, Tree]]:
+    def _shared(self, parts: SplitState, numbers: Sequence[int]) -> list[tuple[Question, Tree]]:
         """The trees of all questions, for each one tree for all shapes that are equal in what it reads."""
-        sizes = self.shapes.sizes(shape)
-        starts = [0, *accumulate(sizes)]
-        places = [range(starts[slot] + 1, starts[slot + 1] + 1) for slot in range(len(shape))]
+        sizes = tuple([len(offsets) for _, offsets in parts.splits])
+        symbols = self._symbols.get(sizes)
+        if symbols is None:
+            symbols = self._symbols[sizes] = [symbols_of(one.slots, sizes) for one in self.questions]
         pairs = []
-        for number, question in enumerate(self.questions):
-            slots = question.slots
-            part = tuple([shape[slot] for slot in slots])
-            tree = self._answers.get((number, part))
+        for number, (question, pick) in enumerate(self._asked):
+            key = number, pick(numbers)
+            tree = self._answers.get(key)
             if tree is None:
-                tree = self._answers[number, part] = self._of_part(question, shape, sizes)
-            pairs.append((question, tree.at((0, *chain.from_iterable([places[slot] for slot in slots])))))
+                tree = self._answers[key] = self._of_part(question, parts)
+            pairs.append((question, tree.at(symbols[number])))
         return pairs
 
-    def _of_part(self, question: Question, shape: Shape, sizes: Sequence[int]) -> Tree:
-        offsets = sum([sizes[slot] for slot in question.slots])
-        # What is not read is None, so that a read of it would fail.
-        part = tuple([shape[slot] if slot in question.slots else None for slot in range(len(shape))])
-        state = self.shapes.join_part(part, [Term(self.recorder, place + 1) for place in range(offsets)])
+    def _of_part(self, question: Question, parts: SplitState) -> Tree:
+        """A tree of a question for the variables that it reads."""
+        state, offsets = self._reduced(question, parts)
         env = self.moves.properties.environment(state)
         return Tree(unknown(offsets), partial(self._answer, question.test, env))
 
+    def _reduced(self, question: Question, parts: SplitState) -> tuple[State, int]:
+        """A state of what a question reads, with symbols in order, and their number."""
+        # What is not read is None, so that a read of it would fail.
+        part = tuple([p if slot in question.slots else None for slot, (p, _) in enumerate(parts.splits)])
+        offsets = sum([len(parts.splits[slot][1]) for slot in question.slots])
+        return self.shapes.join_part(
+            part, [Term(self.recorder, place + 1) for place in range(offsets)]
+        ), offsets
+
     def _trees(self, questions: list[Question], env: list[Any], start: Matrix) -> list[tuple[Question, Tree]]:
         return [(one, Tree(start, partial(self._answer, one.test, env))) for one in questions]
+
+    def prune(self, control: Control) -> None:
+        """Have a control part keep only what some zone of it needs, after its first zone."""
+        control.still = self._all_of(control.prune())
+
+    def _all_of(self, leaves: Sequence[Leaf]) -> Idle:
+        """A leaf that counts what these count."""
+        points: dict[int, int] = {}
+        for leaf in leaves:
+            for point, count in leaf.delta:
+                points[point] = points.get(point, 0) + count
+        return self._idle(tuple(points.items()), sum([leaf.cuts for leaf in leaves]))
+
+    def _idle(self, delta: Delta, cuts: int) -> Idle:
+        """The leaf where nothing is done, one for all that count the same: it is counted by its hits."""
+        leaf = self._idles.get((delta, cuts))
+        if leaf is None:
+            leaf = self._idles[delta, cuts] = Idle(delta, cuts)
+        return leaf
 
     def _counted(self, run: Callable[[], T]) -> tuple[T, Delta, int]:
         """The result of a run, and its counts."""
@@ -271,13 +224,14 @@ class Controls:
         value, delta, cuts = self._counted(lambda: answered(test, env))
         return PredicateValue(delta, cuts, value)
 
-    def _step(self, parts: SplitState, index: int, args: Arguments, known: dict[Arguments, Idle]) -> Leaf:
+    def _step(self, parts: SplitState, instance: _Instance, read: Any) -> Leaf:
         # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
+        index, args = instance.action, instance.args
         taken, delta, cuts = self._counted(lambda: self.moves.once(parts.state, index, args))
         if taken is None:
-            idle = Idle(delta, cuts)
+            idle = self._idle(delta, cuts)
             if self.recorder.is_at_top:
-                known[args] = idle
+                instance.idle[read] = idle
             return idle
         given, after = taken
         named = outline(given)
@@ -300,7 +254,9 @@ class Controls:
         images = [tuple([_place(o) for o in offsets]) for shape, offsets in splits if shape == least]
         # One object for each shape: millions of zones hold it, and equal ones are compared by identity
         # first.
-        shape = self._shapes.setdefault(least, least)
+        shape = self._shapes.get(least)
+        if shape is None:
+            shape = self._shapes[least] = HashedShape(least)
         taken = Taken(index, args, shape)
         rows = self.recorder.rows
         known = unknown(len(rows) - 1, definitions(rows))
@@ -351,9 +307,7 @@ class Controls:
         part = tuple([parts.splits[slot][0] for slot in slots])
         tree = self._kept_answers.get((number, part))
         if tree is None:
-            whole = tuple([p if slot in slots else None for slot, (p, _) in enumerate(parts.splits)])
-            offsets = sum([len(parts.splits[slot][1]) for slot in slots])
-            state = self.shapes.join_part(whole, [Term(self.recorder, place + 1) for place in range(offsets)])
+            state, offsets = self._reduced(question, parts)
             env = self.moves.properties.environment(state, state)
             tree = Tree(unknown(offsets), partial(self._answer, question.test, env))
             self._kept_answers[number, part] = tree
@@ -374,12 +328,18 @@ class Controls:
         steps = self._checks_of(control, effect, env)
         for _, tree in steps:
             walker.walk_once(tree, classes, rows)
-        effect.still = _all_of([tree.only for question, tree in steps if _is_settled(question, tree)])
+        effect.still = self._all_of([tree.only for question, tree in steps if _is_settled(question, tree)])
         effect.steps = [one for one in steps if not _is_settled(*one)]
         if self.program.constraints:
             after = self.moves.properties.environment(effect.after)
             effect.inside = Tree(start, partial(self._inside, after))
             effect.outside = self._trees(self.invariants, after, start)
+
+
+def symbols_of(slots: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
+    """The symbols of variables among those of a control part, 0 first, by the numbers of their offsets."""
+    starts = list(accumulate(sizes, initial=1))
+    return (0, *chain.from_iterable([range(starts[slot], starts[slot] + sizes[slot]) for slot in slots]))
 
 
 def _place(offset: Any) -> tuple[int, int]:

@@ -33,6 +33,7 @@ from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Viola
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.ranges import with_checks
+from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.replay import Replay
 from specchk.symbolic.workers import Workers, cores
 from specchk.symbolic.zones.certify import part_of
@@ -41,7 +42,6 @@ from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.zones.expand import COMPILE_AFTER, Candidate, Counts, Expander, Expansion
 from specchk.symbolic.zones.members import SLICE, Arrival, Taking, ZoneMember
 from specchk.symbolic.zones.precision import Abstraction, Precision
-from specchk.symbolic.zones.solver import LinearSolver
 from specchk.symbolic.zones.zones import Reach, Zone
 
 MAX_REFINEMENTS = 5  # by a further reach; before each, by predicates as long as there are new ones

@@ -20,12 +20,13 @@ from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
 from specchk.symbolic.kernels.loading import compiled
 from specchk.symbolic.kernels.walking import BUSY, END
+from specchk.symbolic.recording.trees import Classes, Tree, TreeWalker
 from specchk.symbolic.zones.compiled import CompiledTrees
 from specchk.symbolic.zones.concrete import Taken
-from specchk.symbolic.zones.controls import Control, Controls, Effect, Idle, Leaf, PredicateValue, Question
+from specchk.symbolic.zones.controls import Control, Controls
 from specchk.symbolic.zones.images import Joiner, Start
+from specchk.symbolic.zones.leaves import Effect, Idle, Leaf, PredicateValue, Question
 from specchk.symbolic.zones.precision import Abstraction
-from specchk.symbolic.zones.trees import Classes, Tree, TreeWalker
 from specchk.symbolic.zones.zones import Zone
 
 COMPILE_AFTER = 200  # zones: loading kernels takes as long
@@ -168,7 +169,7 @@ class Expander:
                     # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that
                     # it is the same for every zone of the shape.  Without this, a spec of many instances
                     # has 48 times as many runs.
-                    control.prune()
+                    self.controls.prune(control)
         self._tell(part.counts)
         return part
 

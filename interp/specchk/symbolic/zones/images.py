@@ -10,7 +10,7 @@ from array import array
 
 from specchk.symbolic.kernels.loading import Kernels
 from specchk.symbolic.kernels.matrices import CAP, HEAD, REFUSED
-from specchk.symbolic.zones.controls import Effect
+from specchk.symbolic.zones.leaves import Effect
 from specchk.symbolic.zones.zones import Reach, Zone
 
 Start = tuple[int, int, int, int]  # rows, size, classes and their count, in the memory of a walk

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from specchk.meaning.linear import Form, Terms, added, primitive, substituted, symbol
 from specchk.meaning.paths import Defined, Matrix, assuming, pair_of, placed
-from specchk.symbolic.zones.solver import LinearSolver
+from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.zones.zones import Reach, Shape, Zone, zone_at
 
 Place = tuple[int, int]  # a symbol, and what is added to it

@@ -45,6 +45,26 @@ from specchk.meaning.values import State
 
 Shape = tuple[Any, ...]
 OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so small
+
+
+class HashedShape(tuple[Any, ...]):
+    """A shape that keeps its hash, which is that of hundreds of numbers, for a look-up at each zone."""
+
+    _hash: int
+
+    def __new__(cls, parts: Shape) -> HashedShape:
+        """The shape of these parts."""
+        shape = super().__new__(cls, parts)
+        shape._hash = tuple.__hash__(shape)
+        return shape
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[HashedShape], tuple[Shape]]:
+        return HashedShape, (tuple(self),)
+
+
 Split = Callable[[Any, list[Any]], Any]  # a value and the offsets found so far -> its shape
 Join = Callable[[Any, Any], Any]  # a shape and an iterator of offsets -> the value
 

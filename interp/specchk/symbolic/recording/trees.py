@@ -37,7 +37,7 @@ from specchk.meaning.paths import (
     placed,
     widened,
 )
-from specchk.symbolic.zones.solver import LinearSolver
+from specchk.symbolic.recording.solver import LinearSolver
 
 T = TypeVar("T")
 Classes = list[tuple[int, int]]  # of each symbol its class in a zone's matrix, and its distance from it
@@ -122,7 +122,10 @@ class Recorder(ForkPath):
     @property
     def is_at_top(self) -> bool:
         """Whether the run has compared nothing, so that its result depends on no offset."""
-        return self._node.up is None
+        node = self._node
+        while type(node) is Fresh and node.up is not None:
+            node = node.up
+        return node.up is None
 
     def at_most(self, i: int, j: int, bound: int) -> bool:
         """Whether `x_i - x_j <= bound`, from here on."""
@@ -235,6 +238,8 @@ class Tree:
     def only(self) -> Any:
         """The leaf where no question is left; None if there is one, or nothing is known yet."""
         first = self.top.after[0]
+        while type(first) is Fresh:  # an argument that is open, and nothing is compared with it
+            first = first.after[0]
         return None if isinstance(first, TreeNode) else first
 
 

@@ -1,0 +1,73 @@
+"""What the runs of actions and properties read of a control part: variables, and single places of maps.
+
+    action serve(l: Broker, f: Broker):        serve(b1, b2) reads log[b1], epoch[b1], fetch[b2], all of meta
+        require meta[epoch[l]].leader == some(l) and fetch[f] != none and leo(log[l]) > 0
+
+Control parts with equal places have equal runs, up to the first comparison.  Equal parts of shapes have one
+number, so that what is read is compared as some numbers, not as large tuples.
+
+Not here: what is done with it (`zones.controls`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any
+
+from specchk.ir.nodes import Apply, Expr, Local, Var
+from specchk.ir.ops import Op
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Map, cardinality
+from specchk.ir.verify import parts
+from specchk.ir.walk import roots
+from specchk.meaning.operators import is_position
+
+Pick = Callable[[Sequence[int]], Any]  # of the numbers of a shape, those of what is read
+Read = tuple[int, int | None]  # a variable, and the parameter at which it is read; None for all of it
+
+
+class PartNumbers:
+    """Numbers the parts of shapes of a program, and picks those that are read."""
+
+    def __init__(self, program: Program) -> None:
+        kinds = [variable.type for variable in program.variables]
+        self._known: dict[Any, int] = {}
+        self._maps = [slot for slot, kind in enumerate(kinds) if isinstance(kind, Map)]
+        sizes = [cardinality(kind.key) for kind in kinds if isinstance(kind, Map)]
+        # Behind the number 0 and those of the variables.
+        starts = accumulate(sizes, initial=1 + len(kinds))
+        self._first = dict(zip(self._maps, starts, strict=False))
+
+    def of(self, shape: Sequence[Any]) -> list[int]:
+        """0, a number for each variable of a shape, and one for each place of those that are maps."""
+        known = self._known
+        numbers = [0, *[known.setdefault(part, len(known)) for part in shape]]
+        for slot in self._maps:
+            numbers += [known.setdefault(part, len(known)) for part in shape[slot]]
+        return numbers
+
+    def variables(self, slots: Iterable[int]) -> Pick:
+        """Picks the numbers of variables."""
+        return itemgetter(0, *[1 + slot for slot in slots])
+
+    def instance(self, action: Action, args: Sequence[Any]) -> Pick:
+        """Picks the numbers of all that an action with these arguments reads before it writes."""
+        reads = {read for root in roots(action.body) for read in _read(root, len(action.params))}
+        whole = {slot for slot, at in reads if at is None}
+        single = {self._first[slot] + args[at] for slot, at in reads if at is not None and slot not in whole}
+        return itemgetter(0, *sorted([1 + slot for slot in whole]), *sorted(single))
+
+
+def _read(expr: Expr, params: int) -> Iterator[Read]:
+    match expr:
+        case Apply(op=Op.MAP_GET, args=(Var(primed=False) as base, Local() as key)):
+            # Parameters are the first local names; a key that is no position may have no place in the map.
+            if key.slot < params and is_position(expr):
+                yield base.slot, key.slot
+                return
+        case Var():
+            yield expr.slot, None
+    for part in parts(expr):
+        yield from _read(part, params)

@@ -1,0 +1,109 @@
+"""The leaves of decision trees: what a run results in, and what it adds to the coverage.
+
+    Idle              an instance does nothing: a guard is false
+    Effect            a step of an instance
+    PredicateValue    the answer to a `Question`: of a property in a state, or in a step
+
+Not here: the runs (`controls`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchk.ir.footprint import of_property
+from specchk.ir.program import Property
+from specchk.meaning.moves import Test
+from specchk.meaning.paths import START, Matrix
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State
+from specchk.symbolic.recording.trees import Classes, Tree
+from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.precision import Abstraction
+from specchk.symbolic.zones.zones import Zone
+
+Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A property of states: its kind of finding, the answer that is one, and its trees' code."""
+
+    kind: str
+    name: str
+    wanted: bool
+    test: Test
+    slots: tuple[int, ...]  # the positions of the variables that it reads, in order
+
+    @property
+    def last(self) -> str:
+        """The finding after which nothing is left to find, as the search records it."""
+        # A witness is evaluated in every state: where it has no value is a violation, reached or not.
+        return f"{'undefined' if self.kind == 'reached' else self.kind} {self.name}"
+
+
+def question_of(prop: Property, test: Test) -> Question:
+    """The question of a property."""
+    is_witness = prop.kind == "reachable"
+    slots = tuple(sorted(of_property(prop).reads))
+    return Question("reached" if is_witness else prop.kind, prop.name, is_witness, test, slots)
+
+
+@dataclass(slots=True)
+class Leaf:
+    """The result of a run: `delta` and `cuts` are its counts, `hits` the number of zones that reach it."""
+
+    delta: Delta
+    cuts: int
+    hits: int = field(init=False, default=0)
+    number: int = field(init=False, default=-1)  # among the leaves of compiled trees
+
+
+@dataclass(slots=True)
+class Idle(Leaf):
+    """Nothing was done: a guard is false."""
+
+
+@dataclass(slots=True)
+class PredicateValue(Leaf):
+    """The value of a predicate, or the reason why it has none; then `name` is that of a constraint."""
+
+    value: bool | Undefined
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Effect(Leaf):
+    """A step: its offsets after it, as symbols of the state before and distances from them.
+
+    `images` are those of its renamings that may be the least: all have one shape.  `after` is None where
+    the step has no meaning.
+    """
+
+    taken: Taken
+    after: State | None
+    images: tuple[tuple[tuple[int, int], ...], ...]
+    known: Matrix = START  # of the symbols that there are after the step: which are defined, and how
+    still: Idle | None = None
+    steps: list[tuple[Question, Tree]] = field(default_factory=list)
+    inside: Tree | None = None
+    outside: list[tuple[Question, Tree]] = field(default_factory=list)
+    code: Any = None  # of its images, and the plan of its steps' trees (`compiled`)
+    plan: Any = None
+
+    def zone(self, classes: Classes, rows: Matrix, abstraction: Abstraction) -> Zone:
+        """The zone after the step, from the known facts about the symbols."""
+        shape = self.taken.shape
+        assert shape is not None
+        first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]
+        zone = abstraction.zone(shape, first, rows)
+        for other in others:
+            # Several renamings may have the least shape; which of them is least depends on the offsets,
+            # hence on the zone.
+            zone = min(zone, abstraction.zone(shape, other, rows), key=_order)
+        return zone
+
+
+def _order(zone: Zone) -> tuple[Any, Any]:
+    return zone.classes, zone.bounds
