@@ -200,7 +200,77 @@ action up_c():
     c' = c + 1
 invariant bounded: a - c <= {far} + {far}
 """
+APART = """\
+var a : Offset = {far} + {far}
+var b : Offset = {far}
+var c : Offset = 0
+action up_a(): a' = a + 1
+action up_b():
+    require a - b > {far}
+    b' = b + 1
+action up_c():
+    require b - c > {far}
+    c' = c + 1
+invariant apart: a - c >= {far} + {far}
+"""
 THRESHOLDS = {"window": WINDOW, "lease": LEASE, "segment": SEGMENT, "chain": CHAIN}
+
+# Each with steps of any size, and one guard that allows one too many.
+BROKEN_WINDOW = """\
+var sent : Offset = 0
+var acked : Offset = 0
+action send():
+    any n in Offset:
+        require sent + n - acked <= {far} + 1
+        sent' = sent + n
+action acknowledge():
+    any n in Offset:
+        require acked + n <= sent
+        acked' = acked + n
+invariant bounded: sent - acked <= {far}
+"""
+BROKEN_LEASE = """\
+var now : Offset = 0
+var granted : Offset = 0
+var held : bool = false
+var read_at : Offset = 0
+action tick():
+    any n in Offset:
+        now' = now + n
+action grant():
+    require not held
+    granted' = now
+    held' = true
+action expire():
+    require held and now > granted + {far}
+    held' = false
+action read():
+    require held and now <= granted + {far} + 1
+    read_at' = now
+invariant fresh: read_at <= granted + {far}
+"""
+BROKEN_CHAIN = """\
+var a : Offset = 0
+var b : Offset = 0
+var c : Offset = 0
+action up_a():
+    any n in Offset:
+        require a + n - b <= {far}
+        a' = a + n
+action up_b():
+    any n in Offset:
+        require b + n <= a and b + n - c <= {far} + 1
+        b' = b + n
+action up_c():
+    any n in Offset:
+        require c + n <= b
+        c' = c + n
+invariant bounded: a - c <= {far} + {far}
+"""
+BROKEN = {
+    "window": BROKEN_WINDOW, "lease": BROKEN_LEASE, "chain": BROKEN_CHAIN,
+    "segment": SEGMENT.replace("{far}\n        end'", "{far} + 1\n        end'"),
+}  # fmt: skip
 
 
 def spec(name: str, body: str, horizon: int) -> str:

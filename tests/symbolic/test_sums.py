@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear_specs import linear_spec
-from sums import SPECS, THRESHOLDS, spec
+from sums import APART, BROKEN, SPECS, THRESHOLDS, spec
 from zoned import contradictions, differences, program_of, said, zone_engine
 
 from specchk.compile.instantiate import instantiate
@@ -23,11 +23,12 @@ from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 from specchk.symbolic.joins.engine import JoinOptions
 from specchk.symbolic.joins.engine import search as joined
 from specchk.symbolic.recording import solver
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import FIRST_REACH, ZoneOptions, search
 
 REPLICATION = Path(__file__).parents[2] / "spec" / "replication.spec"
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 ALONE = ZoneOptions(Budget(max_states=3000), workers=1)
+STEPS = {"window": 1, "lease": 3, "chain": 5, "segment": 1}
 NEAR = 7  # a horizon within which every changed spec fails, and enumeration is quick
 
 
@@ -130,12 +131,38 @@ def test_a_deadlock_depends_on_what_can_be_chosen_in_a_sum(tmp_path):
 
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_far_thresholds_need_no_more_zones_than_near_ones(name, tmp_path):
-    """Eleven, a thousand and a million: what is remembered is the threshold, not the numbers below it."""
-    # Differences up to 3 are distinguished, so that three of them reach 9.  A chain of thresholds of 10 asks
-    # about 9: near differences decide it in some zones, which are 313 there, and 270 from 11 on.
-    outcomes = [searched(THRESHOLDS[name].format(far=far), tmp_path) for far in (11, 1_000, 1_000_000)]
+    """Ten, a thousand and a million: what is remembered is the threshold, not the numbers below it."""
+    outcomes = [searched(THRESHOLDS[name].format(far=far), tmp_path) for far in (10, 1_000, 1_000_000)]
     assert all(isinstance(outcome.verdict, Holds) for outcome in outcomes)
     assert len({outcome.statistics.distinct for outcome in outcomes}) == 1
+
+
+def test_far_thresholds_from_below_need_no_further_reach(tmp_path):
+    """Offsets that stay apart: the order of offsets and thresholds is enough, as where they stay near."""
+    for far in (10, 1_000):
+        outcome = searched(APART.format(far=far), tmp_path, 2 * far)
+        assert isinstance(outcome.verdict, Holds)
+        assert outcome.statistics.symbolic is not None
+        assert outcome.statistics.symbolic.reach == FIRST_REACH.lower
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_far_threshold_is_found_in_the_fewest_steps(name, tmp_path):
+    """With steps of any size: as many as enumeration finds for a near one."""
+    near = reference.search(program_of(spec("sums", BROKEN[name].format(far=5), 11), tmp_path), Options())
+    for far in (5, 10, 1_000):
+        for outcome in (near, searched(BROKEN[name].format(far=far), tmp_path)):
+            assert isinstance(outcome.verdict, Violated)
+            (violation,) = outcome.verdict.violations
+            assert violation.trace is not None
+            assert len(violation.trace.steps) == STEPS[name]
+
+
+def test_a_chain_of_windows_with_steps_of_any_size_holds(tmp_path):
+    """A comparison of a chosen number is one of the offset in which the step stores it."""
+    body = BROKEN["chain"].replace("{far} + 1", "{far}")
+    assert body != BROKEN["chain"]
+    assert isinstance(searched(body.format(far=1_000), tmp_path).verdict, Holds)
 
 
 def test_the_condition_of_a_violation_says_what_sums_must_be(tmp_path):

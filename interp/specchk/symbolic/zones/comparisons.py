@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from specchk.meaning.linear import NOTHING, Form, Terms, added, primitive, substituted, symbol, symbols
 from specchk.meaning.paths import Defined, pair_of
@@ -46,40 +47,67 @@ def recorded(control: Control, shape: Shape, predicates: ShapePredicates) -> Ite
     """The comparisons and steps in the trees of a control part."""
     offsets = control.size - predicates.size
     known = [symbol(number) for number in range(offsets + 1)]
-    forms: list[Form | None] = [*known, *[substituted(one, known.__getitem__) for one in predicates.forms()]]
+    forms: list[Form] = [*known, *[substituted(one, known.__getitem__) for one in predicates.forms()]]
     trees = [*control.instances, control.stops, *[tree for _, tree in control.questions]]
-    left = [(tree.top.after[0], tree.among(forms)) for tree in trees]
+    # Of each node the forms of the symbols there, and the comparisons of chosen numbers before it.
+    left: list[tuple[Any, list[Form], tuple[Form, ...]]]
+    left = [(tree.top.after[0], tree.among(forms), ()) for tree in trees]
     while left:
-        node, forms = left.pop()
+        node, forms, chosen = left.pop()
         if type(node) is Effect:
             if node.taken.shape is not None:
-                image = tuple([_moved(number, plus, forms) for number, plus in node.images[0]])
-                yield Leading(shape, node.taken.shape, image, isinstance(node.known, Defined))
+                images = [(forms[number][0], forms[number][1] + plus) for number, plus in node.images[0]]
+                known_images = tuple([None if _largest(one) > control.size else one for one in images])
+                yield Leading(shape, node.taken.shape, known_images, isinstance(node.known, Defined))
+                kept = [_after(form, images, control.size) for form in chosen]
+                yield from [Comparison(node.taken.shape, form) for form in kept if form is not None]
             checks = [tree for _, tree in (*node.steps, *node.outside)]
             checks += [node.inside] if node.inside is not None else []
-            left += [(tree.top.after[0], forms) for tree in checks]
+            left += [(tree.top.after[0], forms, chosen) for tree in checks]
         if not isinstance(node, TreeNode):
             continue
-        if type(node) is Ask and (i := forms[node.i]) is not None and (j := forms[node.j]) is not None:
-            terms, plus = added(i, j, -1)
-            yield Comparison(shape, (terms, plus - node.bound))
+        if type(node) is Ask:
+            terms, plus = added(forms[node.i], forms[node.j], -1)
+            asked = terms, plus - node.bound
+            if _largest(asked) > control.size:
+                chosen = (*chosen, asked)
+            else:
+                yield Comparison(shape, asked)
         if type(node) is Fresh:
-            forms = [*forms, None]
+            forms = [*forms, symbol(len(forms))]  # beyond all offsets
         elif type(node) is Define:
-            forms = [*forms, _of(node.terms, forms)]
-        left += [(after, forms) for after in node.after]
+            forms = [*forms, substituted((node.terms, 0), forms.__getitem__)]
+        left += [(after, forms, chosen) for after in node.after]
 
 
-def _moved(number: int, plus: int, forms: Sequence[Form | None]) -> Form | None:
-    form = forms[number]
-    return None if form is None else (form[0], form[1] + plus)
+def _largest(form: Form) -> int:
+    return max(symbols(form[0]), default=0)
 
 
-def _of(terms: Terms, forms: Sequence[Form | None]) -> Form | None:
-    """Terms over a tree's symbols as a form of the offsets; None if a chosen number is in them."""
+def _before(terms: Terms, forms: Sequence[Form | None]) -> Form | None:
+    """Terms over places after a step as a form of the offsets before; None if a chosen number is in them."""
     if any(forms[number] is None for number in symbols(terms)):
         return None
     return substituted((terms, 0), lambda number: forms[number] or NOTHING)
+
+
+def _after(form: Form, images: Sequence[Form], size: int) -> Form | None:
+    """A form of offsets and chosen numbers as one of the offsets after a step; None if it is none.
+
+    `p + n - q`, where the step stores `p + n` in p and leaves q, is `p - q` after it.
+    """
+    after, rest = NOTHING, form
+    # Images with chosen numbers first, since offsets that are in these have their own images, too.
+    for number in sorted(range(len(images)), key=lambda number: -_largest(images[number])):
+        image = images[number]
+        pivot = _largest(image)
+        own = dict(image[0]).get(pivot)
+        times = dict(rest[0]).get(pivot)
+        # An offset alone is one that the step leaves.
+        if times and own == 1 and (pivot > size or len(image[0]) == 1):
+            rest = added(rest, image, -times)
+            after = added(after, symbol(number + 1), times)
+    return None if rest[0] else (after[0], after[1] + rest[1])
 
 
 class PrecisionBuilder:
@@ -116,14 +144,16 @@ class PrecisionBuilder:
         i, j = pair if factor > 0 else pair[::-1]
         self.compared.setdefault(shape, {})[i, j, bound] = None
         if abs(bound) >= FAR:
-            self._shift(shape, (i, -bound) if i else (j, bound))
+            # One beyond the bound: where the comparison is true the difference is at most -1 there, and at
+            # most 0 after a step by one, so that both are within the first reach.
+            self._shift(shape, (i, -bound - 1) if i else (j, bound + 1))
 
     def _stepped(self, step: Leading) -> None:
         shape, places = step.shape, [NOTHING, *step.forms]
         if step.has_sums:
             self.after_sums.add(step.target)
         for form in self.before.get(step.target, NONE).forms():
-            before = _of(form[0], places)
+            before = _before(form[0], places)
             if before is None or not before[0]:
                 continue
             terms, factor, _ = primitive(before)
