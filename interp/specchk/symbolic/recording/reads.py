@@ -1,4 +1,4 @@
-"""What the runs of actions and properties read of a control part: variables, and single places of maps.
+"""Reads of a control part by the runs of actions and properties: variables, and single places of maps.
 
     action serve(l: Broker, f: Broker):        serve(b1, b2) reads log[b1], epoch[b1], fetch[b2], all of meta
         require meta[epoch[l]].leader == some(l) and fetch[f] != none and leo(log[l]) > 0
