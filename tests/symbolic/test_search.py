@@ -19,7 +19,8 @@ from specchk.meaning import open_numbers
 from specchk.search.budget import Budget
 from specchk.search.engine import explore
 from specchk.search.verdict import Holds, Inconclusive, Violated
-from specchk.symbolic.zones import covering, precision, trees, zones
+from specchk.symbolic.recording import trees
+from specchk.symbolic.zones import covering, precision, zones
 from specchk.symbolic.zones.engine import ZoneOptions, search
 from specchk.symbolic.zones.zones import Reach
 
