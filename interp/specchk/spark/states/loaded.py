@@ -50,7 +50,8 @@ class LedgerStates:
         try:
             self._see_that_they_fit(store, limit)
             levels = [self._loaded(store, level, look) for level in range(len(self.sizes))]
-            counted = (totals.generated, totals.cuts, totals.distinct, int(totals.outside))
+            # The last one: no state is skipped, since a model with `ignore` is refused.
+            counted = (totals.generated, totals.cuts, totals.distinct, int(totals.outside), 0)
             used = sum(self.sizes)
             store.restore(used, [(0, used)], counted, totals.coverage)
             explain = Explainer(program, store.layout, store, None)
