@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -205,3 +207,47 @@ def test_a_lock_of_steps_that_are_gone_is_red():
     runs = dict(behave(Counter(), None, 1).runs)
     short = behave(Counter(), {**runs, "short": replace(runs["long"])}, 1).differences
     assert [each.run for each in short] == ["short"]
+
+
+LEAVES = """
+import os, signal, sys
+from specchk.conform.contract.behaviours import Behaviours
+
+class Leaving(Behaviours):
+    name = "what leaves"
+
+    def runs(self):
+        return {"first": self.run, "second": self.run}
+
+    def run(self, watch):
+        watch.step("a")
+        watch.note("disk", "write", bytes=1)
+        WAY
+"""
+
+
+def ended(folder: Path, way: str, workers: int) -> subprocess.CompletedProcess[str]:
+    """The command, with a lock, in a process of its own, which the implementation may end."""
+    (folder / "leaving.py").write_text(LEAVES.replace("WAY", "pass"))
+    line = [sys.executable, "-m", "specchk", "behaviour", str(folder / "leaving.py")]
+    subprocess.run([*line, "--update-lock"], check=True, capture_output=True)
+    (folder / "leaving.py").write_text(LEAVES.replace("WAY", way))
+    line += ["--lock", "--workers", str(workers)]
+    return subprocess.run(line, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("way", ["sys.exit(0)", "os._exit(0)"])
+def test_an_exit_of_the_implementation_is_a_difference(way, workers, tmp_path):
+    """It ended the command with code 0 and no output, so that nothing was compared, or with code 70."""
+    done = ended(tmp_path, way, workers)
+    assert done.returncode == 14, done.stderr
+    assert "2 of 2 runs differ" in done.stdout
+    assert "SystemExit" in done.stdout
+
+
+def test_a_process_that_the_implementation_ended_is_reported(tmp_path):
+    """By signal and verdict, as `conform` does, not as an internal error."""
+    done = ended(tmp_path, "os.kill(os.getpid(), signal.SIGSEGV)", workers=2)
+    assert (done.returncode, done.stderr) == (13, "")
+    assert "the implementation ended the process that ran it: SIGSEGV" in done.stdout

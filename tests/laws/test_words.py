@@ -18,7 +18,6 @@ PROGRAMS = ("specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "repl
 ALSO_RUN = ("replog.sim.scenario",)
 # Where everything is caught outside of a program, with the reason.
 CATCHES = {
-    "specchk.conform.behaviour.running": "what a run raises has left the implementation, and is compared",
     "specchk.conform.contract.load": "a user's file may raise anything, which is reported with its line",
     "replog.sim.run": "a core that raises, whatever it is sent, is what this oracle looks for",
     "specchk.spark.jobs": "an executor hands what a piece of work raises to the driver, which raises it",

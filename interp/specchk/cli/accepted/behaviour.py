@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from specchk.cli.common import leave, refusals, write_text
+from specchk.cli.crews import ended_processes
 from specchk.cli.exits import Exit
 from specchk.conform.behaviour import accepted
 from specchk.conform.behaviour.accepted import NAME, BadAccepted
@@ -32,7 +33,8 @@ def command(
     """Compare what leaves an implementation in fixed runs with what was accepted, with the runs in FILE.
 
     A difference is no verdict against a spec: it shows that behaviour changed.  Exit codes: 0 nothing
-    differs, 14 something does, or there is no lock to compare with.
+    differs, 14 something does, or there is no lock to compare with; 13 the implementation ended the process
+    that ran it, 21 the process was killed.
     """
     if lock and update_lock:
         raise click.UsageError("--lock compares with the lock, --update-lock writes it: choose one")
@@ -41,7 +43,8 @@ def command(
     path = file.parent / NAME
     with refusals(BadAccepted):
         known = accepted.read(path) if lock else None
-    behaved = behave(behaviours, known, workers or cores())
+    with ended_processes(as_json=as_json):
+        behaved = behave(behaviours, known, workers or cores())
     if update_lock:
         with refusals(OSError):
             accepted.write(path, behaved.runs)
