@@ -229,26 +229,9 @@ action acknowledge():
         acked' = acked + n
 invariant bounded: sent - acked <= {far}
 """
-BROKEN_LEASE = """\
-var now : Offset = 0
-var granted : Offset = 0
-var held : bool = false
-var read_at : Offset = 0
-action tick():
-    any n in Offset:
-        now' = now + n
-action grant():
-    require not held
-    granted' = now
-    held' = true
-action expire():
-    require held and now > granted + {far}
-    held' = false
-action read():
-    require held and now <= granted + {far} + 1
-    read_at' = now
-invariant fresh: read_at <= granted + {far}
-"""
+BROKEN_LEASE = LEASE.replace(
+    "tick(): now' = now + 1", "tick():\n    any n in Offset:\n        now' = now + n"
+).replace("{far}\n    read_at'", "{far} + 1\n    read_at'")
 BROKEN_CHAIN = """\
 var a : Offset = 0
 var b : Offset = 0
