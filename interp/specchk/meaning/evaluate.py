@@ -46,7 +46,7 @@ class Evaluator:
         self.counts = counts
         self.horizons = horizons
         self.first_local = 2 * variables
-        # A subclass that compiles nodes in its own way is to see every node.
+        # A subclass that compiles nodes in its own way is to see every node, unless its texts do, too.
         self._joins = type(self).compile is Evaluator.compile
 
     def compile(self, expr: nodes.Expr) -> Callable[[Env], nodes.Value]:
@@ -101,6 +101,8 @@ class Evaluator:
             case nodes.If():
                 parts = map(self._part, (expr.then, expr.condition, expr.orelse))
                 return filled("({} if {} else {})", list(parts))
+            case nodes.Cover() if self.counts is None:
+                return self._text(expr.body)
         return called(self.compile(expr))
 
     def _lines(self, expr: nodes.Expr) -> list[RuleText]:

@@ -254,7 +254,7 @@ class Compiled:
     def _choice(self, stmt: nodes.Choice, then: Run) -> Run:
         slot, domain = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.domain)
         # What follows the choice is compiled into its body, so that it runs once for each item.
-        body = self.block(stmt.body, then)
+        body = self._each(self.block(stmt.body, then))
 
         def choice(e: list[Any]) -> None:
             items: Any = domain(e)
@@ -262,6 +262,10 @@ class Compiled:
                 body(e)
 
         return choice
+
+    def _each(self, run: Run) -> Run:
+        """The statements of a choice, for one item; `meaning.tracing` watches them."""
+        return run
 
     def _covered(self, point: int, run: Run) -> Run:
         counts = self.stepper.counts

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from specchk.ir.nodes import Apply, Assign, Case, Choice, Either, Expr, Guard, Local, Stmt, Unwrap, Var, When
@@ -38,8 +39,9 @@ from specchk.ir.types import Bool, Enum, Int, Option
 from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.operators import operator
+from specchk.meaning.operators import RULES, TextRule
 from specchk.meaning.step import Compiled, Run, Stepper
+from specchk.meaning.texts.joined import RuleText, body_of, called, filled, function_of
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values
 
@@ -78,7 +80,7 @@ class Looked:
 
 
 class Tracer(Stepper):
-    """A stepper that remembers why; its counts leave out what it had computed before."""
+    """A stepper that remembers why; it counts no coverage."""
 
     def __init__(self, program: Program) -> None:
         self.places: list[Span] = []
@@ -160,78 +162,62 @@ class _Watching(Evaluator):
     """Compiles as its base does; decisions leave marks."""
 
     def __init__(self, tracer: Tracer) -> None:
-        super().__init__(tracer.size, tracer.counts)
+        super().__init__(tracer.size)
         self.tracer = tracer
         self._quiet = Evaluator(tracer.size)
+        self._joins = True  # what leaves marks does so in the text, too
 
     def compile(self, expr: Expr) -> Get:
         """The function of an expression."""
         match expr:
-            case Apply() if expr.op.card.marks == "sign":
-                return self._signed(expr)
             case Var() | Local() if isinstance(expr.type, Bool):
-                return self._marked("truth", expr, super().compile(expr))
-            case Apply() if expr.op.card.marks == "truth" and isinstance(expr.type, Bool):
-                return self._marked("truth", expr, super().compile(expr))
+                return function_of(self._text(expr))
             case Case():
                 return self._matched(expr)
         return super().compile(expr)
 
-    def _signed(self, expr: Apply) -> Get:
-        """The operator, on operands that are remembered to be compared."""
-        left, right = (self.compile(arg) for arg in expr.args)
-        # Operands are kept aside on the way, so that the operator's own rule computes the result and
-        # nothing is evaluated twice.
-        got: list[Any] = [0, 0]
+    def _text(self, expr: Expr) -> RuleText:
+        """The text of an expression; what leaves a mark is in a call that notes it and returns the value."""
+        if isinstance(expr, Apply) and expr.op.card.marks == "sign":
+            return self._signed(expr)
+        text = super()._text(expr)
+        if not isinstance(expr.type, Bool):
+            return text
+        if isinstance(expr, Var | Local) or (isinstance(expr, Apply) and expr.op.card.marks == "truth"):
+            return self._marked("truth", expr, text)
+        return text
 
-        def keep_left(e: list[Any]) -> Any:
-            got[0] = left(e)
-            return got[0]
-
-        def keep_right(e: list[Any]) -> Any:
-            got[1] = right(e)
-            return got[1]
-
-        compute = operator(expr, [keep_left, keep_right])
+    def _signed(self, expr: Apply) -> RuleText:
+        """The operator, on a pair of operands that are compared once more."""
+        left, right = (self._part(arg) for arg in expr.args)
         where, append = self.tracer.place(expr.span), self.tracer.trail.append
-        if isinstance(expr.args[0].type, Enum):
-            return self._named(compute, got, where, len(expr.args[0].type.members))
-        equal, more, less = (Decision("sign", where, how) for how in (0, 1, -1))
-        # Values that are no numbers have an order, but none that a spec can see: equal or different is all.
-        if not isinstance(expr.args[0].type, Int):
-            less = more
+        kind = expr.args[0].type
+        if isinstance(kind, Enum):
+            # The names themselves are recorded, not only whether they are equal.
+            size = len(kind.members)
+            marks = [Decision("enum", where, how) for how in range(size * size)]
+            note = RuleText("{}({}[a * {} + b])", (append, marks, size))
+        elif isinstance(kind, Int):
+            equal, more, less = (Decision("sign", where, how) for how in (0, 1, -1))
+            note = RuleText("{}({} if a == b else {} if a > b else {})", (append, equal, more, less))
+        else:
+            # Values that are no numbers have an order, but none that a spec can see.
+            equal, other = (Decision("sign", where, how) for how in (0, 1))
+            note = RuleText("{}({} if a == b else {})", (append, equal, other))
+        # Of the operator's own rule, whose operands are evaluated once, for it and for the mark.
+        rule = RULES[expr.op]
+        if isinstance(rule, TextRule):
+            value = rule.text(expr, [RuleText("a"), RuleText("b")])
+        else:
+            value = called(rule(expr, [itemgetter(0), itemgetter(1)]))
+        lines = [RuleText("a, b = e"), filled("value = {}", [value]), note, RuleText("return value")]
+        return filled("{}(({}, {}))", [RuleText("{}", (body_of(lines),)), left, right])
 
-        def signed(e: list[Any]) -> Any:
-            value = compute(e)
-            a, b = got
-            append(equal if a == b else more if a > b else less)
-            return value
-
-        return signed
-
-    def _named(self, compute: Get, got: list[int], where: int, size: int) -> Get:
-        """A comparison of names: the names themselves are recorded, not only whether they are equal."""
-        append = self.tracer.trail.append
-        # Made beforehand, since a comparison runs millions of times.
-        marks = [Decision("enum", where, how) for how in range(size * size)]
-
-        def named(e: list[Any]) -> Any:
-            value = compute(e)
-            append(marks[got[0] * size + got[1]])
-            return value
-
-        return named
-
-    def _marked(self, kind: str, expr: Expr, compute: Get) -> Get:
+    def _marked(self, kind: str, expr: Expr, text: RuleText) -> RuleText:
         append, where = self.tracer.trail.append, self.tracer.place(expr.span)
         no, yes = Decision(kind, where, 0), Decision(kind, where, 1)
-
-        def marked(e: list[Any]) -> Any:
-            value = compute(e)
-            append(yes if value else no)
-            return value
-
-        return marked
+        note = body_of([RuleText("{}({} if e else {})", (append, yes, no)), RuleText("return e")])
+        return filled("{}({})", [RuleText("{}", (note,)), text])
 
     def _matched(self, expr: Case) -> Get:
         """A match; what it matches is evaluated once more, to say which arm was taken."""
@@ -248,9 +234,13 @@ class _Watching(Evaluator):
 
 
 class _Watched(Compiled):
-    """Compiles as its base does; what a statement notes is forgotten once its paths are done."""
+    """Compiles as its base does; the notes of an item or branch are forgotten before the next one."""
 
     stepper: Tracer
+
+    def __init__(self, stepper: Tracer, index: int, action: Action, values: Values) -> None:
+        super().__init__(stepper, index, action, values)
+        self.body = self._scoped(self.body)
 
     def _emit(self, first: int, count: int) -> Run:
         size, tracer = self.size, self.stepper
@@ -266,8 +256,9 @@ class _Watched(Compiled):
     def _statement(self, stmt: Stmt, then: Run) -> Run:
         run = super()._statement(stmt, then)
         # Guards, bindings and options are followed after a failure; anything that has an effect is not.
-        if isinstance(stmt, Assign | Choice | Either | When):
-            run = self._unless_failing(run)
+        return self._unless_failing(run) if isinstance(stmt, Assign | Choice | Either | When) else run
+
+    def _each(self, run: Run) -> Run:
         return self._scoped(run)
 
     def _unless_failing(self, run: Run) -> Run:
@@ -283,6 +274,7 @@ class _Watched(Compiled):
         return unless_failing
 
     def _scoped(self, run: Run) -> Run:
+        """A run whose notes are forgotten once it is done."""
         trail = self.stepper.trail
 
         def scoped(e: list[Any]) -> None:
@@ -296,9 +288,10 @@ class _Watched(Compiled):
         trail, mark = self.stepper.trail, Decision("branch", point, 1)
 
         def covered(e: list[Any]) -> None:
+            length = len(trail)
             trail.append(mark)
             run(e)
-            trail.pop()
+            del trail[length:]
 
         return covered
 
