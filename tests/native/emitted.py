@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 from laws.operators import Signature, cases, on_constants, tried
+from specchk.codegen import ir
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
@@ -33,7 +33,7 @@ def layout_of(kinds: Sequence[Type]) -> StateLayout:
     return StateLayout(tuple(places), max(1, -(-offset // WORD)))
 
 
-def emit(module: ir.Module, name: str, expr: Expr, layout: StateLayout) -> ir.Function:
+def emit(module: ir.IRModule, name: str, expr: Expr, layout: StateLayout) -> ir.Function:
     """`name(state, out)`: 1 and the code of the value in `out`, 0 where there is none, 2 on an overflow."""
     function = ir.Function(module, ir.FunctionType(I64, [PTR, PTR]), name)
     asm = Asm(function)
@@ -60,7 +60,7 @@ def compiled(exprs: Sequence[Expr], kinds: Sequence[Type]) -> list[Compiled]:
     """The functions of expressions over variables of these types; None is no value."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    layout, module = layout_of(kinds), ir.Module(name="values")
+    layout, module = layout_of(kinds), ir.IRModule()
     for index, expr in enumerate(exprs):
         emit(module, f"f{index}", expr, layout)
     target = llvm.Target.from_default_triple().create_target_machine(opt=0)
@@ -130,8 +130,8 @@ def _length(expr: Apply, kinds: Signature, limit: int) -> int:
     args = tuple(replace(arg, type=kind) for arg, kind in zip(expr.args, kinds, strict=True))
     literal = expr.op.card.gives is None
     kind = resized(expr.type, limit) if literal else result_type(expr.op, args, expr.data)
-    code = emit(ir.Module(), "f", replace(expr, type=kind, args=args), layout_of(kinds))
-    return sum(len(block.instructions) for block in code.blocks)
+    code = emit(ir.IRModule(), "f", replace(expr, type=kind, args=args), layout_of(kinds))
+    return sum(len(block.lines) for block in code.blocks)
 
 
 def wider(kind: Type) -> Type:

@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from llvmlite import ir
-
 from specchk import kept
+from specchk.codegen import ir
 from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised, quick
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
@@ -54,14 +53,14 @@ class ObjectCode:
 
 
 def emit_successors(
-    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts, steps: type[Steps]
+    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts, steps: type[Steps]
 ) -> ir.Function:
     """`successors(state, out, counts, cuts)`, as `steps` emits it."""
     kind = ir.FunctionType(I64, [PTR, PTR, PTR, PTR])
     successors = ir.Function(module, kind, "successors")
     successors.linkage = "internal"
     # The largest function of a kernel, called from several loops: compiled once.
-    successors.attributes.add("noinline")
+    successors.attributes.append("noinline")
     for arg in successors.args:
         # True of the four: coverage and cuts are different words of the thread's block, and the batch is no
         # state that is expanded.  So a stored successor is in the way of no load and no counter.
@@ -88,10 +87,10 @@ class KernelSource:
         ("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6), ("resting", 4),
     )  # fmt: skip
 
-    def module(self) -> ir.Module:
+    def module(self) -> ir.IRModule:
         """Its LLVM module."""
         program, layout, facts = self.program, self.layout, ExpressionFacts()
-        module = ir.Module(name=program.spec)
+        module = ir.IRModule()
         self.emit_note(module)
         parts = Parts(
             emit_successors(module, program, layout, facts, self.steps),
@@ -105,11 +104,11 @@ class KernelSource:
         self.kernel(module, program, layout, parts, compact=self.compact).emit()
         return module
 
-    def emit_note(self, module: ir.Module) -> None:
+    def emit_note(self, module: ir.IRModule) -> None:
         """The function that is called where a property fails."""
         emit_note(module, self.layout.words)
 
-    def emit_check(self, module: ir.Module, facts: ExpressionFacts) -> ir.Function:
+    def emit_check(self, module: ir.IRModule, facts: ExpressionFacts) -> ir.Function:
         """The function that checks a new state."""
         return emit_check(module, self.program, self.layout, facts)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
 from specchk.ir.typing import sorts_in
 from specchk.meaning.values import positions, universe
@@ -180,7 +179,7 @@ def _no_values(_: object) -> Val:
     raise AssertionError("renaming evaluates no expressions")
 
 
-def emit_canonical(module: ir.Module, layout: StateLayout, renamings: Sequence[Renaming]) -> ir.Function:
+def emit_canonical(module: ir.IRModule, layout: StateLayout, renamings: Sequence[Renaming]) -> ir.Function:
     """`canonical(state)`: replace a state by the least of its renamings, in place."""
     asm = Asm.of(module, "canonical", [PTR], ir.VoidType())
     (state,) = asm.function.args
@@ -189,7 +188,7 @@ def emit_canonical(module: ir.Module, layout: StateLayout, renamings: Sequence[R
     if len(renamings) - 1 <= UNROLLED:
         # The first renaming is the identity, of which `best` has the result already.
         for renaming in renamings[1:]:
-            numbers = {name: _number(new) for name, new in renaming.items()}
+            numbers: dict[str, Val] = {name: _number(new) for name, new in renaming.items()}
             _try(asm, layout, words, best, Renamed(asm, Fitting(asm), renaming, numbers))
     else:
         _loop(asm, layout, words, best, renamings[1:])

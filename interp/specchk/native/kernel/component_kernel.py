@@ -11,8 +11,7 @@ Components of one state share a number, since no step of a state to itself chang
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.native.machine.asm import I32, I64, PTR, Asm, Val
 from specchk.native.machine.frames import Lane, Owing, SharedWord
 from specchk.native.machine.layout import mask
@@ -37,7 +36,7 @@ def store32(asm: Asm, value: Val, base: ir.Value, index: Val) -> None:
     asm.store(asm.val(asm.resize(value, I32), I32), base, index)
 
 
-def queue(asm: Asm, lane: ir.Value, number: ir.Value) -> None:
+def queue(asm: Asm, lane: ir.Value, number: Val) -> None:
     """Append a state to those that a worker lets wait."""
     store32(asm, number, words32(asm, lane, Lane.QUEUE), asm.load(lane, Lane.QUEUED))
     asm.bump(lane, Lane.QUEUED)
@@ -46,7 +45,7 @@ def queue(asm: Asm, lane: ir.Value, number: ir.Value) -> None:
 class ComponentWalk:
     """Emits `components(control, region, list, first, end)`: those reachable from listed states."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: ir.IRModule) -> None:
         kinds = [PTR, PTR, I64, I64, I64]
         self.asm = asm = Asm.of(module, "components", kinds, ir.VoidType(), internal=False)
         self.control, self.region, list_, self.first, self.end = asm.function.args
@@ -125,7 +124,7 @@ class ComponentWalk:
         asm.when(asm.cmp("==", order, 0), descend, lambda: self._lower(state, order))
         asm.fall_into(known)
 
-    def _lower(self, state: ir.Value, order: ir.Value) -> None:
+    def _lower(self, state: Val, order: ir.Value) -> None:
         """A state from which one that was visited before it is reached is no root."""
         asm = self.asm
 

@@ -11,8 +11,7 @@ Nothing is looked up, so states may be listed in any order, on any machine that 
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import TableKernel
 from specchk.native.machine.asm import I64, Asm, Val

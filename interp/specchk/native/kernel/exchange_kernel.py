@@ -13,8 +13,7 @@ put into its bucket from being put there again; it only ever leaves out equal st
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.frames import BATCH, Exchange, SharedWord, Thread

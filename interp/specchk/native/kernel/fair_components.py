@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.native.kernel.component_kernel import load32, queue, store32
 from specchk.native.kernel.numbered_steps import LaneFunction, NumberedSteps
 from specchk.native.machine.asm import I8, I64

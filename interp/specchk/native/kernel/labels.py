@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.program import Program, Property
 from specchk.ir.types import cardinality
 from specchk.native.kernel.steps import Steps
@@ -74,8 +73,8 @@ class Judging(ExpressionEmitter):
         asm.enter(none)
         asm.b.ret(asm.val(UNDEFINED))
         for index, prop in enumerate(self.predicates):
-            asm.enter(here := asm.block("predicate"))
-            chosen.add_case(asm.val(index), here)
+            chosen.add_case(asm.val(index), here := asm.block("predicate"))
+            asm.enter(here)
             self.undefined = self.beyond = asm.block("undefined")
             asm.b.ret(asm.val(asm.select(self.value(prop.body), TRUE, FALSE)))
             asm.enter(self.undefined)
@@ -96,7 +95,7 @@ def has_judged_predicates(program: Program) -> bool:
     return bool(judged_predicates(program)) or not any(prop.clauses for prop in program.liveness)
 
 
-def emit_truth(module: ir.Module, program: Program, layout: StateLayout) -> ir.Function:
+def emit_truth(module: ir.IRModule, program: Program, layout: StateLayout) -> ir.Function:
     """The function `truth`."""
     asm = Asm.of(module, "truth", [PTR, PTR, I64], I64)
     Judging(asm, program, layout, ExpressionFacts()).emit()

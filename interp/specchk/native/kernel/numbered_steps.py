@@ -10,8 +10,7 @@ that changes nothing or leaves the states, and the conditions.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.program import Program
 from specchk.native.kernel.component_kernel import load32, words32
 from specchk.native.kernel.labels import CUT, FALSE, emit_truth
@@ -54,7 +53,7 @@ class NumberedSteps(TableKernel):
     """Builds the functions of steps; `resolve` leaves those of a state in the lane."""
 
     def __init__(
-        self, module: ir.Module, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
+        self, module: ir.IRModule, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
     ) -> None:
         super().__init__(module, program, layout, parts, compact=compact)
         self.truth = emit_truth(module, program, layout)
@@ -221,7 +220,7 @@ class NumberedSteps(TableKernel):
 
         def lacks_goal() -> Val:
             goal = self.answer(asm, asm.load(asm.region, Owing.GOAL), asm.numbers[0], FALSE)
-            return asm.b.zext(asm.cmp("==", goal, FALSE), I64)
+            return asm.resize(asm.cmp("==", goal, FALSE), I64)
 
         # Where a goal ends the obligation, all states of the region are without it.
         ends = asm.cmp("==", asm.load(asm.region, Owing.ENDLESS), 0)
@@ -254,5 +253,9 @@ class NumberedSteps(TableKernel):
     def _emit_survey(self) -> None:
         asm = self.entry("survey", 2)
         first, end = asm.numbers
-        asm.loop(first, asm.sub(end, 1), lambda number: self.steps(asm, number))
+
+        def visit(number: ir.Value) -> None:
+            self.steps(asm, number)
+
+        asm.loop(first, asm.sub(end, 1), visit)
         asm.end()

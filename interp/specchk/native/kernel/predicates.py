@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.program import Program, Property
 from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
 from specchk.native.machine.frames import FAULTS, RecordKind, Thread, record_words, records_of
@@ -22,12 +21,12 @@ from specchk.native.values.totality import ExpressionFacts
 RECORD = "note"
 
 
-def emit_note(module: ir.Module, words: int) -> ir.Function:
+def emit_note(module: ir.IRModule, words: int) -> ir.Function:
     """`note(thread, record, state, after)`: keep the smallest (state, after) of a record."""
     asm = Asm.of(module, RECORD, [PTR, I64, PTR, PTR], ir.VoidType())
     # Few states break anything: kept out of line, noting takes no room in the loop that checks them.
-    asm.function.attributes.add("noinline")
-    asm.function.attributes.add("cold")
+    asm.function.attributes.append("noinline")
+    asm.function.attributes.append("cold")
     thread, record, state, after = asm.function.args
     records = asm.pointer(thread, Thread.RECORDS)
     entry = asm.at(records, asm.mul(record, record_words(words)))
@@ -48,7 +47,7 @@ class Predicates(ExpressionEmitter):
     """Builds a function of a state, or of a step, that checks properties and notes what fails."""
 
     def __init__(
-        self, module: ir.Module, name: str, program: Program, layout: StateLayout, facts: ExpressionFacts,
+        self, module: ir.IRModule, name: str, program: Program, layout: StateLayout, facts: ExpressionFacts,
         *, states: int = 1, result: ir.Type = I1,
     ) -> None:  # fmt: skip
         asm = Asm.of(module, name, [PTR] * (states + 1), result)
@@ -122,11 +121,11 @@ class Predicates(ExpressionEmitter):
 
 def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: ir.Value) -> None:
     """Call `note`."""
-    asm.b.call(asm.function.module.globals[RECORD], [thread, asm.val(record), state, after])
+    asm.b.call(asm.function.module.function(RECORD), [thread, asm.val(record), state, after])
 
 
 def emit_check(
-    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
+    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`check(state, thread) -> i1`: all checks of a new state."""
     predicates = Predicates(module, "check", program, layout, facts)
@@ -138,7 +137,7 @@ def emit_check(
 
 
 def emit_check_step(
-    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
+    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`check_step(state, after, thread)`: check the step invariants of a step."""
     predicates = Predicates(module, "check_step", program, layout, facts, states=2, result=ir.VoidType())
@@ -148,7 +147,7 @@ def emit_check_step(
 
 
 def emit_may_end(
-    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
+    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`may_end(state, thread) -> i1`: whether a state without steps is fine."""
     predicates = Predicates(module, "may_end", program, layout, facts)

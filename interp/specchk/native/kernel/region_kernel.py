@@ -14,8 +14,7 @@ What is noted is the smallest state, so it does not depend on how workers share 
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.native.kernel.component_kernel import (
     LAST_EDGE,
     NO_EDGES,
@@ -94,7 +93,7 @@ class RegionKernel(NumberedSteps):
         places, kept = asm.words32(Owing.PLACES), asm.cell(I64)
         self._note_rest(asm, number)
 
-        def keep(target: ir.Value) -> None:
+        def keep(target: Val) -> None:
             # In place, over pairs that have been read.
             asm.store(target, asm.pairs, asm.b.load(kept))
             asm.advance(kept)
@@ -142,7 +141,7 @@ class RegionKernel(NumberedSteps):
         asm.when(is_rest, note)
         asm.when(asm.both(asm.cmp("!=", marks, 0), asm.cmp("==", taken, 0)), mark)
 
-    def _met(self, asm: LaneFunction, place: ir.Value, target: ir.Value) -> Val:
+    def _met(self, asm: LaneFunction, place: ir.Value, target: Val) -> Val:
         """The place of a state that is met for the first time: whether its goal is reached."""
         # Where a goal does not end the obligation, none is reached.
         endless = asm.cmp("!=", asm.load(asm.region, Owing.ENDLESS), 0)
@@ -158,7 +157,7 @@ class RegionKernel(NumberedSteps):
 
         return asm.pick(I64, asm.cmp("==", answer, FALSE), lambda: UNSEEN, ends)
 
-    def _claim(self, asm: LaneFunction, place: ir.Value, target: ir.Value, now: Val) -> None:
+    def _claim(self, asm: LaneFunction, place: ir.Value, target: Val, now: Val) -> None:
         """Let a state wait that was a trigger or not seen, unless another worker does."""
 
         def wait() -> None:
@@ -189,7 +188,7 @@ class RegionKernel(NumberedSteps):
             last = asm.sub(count, 1)
 
             def copy(index: ir.Value) -> None:
-                end = asm.shl(asm.b.zext(asm.cmp("==", index, last), I64), LAST_EDGE)
+                end = asm.shl(asm.resize(asm.cmp("==", index, last), I64), LAST_EDGE)
                 store32(asm, asm.bor(asm.load(asm.pairs, index), end), edges, asm.add(free, index))
 
             # Past the end of the array nothing is written; Python ends the check there.

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.native.kernel.predicates import note_fault
 from specchk.native.kernel.table_kernel import TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm, Val

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar, assert_never
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.footprint import assigned_often
 from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, Local, Stmt, Unwrap, When
 from specchk.ir.program import Action, Program

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.program import Program
 from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread
@@ -45,7 +44,9 @@ def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
     # mends that.
     def folded(a: Val, b: Val) -> ir.Value:
         wide = asm.b.mul(asm.b.zext(asm.val(a), I128), asm.b.zext(asm.val(b), I128))
-        return asm.b.xor(asm.b.trunc(wide, I64), asm.b.trunc(asm.b.lshr(wide, ir.Constant(I128, 64)), I64))
+        return asm.b.xor(
+            asm.b.trunc(wide, I64), asm.b.trunc(asm.b.lshr(wide, ir.ConstantValue(I128, 64)), I64)
+        )
 
     state: Val = _SEED
     for index in range(0, len(words), 2):
@@ -58,7 +59,7 @@ class TableKernel:
     """Builds the functions that look states up and keep them."""
 
     def __init__(
-        self, module: ir.Module, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
+        self, module: ir.IRModule, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
     ) -> None:
         self.module = module
         self.program = program
@@ -124,12 +125,12 @@ class TableKernel:
     def prefetch(self, asm: Asm, place: ir.Value) -> None:
         """Bring a cache line near."""
         byte = I8.as_pointer()
-        fn = self.module.declare_intrinsic(
-            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
+        fn = self.module.intrinsic(
+            "llvm.prefetch.p0i8", ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
         )
         # To be written, kept in all levels of the cache, data.  An address without a page is no fault, so
         # callers need not check that a slot is full before they fetch the state it names.
-        asm.b.call(fn, [asm.b.bitcast(place, byte), I32(1), I32(3), I32(1)])
+        asm.b.call(fn, [asm.b.bitcast(place, byte), *(asm.val(hint, I32) for hint in (1, 3, 1))])
 
     def hash(self, asm: Asm, words: list[Val]) -> ir.Value:
         """The hash of a state; in compact mode never 0."""

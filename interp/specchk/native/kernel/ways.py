@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.nodes import And, Block, Choice, Either, Guard, Stmt, When
 from specchk.native.machine.asm import I1, I64, Asm, Val
 

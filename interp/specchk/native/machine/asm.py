@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Self, TypeAlias
 
-from llvmlite import ir
-
+from specchk.codegen import ir
+from specchk.codegen.builder import IRBuilder
 from specchk.native.machine.layout import mask
 
 Val: TypeAlias = int | ir.Value
@@ -25,7 +25,7 @@ PTR = I64.as_pointer()
 
 def code_type(width: int) -> ir.IntType:
     """The LLVM type that holds a code of `width` bits: one or more whole words."""
-    return ir.IntType(64 * max(1, -(-width // 64)))
+    return ir.int_type(64 * max(1, -(-width // 64)))
 
 
 class Asm:
@@ -37,13 +37,19 @@ class Asm:
         self.overflow: ir.Value | None = None
         # Cells are allocated in a block before all others: LLVM makes registers only of an alloca in the
         # entry block, and one inside a loop would take more of the stack with every turn.
-        self._cells = ir.IRBuilder(function.append_basic_block("cells"))
-        self.b = ir.IRBuilder(function.append_basic_block("start"))
+        self._cells = IRBuilder(function, function.append_block())
+        self.b = IRBuilder(function, function.append_block())
         self._start = self.b.block
 
     @classmethod
     def of(
-        cls, module: ir.Module, name: str, args: Sequence[ir.Type], result: ir.Type, *, internal: bool = True
+        cls,
+        module: ir.IRModule,
+        name: str,
+        args: Sequence[ir.Type],
+        result: ir.Type,
+        *,
+        internal: bool = True,
     ) -> Self:
         """The assembler of a new function; an `internal` one is called in its module only."""
         function = ir.Function(module, ir.FunctionType(result, args), name)
@@ -59,16 +65,13 @@ class Asm:
     def finish(self) -> None:
         """Connect the entry, once the whole body is built; blocks left open are never reached."""
         self._cells.branch(self._start)
-        for block in self.function.blocks:
-            if not block.is_terminated:
-                # Such a block follows a jump that constants decided; LLVM drops it, but wants it
-                # terminated.
-                ir.IRBuilder(block).unreachable()
+        # An open block follows a jump that constants decided, and is left out.
+        assert all(block.is_terminated or not block.is_reached for block in self.function.blocks)
 
     def val(self, value: Val, kind: ir.Type = I64) -> ir.Value:
         """A value as an LLVM operand of the given type."""
         if isinstance(value, int):
-            return ir.Constant(kind, int(value) & mask(kind.width) if isinstance(kind, ir.IntType) else value)
+            return ir.ConstantValue(kind, int(value) & mask(kind.width))
         return value
 
     def _both(self, a: Val, b: Val) -> tuple[ir.Value, ir.Value]:
@@ -144,7 +147,7 @@ class Asm:
                 return a << by & mask(kind.width)
             return self.b.shl(a, self.val(by, a.type))
         operand = self.val(a, kind)
-        return self.b.shl(operand, self.resize(by, operand.type))
+        return self.b.shl(operand, self.val(self.resize(by, operand.type)))
 
     def shr(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
         """Shifted right: a >> by, without sign, within `kind` where `a` is an int."""
@@ -155,9 +158,9 @@ class Asm:
                 return a >> by if isinstance(a, int) else a
             return 0 if by >= a.type.width else self.b.lshr(a, self.val(by, a.type))
         operand = self.val(a, kind)
-        return self.b.lshr(operand, self.resize(by, operand.type))
+        return self.b.lshr(operand, self.val(self.resize(by, operand.type)))
 
-    def resize(self, value: Val, kind: ir.IntType) -> Val:
+    def resize(self, value: Val, kind: ir.Type) -> Val:
         """The value in another width: zero-extended or cut."""
         if isinstance(value, int):
             return value & mask(kind.width)
@@ -198,14 +201,14 @@ class Asm:
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int):
                 return y if x else False
-        return self.b.and_(a, b)
+        return self.b.and_(*self._both(a, b))
 
     def either(self, a: Val, b: Val) -> Val:
         """Logical or."""
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int):
                 return True if x else y
-        return self.b.or_(a, b)
+        return self.b.or_(*self._both(a, b))
 
     def negate(self, a: Val) -> Val:
         """Logical not."""
@@ -234,8 +237,8 @@ class Asm:
     def intrinsic(self, name: str, value: ir.Value) -> ir.Value:
         """`ctpop`, `cttz`, `ctlz` or `bitreverse` of a value."""
         # The flag: 0 is a value like any other, with as many zeros as it is wide.
-        flags = [ir.Constant(I1, 0)] if name in ("cttz", "ctlz") else []
-        return getattr(self.b, name)(value, *flags)
+        flags = [ir.ConstantValue(I1, 0)] if name in ("cttz", "ctlz") else []
+        return self.b.intrinsic(name, value, *flags)
 
     def cell(self, kind: ir.Type, start: Val = 0) -> ir.Value:
         """A stack cell holding `start` from here on."""
@@ -249,14 +252,9 @@ class Asm:
 
     def table(self, name: str, kind: ir.Type, values: Sequence[int]) -> ir.Value:
         """Constants in memory, as a global array of the module; equal ones are one array."""
-        shape, module = ir.ArrayType(kind, len(values)), self.function.module
         # By content, since each loop over a type has the same: LLVM need not read them again.
         name = f"{name}.{sha256(f'{kind} {tuple(values)}'.encode()).hexdigest()[:16]}"
-        if name not in module.globals:
-            table = ir.GlobalVariable(module, shape, name)
-            table.linkage, table.global_constant = "internal", True
-            table.initializer = ir.Constant(shape, [ir.Constant(kind, value) for value in values])
-        return module.globals[name]
+        return self.function.module.table(name, kind, values)
 
     def at(self, base: ir.Value, index: Val) -> ir.Value:
         """The address of base[index]."""
@@ -284,7 +282,7 @@ class Asm:
 
     def block(self, name: str = "") -> ir.Block:
         """A new block, not yet entered."""
-        return self.function.append_basic_block(name)
+        return self.function.append_block()
 
     def enter(self, block: ir.Block) -> None:
         """Continue at the end of a block."""

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.types import (
     Bag,
     Bool,

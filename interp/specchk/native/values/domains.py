@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.nodes import Apply, Const, Expr
 from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Int, Seq, Set, Type, cardinality, item_of, of_shape
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.layout import encode, is_sparse, mask, set_size, width
+from specchk.native.machine.layout import encode, is_sparse, length_bits, mask, set_size, width
 from specchk.native.values.codes import constant, register
 from specchk.native.values.fitting import Fitting
 from specchk.native.values.sparse import ItemsListing
@@ -185,7 +184,7 @@ class Domains:
             return asm.add(bag, 1)
         shift = self.codes.slot_offset(kind, at)  # of the new slot; lower ones move down by one
         low = self._low_mask(asm.add(shift, size), shape)
-        end = self.codes.slot_offset(kind, kind.limit - 1)
+        end = length_bits(kind)  # of the lowest slot
         slots = asm.band(bag, mask(shape.width) & ~mask(end))
         moved = asm.shr(asm.band(slots, low), size)
         kept = asm.band(slots, asm.xor(low, mask(shape.width)))
@@ -202,7 +201,7 @@ class Domains:
         length = asm.resize(asm.sub(self.codes.length(kind, bag), 1), shape)
         if size == 0:
             return length
-        end = self.codes.slot_offset(kind, kind.limit - 1)
+        end = length_bits(kind)  # of the lowest slot
         slots = asm.band(bag, mask(shape.width) & ~mask(end))
         low = self._low_mask(self.codes.slot_offset(kind, at), shape)  # below the slot that goes
         above = asm.xor(

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir import nodes
 from specchk.ir.types import Int, Map, Option, Set, Type, Union, of_shape
 from specchk.ir.typing import result_type

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, fits
 from specchk.meaning.evaluate import misfit
 from specchk.meaning.values import positions, universe
@@ -162,7 +161,10 @@ class Fitting(Codes):
                 asm.b.store(asm.val(asm.bor(asm.b.load(bits), bit), shape), bits)
 
         self.each_item(given, value, put)
-        return listing.packed() if listing is not None else asm.b.load(bits)
+        if listing is not None:
+            return listing.packed()
+        assert bits is not None
+        return asm.b.load(bits)
 
     def each_item(self, kind: Set, items: Val, body: Callable[[Val], None]) -> None:
         """Run a body for each item of a set as it is held, ascending; it may leave by jumps out."""

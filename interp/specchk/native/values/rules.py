@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.types import Type
 from specchk.native.machine.asm import Asm, Val

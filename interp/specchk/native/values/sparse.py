@@ -16,8 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.types import Set, cardinality
 from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
 from specchk.native.machine.layout import WORD, length_bits, slots_of, width
@@ -115,7 +114,7 @@ class Sparse:
     @property
     def _overflow(self) -> ir.Value:
         # Null where nothing can overflow: renaming the items of a set, which makes it no larger.
-        return self.asm.overflow if self.asm.overflow is not None else ir.Constant(PTR, None)
+        return self.asm.overflow if self.asm.overflow is not None else ir.ConstantValue(PTR, None)
 
     def _function(
         self, kind: Set, name: str, args: Sequence[ir.Type], result: ir.Type, build: Build
@@ -130,7 +129,7 @@ class Sparse:
             asm = Asm.of(module, full, args, result)
             build(asm)
             asm.finish()
-        return module.globals[full]
+        return module.function(full)
 
 
 class ItemsListing:

@@ -12,8 +12,7 @@ Properties are checked in the order of `explore.simulate`, whose walks these are
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.ir.program import Action, Program
 from specchk.native.kernel.predicates import RECORD, Predicates
 from specchk.native.kernel.steps import Steps
@@ -46,11 +45,11 @@ def mix(asm: Asm, value: Val) -> ir.Value:
     return asm.b.xor(mixed, asm.b.lshr(mixed, asm.val(31)))
 
 
-def emit_note_of_walk(module: ir.Module, program: Program) -> None:
+def emit_note_of_walk(module: ir.IRModule, program: Program) -> None:
     """`note(thread, record, state, after)`: the walk failed, or its present state is the first witness."""
     asm = Asm.of(module, RECORD, [PTR, I64, PTR, PTR], ir.VoidType())
-    asm.function.attributes.add("noinline")
-    asm.function.attributes.add("cold")
+    asm.function.attributes.append("noinline")
+    asm.function.attributes.append("cold")
     thread, record, _, _ = asm.function.args
     is_witness: Val = False
     for at, kind in enumerate(records_of(program)):
@@ -73,7 +72,7 @@ def emit_note_of_walk(module: ir.Module, program: Program) -> None:
 
 
 def emit_check_of_walk(
-    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
+    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`check(state, thread) -> i1`: whether the walk may continue; invariants first, as in its meaning."""
     predicates = Predicates(module, "check", program, layout, facts)
@@ -155,6 +154,8 @@ class Walk:
     def emit(self) -> None:
         """Everything."""
         asm = self.asm
+        # A walk that is continued enters the loop at its step, and reaches the other two from there.
+        asm.b.expect(self.begin, self.arrive)
         asm.leave_if(asm.cmp("!=", self._word(WalkThread.IS_WALKING), 0), self.step)
         asm.fall_into(self.begin)
         self._begin()
@@ -192,7 +193,7 @@ class Walk:
         drawn = mix(asm, asm.b.add(self._word(WalkThread.STREAM), asm.val(weyl)))
         # The upper half of a product instead of a remainder: no division, and no use of the low bits alone.
         wide = asm.b.mul(asm.b.zext(drawn, I128), asm.b.zext(asm.val(count), I128))
-        return asm.b.trunc(asm.b.lshr(wide, ir.Constant(I128, 64)), I64)
+        return asm.b.trunc(asm.b.lshr(wide, ir.ConstantValue(I128, 64)), I64)
 
     def _copy(self, source: ir.Value, target: ir.Value) -> None:
         self.kernel.copy_state(self.asm, self.kernel.load_state(self.asm, source), target)

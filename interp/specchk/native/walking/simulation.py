@@ -19,8 +19,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
-from llvmlite import ir
-
+from specchk.codegen import ir
 from specchk.explore.simulate import (
     Followed,
     Walks,
@@ -93,11 +92,11 @@ class WalkSource(KernelSource):
     kernel: ClassVar = WalkKernel
     entries: ClassVar = (("walk", 2), ("refill", 3))
 
-    def emit_note(self, module: ir.Module) -> None:
+    def emit_note(self, module: ir.IRModule) -> None:
         """See `KernelSource`."""
         emit_note_of_walk(module, self.program)
 
-    def emit_check(self, module: ir.Module, facts: ExpressionFacts) -> ir.Function:
+    def emit_check(self, module: ir.IRModule, facts: ExpressionFacts) -> ir.Function:
         """See `KernelSource`."""
         return emit_check_of_walk(module, self.program, self.layout, facts)
 

@@ -1,0 +1,272 @@
+"""LLVM IR as text: types, values, blocks, functions, modules.
+
+A value is its text, as it is named in the instructions that use it; a block is the list of its lines.  So a
+module of a hundred thousand instructions takes a fraction of the time and memory that a tree of objects for
+each does, which is printed once and dropped.
+
+Not here: instructions (`codegen.builder`); the meaning of any of this, which is that of LLVM's manual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+
+class Type:
+    """A type; equal ones have equal texts.  `width` is the number of bits of a number."""
+
+    __slots__ = ("text", "width")
+
+    def __init__(self, text: str, width: int = 0) -> None:
+        self.text = text
+        self.width = width
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def as_pointer(self) -> PointerType:
+        """The type of its addresses."""
+        return PointerType(self)
+
+
+class VoidType(Type):
+    """No value."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("void")
+
+
+class IntType(Type):
+    """A number of so many bits."""
+
+    __slots__ = ()
+
+    def __init__(self, width: int) -> None:
+        super().__init__(f"i{width}", width)
+
+
+class PointerType(Type):
+    """An address of values of a type."""
+
+    __slots__ = ("pointee",)
+
+    def __init__(self, pointee: Type) -> None:
+        super().__init__(f"{pointee.text}*")
+        self.pointee = pointee
+
+
+class ArrayType(Type):
+    """So many values of one type."""
+
+    __slots__ = ("item",)
+
+    def __init__(self, item: Type, count: int) -> None:
+        super().__init__(f"[{count} x {item.text}]")
+        self.item = item
+
+
+class PairType(Type):
+    """Values of several types, as an exchange returns."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, *items: Type) -> None:
+        super().__init__(f"{{{', '.join(item.text for item in items)}}}")
+        self.items = items
+
+
+class FunctionType(Type):
+    """The types of the arguments and of the result of a function."""
+
+    __slots__ = ("args", "result")
+
+    def __init__(self, result: Type, args: Sequence[Type]) -> None:
+        super().__init__(f"{result.text} ({', '.join(arg.text for arg in args)})")
+        self.result = result
+        self.args = tuple(args)
+
+
+class Value:
+    """A value known when the code runs: its type, and its text as an operand."""
+
+    __slots__ = ("text", "type")
+
+    def __init__(self, kind: Type, text: str) -> None:
+        self.type = kind
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.type.text} {self.text}"
+
+
+class ConstantValue(Value):
+    """A number, None for the null pointer, or the constants of an array."""
+
+    __slots__ = ()
+
+    def __init__(self, kind: Type, value: int | Iterable[ConstantValue] | None) -> None:
+        if isinstance(value, int):
+            super().__init__(kind, str(int(value)))
+        else:
+            text = "null" if value is None else f"[{', '.join(map(str, value))}]"
+            super().__init__(kind, text)
+
+
+class ArgumentValue(Value):
+    """An argument of a function."""
+
+    __slots__ = ("attributes",)
+
+    def __init__(self, kind: Type, text: str) -> None:
+        super().__init__(kind, text)
+        self.attributes: list[str] = []
+
+    def add_attribute(self, name: str) -> None:
+        """State a fact about it."""
+        self.attributes.append(name)
+
+    def declared(self) -> str:
+        """Its text in the head of the function."""
+        return " ".join((self.type.text, *self.attributes, self.text))
+
+
+class LateLine(Protocol):
+    """An instruction that is complete only when its function is."""
+
+    def line(self) -> str:
+        """Its text."""
+
+
+class Block:
+    """Instructions that run one after the other; the last one leaves it."""
+
+    __slots__ = (
+        "depth",
+        "dominator",
+        "far",
+        "is_entered",
+        "is_reached",
+        "is_terminated",
+        "lines",
+        "shared",
+        "text",
+    )
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines: list[str | LateLine] = []
+        self.is_terminated = False
+        # Of `codegen.dominance`.
+        self.is_entered = False
+        self.is_reached = False
+        self.dominator: Block | None = None
+        self.depth = 0
+        self.far: Block = self
+        self.shared: list[tuple[str, Value]] = []
+
+
+class Global(Value):
+    """A function or a table: it has a name in all functions of a module."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, kind: Type, name: str) -> None:
+        super().__init__(kind, f'@"{name}"')
+        self.name = name
+
+
+class ConstantTable(Global):
+    """Constants in memory."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, name: str, values: ConstantValue) -> None:
+        super().__init__(values.type.as_pointer(), name)
+        self.values = values
+
+    def lines(self) -> list[str]:
+        """Its definition."""
+        return [f"{self.text} = internal constant {self.values}"]
+
+
+class Function(Global):
+    """A function: a declaration as long as it has no blocks."""
+
+    __slots__ = ("args", "attributes", "blocks", "count", "linkage", "module", "result")
+
+    def __init__(self, module: IRModule, kind: FunctionType, name: str) -> None:
+        super().__init__(kind.as_pointer(), name)
+        self.module = module
+        self.result = kind.result
+        self.args = tuple(ArgumentValue(arg, f"%a{index}") for index, arg in enumerate(kind.args))
+        self.attributes: list[str] = []
+        self.linkage = ""
+        self.blocks: list[Block] = []
+        self.count = 0  # of its values, for their names
+        module.globals[name] = self
+
+    def append_block(self) -> Block:
+        """A new block behind all others."""
+        block = Block(f"%b{len(self.blocks)}")
+        self.blocks.append(block)
+        return block
+
+    def lines(self) -> list[str]:
+        """Its definition."""
+        head = f"{self.result} {self.text}({', '.join(arg.declared() for arg in self.args)})"
+        if not self.blocks:
+            return [f"declare {head}"]
+        out = [" ".join(part for part in ("define", self.linkage, head, *self.attributes, "{") if part)]
+        for block in self.blocks:
+            if not block.is_reached:
+                continue
+            out.append(f"{block.text[1:]}:")
+            out += [line if isinstance(line, str) else line.line() for line in block.lines]
+        out.append("}")
+        return out
+
+
+class IRModule:
+    """Functions and tables, compiled together."""
+
+    def __init__(self) -> None:
+        self.globals: dict[str, Function | ConstantTable] = {}
+
+    def table(self, name: str, kind: Type, values: Sequence[int]) -> ConstantTable:
+        """Constants in memory; those of one name are there once."""
+        known = self.globals.get(name)
+        if known is None:
+            items = [ConstantValue(kind, value) for value in values]
+            known = ConstantTable(name, ConstantValue(ArrayType(kind, len(values)), items))
+            self.globals[name] = known
+        assert isinstance(known, ConstantTable)
+        return known
+
+    def function(self, name: str) -> Function:
+        """The function of a name."""
+        function = self.globals[name]
+        assert isinstance(function, Function)
+        return function
+
+    def intrinsic(self, name: str, kind: FunctionType) -> Function:
+        """A function that LLVM has."""
+        return self.function(name) if name in self.globals else Function(self, kind, name)
+
+    def __str__(self) -> str:
+        return "\n".join(line for part in self.globals.values() for line in part.lines()) + "\n"
+
+
+@lru_cache(maxsize=256)
+def int_type(width: int) -> IntType:
+    """The number of so many bits, the same object each time."""
+    return IntType(width)
