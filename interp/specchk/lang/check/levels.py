@@ -8,7 +8,6 @@ level, step invariants are action level, liveness properties are temporal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from enum import IntEnum
 from types import MappingProxyType
 
@@ -38,8 +37,8 @@ _ABOVE = MappingProxyType({
 
 def children(node: tree.Node) -> Iterator[tree.Node]:
     """The direct parts of a tree node, in source order."""
-    for item in fields(node):
-        value = getattr(node, item.name)
+    for name in node.__match_args__:  # of a dataclass: its fields, in their order
+        value = getattr(node, name)
         if isinstance(value, tree.Node):
             yield value
         elif isinstance(value, tuple):
