@@ -304,6 +304,51 @@ def test_an_undefined_step_shows_nothing():
     assert proved_of(text) == set()
 
 
+# While neither mark is ahead of `high`, `kept` is what `low` was, and `low` may pass `high` only behind one.
+# Of the two marks a part of `look` compares neither.
+ENTAILED = """spec entailed
+const Far : int = 2
+var low : nat upto Far = 0
+var high : nat upto Far = 0
+var left : nat upto Far = 0
+var right : nat upto Far = 0
+var kept : nat upto Far = 0
+var seen : nat upto Far = 0
+action rise():
+    require left <= high and right <= high
+    high' = high + 1
+action mark_left():
+    left' = left + 1
+action mark_right():
+    right' = right + 1
+action climb():
+    require low < high or left > high or right > high
+    low' = low + 1
+action keep():
+    require left <= high and right <= high
+    kept' = low
+action look():
+    require kept <= high and seen < kept
+    seen' = kept
+invariant lower: low <= high or left > high or right > high
+model short:
+    expect holds
+"""
+
+
+def test_what_holds_in_a_model_helps_to_show_what_is_impossible():
+    """The comparisons of an invariant split symbolic states where those of the condition do not suffice."""
+    assert proved_of(ENTAILED) == {("look", "forbids", "kept <= high")}
+    without = "\n".join([line for line in ENTAILED.splitlines() if "invariant" not in line])
+    assert proved_of(without) == set()
+
+
+def test_an_invariant_that_does_not_hold_shows_nothing():
+    """Lemmas are claims, not assumptions: here `low` passes `high` as it likes, and `kept` with it."""
+    wrong = ENTAILED.replace("require low < high or left > high or right > high", "require low < Far * 2")
+    assert ("look", "forbids", "kept <= high") not in proved_of(wrong)
+
+
 def long_gate(*models: str) -> GateConditions:
     checked = check("long.spec", LONG)
     parts = [

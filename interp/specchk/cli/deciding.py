@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from specchk.cli.engines import EngineSettings, explore, loaded
 from specchk.explore.conditions import (
@@ -48,8 +49,9 @@ def impossible_conditions(
 ) -> frozenset[Condition]:
     """Of the conditions with the keys `only` those that decide in no state, whatever its offsets are.
 
-    The symbolic engine's hulls prove it of many at once.  None are returned of a program without offsets,
-    whose bounds no engine opens; nor of one with a constraint, which may be a bound.
+    The symbolic engine's hulls prove it of many at once, and of the others beside the program's own
+    invariants, as lemmas.  None are returned of a program without offsets, whose bounds no engine opens; nor
+    of one with a constraint, which may be a bound.
     """
     if program.constraints or not any(has_horizon(variable.type) for variable in program.variables):
         return frozenset()
@@ -59,7 +61,15 @@ def impossible_conditions(
         if condition.key in only and _has_open_offsets(program, witness)
     }
     engine = loaded("specchk.symbolic.joins.claims")
-    proved = engine.proved(denying_conditions(program, claims.values()), engine.ClaimOptions(most))
+    options = engine.ClaimOptions(most)
+    proved = engine.proved(denying_conditions(program, claims.values()), options)
+    left = [claim for claim in claims.values() if claim.name not in proved]
+    if left and program.invariants:
+        # Hulls are split by what a claim that fails in them compares.  What holds in the program compares
+        # more; the lemmas are claims themselves, so that nothing is assumed.
+        lemmas = [prop for prop in program.invariants if _has_open_offsets(program, prop)]
+        beside = denying_conditions(program, left)
+        proved |= engine.proved(replace(beside, invariants=(*beside.invariants, *lemmas)), options)
     return frozenset([condition for condition, claim in claims.items() if claim.name in proved])
 
 
@@ -73,10 +83,10 @@ def impossible_in(models: Sequence[Decided]) -> frozenset[tuple[str, str, str]]:
     return frozenset(open_ - possible)
 
 
-def _has_open_offsets(program: Program, witness: Property) -> bool:
+def _has_open_offsets(program: Program, claim: Property) -> bool:
     """Whether the symbolic engine takes a claim, which it refuses where it goes through all offsets."""
     try:
-        loaded("specchk.symbolic.legality").check(denying_conditions(program, [witness]))
+        loaded("specchk.symbolic.legality").check(denying_conditions(program, [claim]))
     except SpecError:
         return False
     return True
