@@ -5,6 +5,8 @@
     simulations     replog's own simulator, a short run of each profile
     stories         those that ship with replog, command by command
     files           the store on the operating system's files
+    shapes          the store on small files in every shape, and on batches in every shape
+    alone           one broker, or the controller, to which anything is sent
     formulas        groups, placement, and whatever else needs no cluster
 
 A run is a function of its name.  What is noted crosses an interface of replog: messages, timers, effects on a
@@ -20,7 +22,10 @@ from functools import partial
 from cluster_walks import walk
 from file_runs import calls, store
 from formula_runs import epoch_ends, groups, placements, propagations, rules
+from lone_broker import lone_broker
+from lone_controller import lone_controller
 from replog_runs import simulation, stories, story
+from store_shapes import batches, starts
 from store_walks import store_walk
 
 from replog.core.protocol import preset_names
@@ -32,6 +37,8 @@ FILE_WALKS = 16
 STORE_WALKS = 40
 ACTIONS = 150
 STORE_ACTIONS = 120
+ALONE = 12
+ALONE_ACTIONS = 400
 
 
 class ReplogBehaviours(Behaviours):
@@ -41,7 +48,8 @@ class ReplogBehaviours(Behaviours):
 
     def runs(self) -> Mapping[str, Run]:
         """Return all runs."""
-        return dict([*_walks(), *_store_walks(), *_simulations(), *_stories(), *_files(), *_formulas()])
+        parts = (_walks, _store_walks, _simulations, _stories, _files, _shapes, _alone, _formulas)
+        return dict([run for part in parts for run in part()])
 
 
 def _walks() -> Iterator[tuple[str, Run]]:
@@ -73,6 +81,21 @@ def _files() -> Iterator[tuple[str, Run]]:
     for seed in range(3):
         yield f"files of the system, seed {seed}", partial(calls, seed)
         yield f"store on files of the system, seed {seed}", partial(store, seed)
+
+
+def _shapes() -> Iterator[tuple[str, Run]]:
+    for seed in range(2):
+        yield f"starts on every shape, seed {seed}", partial(starts, seed)
+        yield f"batches in every shape, seed {seed}", partial(batches, seed)
+
+
+def _alone() -> Iterator[tuple[str, Run]]:
+    for seed in range(ALONE):
+        yield f"broker alone, seed {seed}", partial(lone_broker, seed, "kafka-4.1", ALONE_ACTIONS)
+        yield f"controller alone, seed {seed}", partial(lone_controller, seed, "kafka-4.1", ALONE_ACTIONS)
+    for seed, name in enumerate(preset_names()):
+        yield f"broker alone of {name}, seed {seed}", partial(lone_broker, seed, name, ALONE_ACTIONS)
+        yield f"controller alone of {name}, seed {seed}", partial(lone_controller, seed, name, ALONE_ACTIONS)
 
 
 def _formulas() -> Iterator[tuple[str, Run]]:

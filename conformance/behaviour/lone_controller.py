@@ -1,0 +1,143 @@
+"""Runs of the controller alone: brokers that register, beat and propose as no process of replog would.
+
+In a cluster a request follows from what its sender knows.  Here a seed draws it, from what the controller has
+answered and announced: epochs of this life or an earlier one, any members, sessions that end in any order.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from observed_world import facts
+from walk_clients import CLIENT
+
+from replog.core.controller.controller import Controller
+from replog.core.controller.state import ControllerConfig, ControllerState
+from replog.core.effects import Effect, Event, Fired, Received, Send, Timer
+from replog.core.messages import (
+    AlterPartitionRequest,
+    ConfigureRequest,
+    ElectRequest,
+    HeartbeatRequest,
+    Message,
+    MetadataRequest,
+    MetadataUpdate,
+    ReassignRequest,
+    RegisterReply,
+    RegisterRequest,
+)
+from replog.core.protocol import preset
+from replog.core.types import MetadataImage
+from replog.sim.cluster.world import OPERATOR
+from specchk.conform.contract.behaviours import RunWatch
+
+NAME = "t-0"
+BROKERS = 4
+REPLICAS = (0, 1, 2)
+
+
+class LoneController:
+    """One run; `lives` are the broker epochs that each broker was given, the last one last."""
+
+    def __init__(self, watch: RunWatch, seed: int, protocol: str) -> None:
+        self.watch = watch
+        self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
+        choice = self.random.choice
+        config = ControllerConfig(choice((1, 2, 2)), choice((2_000, 9_000)), 1_000, choice((3, 50)))
+        self.controller = Controller(ControllerState(config, preset(protocol)))
+        self.controller.create_partition(NAME, REPLICAS)
+        self.now_ms = 0
+        self.lives: dict[int, list[int]] = {broker: [] for broker in range(BROKERS)}
+        self.processes = dict.fromkeys(range(BROKERS), 0)
+        self.known: MetadataImage | None = None
+
+    def run(self, actions: int) -> None:
+        """Give the controller so many events."""
+        random = self.random
+        self._perform(self.controller.start())
+        for broker in range(BROKERS):
+            self._register(broker)
+        ways, weights = zip(
+            (self._register, 10), (self._beat, 30), (self._propose, 30), (self._operate, 10),
+            (self._let_time_pass, 10), (self._send_something_else, 1), strict=True,
+        )  # fmt: skip
+        for way in random.choices(ways, weights, k=actions):
+            way(random.randrange(BROKERS))
+
+    def _give(self, event: Event) -> None:
+        self.watch.step(event)
+        self._perform(self.controller.handle(event, self.now_ms))
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            self.watch.note("controller", type(effect).__name__, **facts(effect))
+            if not isinstance(effect, Send):
+                continue
+            if isinstance(effect.message, RegisterReply) and effect.message.broker_epoch >= 0:
+                self.lives[effect.to].append(effect.message.broker_epoch)
+            elif isinstance(effect.message, MetadataUpdate) and effect.message.images:
+                self.known = effect.message.images[-1]
+
+    def _send(self, source: int, message: Message) -> None:
+        self._give(Received(source, message))
+
+    def _life(self, broker: int) -> int:
+        """Return a broker's epoch: mostly the present one."""
+        lives = self.lives[broker] or [-1]
+        return self.random.choice((lives[-1], lives[-1], lives[-1], lives[-1], self.random.choice(lives), -1))
+
+    def _register(self, broker: int) -> None:
+        """Let a process register, a new one or once more, with any marker of an earlier stop."""
+        self.processes[broker] += self.random.random() < 0.8
+        self.now_ms += self.random.choice((0, 1, 10_000))
+        self._send(broker, RegisterRequest(broker, self.processes[broker], self._life(broker)))
+
+    def _beat(self, broker: int) -> None:
+        version = self.known.version if self.known is not None else -1
+        version += self.random.choice((0, 0, 0, 0, 0, -1, 1, -4))
+        wish = self.random.random() < 0.1
+        self._send(broker, HeartbeatRequest(broker, self._life(broker), version, wish))
+
+    def _propose(self, broker: int) -> None:
+        """Let the leader, mostly, propose any ISR."""
+        random = self.random
+        if self.known is None or NAME not in self.known.partitions:
+            return
+        image = self.known.partitions[NAME]
+        leader = image.leader if image.leader >= 0 and random.random() < 0.9 else broker
+        others = [member for member in range(BROKERS) if member != leader and random.random() < 0.5]
+        members = [leader, *others] if random.random() < 0.95 else [*others, *others[:1]]
+        request = AlterPartitionRequest(
+            random.randrange(99), NAME if random.random() < 0.97 else "t-9", leader, self._life(leader),
+            image.leader_epoch + random.choice((0, 0, 0, 0, 0, 0, 1, -1)),
+            image.partition_epoch + random.choice((0, 0, 0, 0, 0, 0, 1, -1)),
+            tuple((member, self._life(member)) for member in members), random.random() < 0.25,
+        )  # fmt: skip
+        self._send(leader, request)
+
+    def _operate(self, broker: int) -> None:
+        random, name = self.random, NAME if self.random.random() < 0.95 else "t-9"
+        target = tuple(random.sample(range(BROKERS + 1), random.choice((0, 2, 3, 3))))
+        requests: tuple[Message, ...] = (
+            ElectRequest(1, name), ElectRequest(2, name, True),
+            ConfigureRequest(3, name, random.randrange(4)),
+            ReassignRequest(4, name, target), MetadataRequest(broker, random.randrange(-1, 9)),
+        )  # fmt: skip
+        self._send(OPERATOR, random.choice(requests))
+
+    def _let_time_pass(self, broker: int) -> None:
+        del broker
+        self.now_ms += self.random.choice((1, 500, 1_000, 2_000, 2_001, 9_000))
+        self._give(Fired(Timer.SESSION_CHECK))
+
+    def _send_something_else(self, broker: int) -> None:
+        """Send what is not for a controller."""
+        if self.random.random() < 0.5:
+            self._give(Fired(Timer.SEND_FETCH))
+        else:
+            self._send(CLIENT, RegisterReply(broker, 0, 1))  # type: ignore[arg-type]
+
+
+def lone_controller(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
+    """Take one run."""
+    LoneController(watch, seed, protocol).run(actions)
