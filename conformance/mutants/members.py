@@ -1,4 +1,7 @@
-"""What may kill a mutant of replog, cheapest first: recordings, suites of the spec, simulations, tests."""
+"""What may kill a mutant of replog, cheapest first: recordings, suites of the spec, simulations, tests.
+
+The parts of `make gate` are all among them, as it runs them; the controls aside, which are about the gate.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from replog.sim.run import Simulation
 from replog_rules import GATE
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
+from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember
 from specchk.conform.mutation.other_gates import OtherGate
 from specchk.conform.mutation.recorded import Recorded
@@ -28,8 +32,10 @@ from specchk.lang.frontend import check
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
 STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition", "damage", "manifest", "repair")
 SCENARIOS = ("scenarios", "clients", "world")
-FILES = (At("two_brokers", {"MaxOffset": "1", "MaxEpoch": "0"}, "faults"),)  # as in the Makefile
+# As in the Makefile.
+FILES = (At("two_brokers", {"MaxOffset": "1", "MaxEpoch": "0"}, "faults"),)
 OTHERS = sorted(path.parent.name for path in Path(__file__).parents[1].glob("*/binding.py"))
+RECORDED = range(40)
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 ROOT = TESTS.parents[1]
 WATCHED = (  # the tests, the scenarios that they read, and how pytest and Hypothesis are set up
@@ -115,7 +121,7 @@ def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:
 def classes(model: str, bounds: Mapping[str, str]) -> SuiteMember:
     """Return the effect classes of a model, as in the gate."""
     label = " ".join([model, *(f"{name}={value}" for name, value in bounds.items())])
-    return SuiteMember(f"classes {label}", At(model, bounds), limit=200_000)
+    return SuiteMember(f"classes {label}", At(model, bounds), limit=200_000, layer="suites")
 
 
 def faults_strike(bench: Bench) -> str:
@@ -165,19 +171,24 @@ TARGETS = tuple(
         "broker.state",
     )
 )
+TOGETHER = (("gate", ("suites", "recordings", "behaviour")),)  # what `make gate` is
 MEMBERS = (
-    Recorded("recordings", "tracing.py", record, range(60)),
+    Recorded("recordings", "tracing.py", record, RECORDED),
     Outside("simulation all", simulated("all", range(40)), ("replog",), layer="simulation"),
     *(classes(at.model, at.bounds) for at in GATE if at.suite == "classes"),
-    *(OtherGate(f"gate of {name}", f"{name}/binding.py") for name in OTHERS),
-    OtherGate("crashes on files", "on_files.py", FILES),
+    *(OtherGate(f"gate of {name}", f"{name}/binding.py", layer="suites") for name in OTHERS),
+    OtherGate("crashes on files", "on_files.py", FILES, "suites"),
+    OtherGate("walks and loops", "binding.py", tuple(at for at in GATE if at.suite != "classes"), "suites"),
     Outside("simulation store", simulated("store", range(20)), ("replog",), layer="simulation"),
     Outside("simulation flush", simulated("flush", range(20)), ("replog",), layer="simulation"),
     Outside("store tests", pytest_on(*(f"store/test_{name}.py" for name in STORE)), ("replog.store",)),
     Outside("scenarios", pytest_on(*(f"sim/test_{name}.py" for name in SCENARIOS)), ("replog",)),
     Outside("core tests", pytest_on("core"), ("replog.core",)),
+    Recorded("further recordings", "tracing.py", record, range(40, 60), "further recordings"),
     walks("three_epochs", {}, 30),
     walks("one_record_at_a_time", {}, 20),
     walks("slow_follower", {"MaxFences": "1"}, 20),
     walks("three_brokers", {"MaxShrinks": "1", "MaxCrashes": "1", "MaxFences": "1"}, 20),
+    # Last: any change of behaviour is one test more that fails, and would hide who else detects it.
+    AcceptedRuns("behaviour", "behaviour/behaviours.py"),
 )

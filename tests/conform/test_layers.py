@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +12,19 @@ from pathlib import Path
 import pytest
 from till_folder import BINDING, build, mutate
 
-from specchk.conform.gate.lock import Kills, Lock, lowered, raised, read, write
+from specchk.conform.gate.gate import Held
+from specchk.conform.gate.lock import Kills, LayerKills, Lock, lowered, raised, read, write
 from specchk.conform.mutation.members import Bench, Kill, Reporter
 from specchk.conform.mutation.mutate import MutationCampaign, Settings
 from specchk.conform.mutation.mutate_by import kit_for
 from specchk.conform.mutation.scores_file import NoScores, read_scores
+from specchk.conform.report.gate_report import render_held
 from specchk.lang.frontend import check
 
-# Of the flaws below, walks see the first two, another binding's gate the first alone, and a test the last.
+# Of the flaws below, walks see the first two, another binding's gate the first, and a test the third.
 MEMBERS = """
 from specchk.conform.contract.binding import At
+from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import Outside, SuiteMember
 from specchk.conform.mutation.other_gates import OtherGate
 from specchk.conform.replay.suites import SuiteWalks
@@ -30,11 +35,31 @@ def notes(reporter):
     till.sleep()
     reporter.ask("a note", lambda: "" if till.note == "slept" else "no note")
 
+TOGETHER = (("gate", ("suites", "behaviour")),)
 MEMBERS = (
     SuiteMember("walks small", At(suite="walks"), walks=SuiteWalks(0, 15, 20), layer="walks"),
-    OtherGate("gate of moves", "moves/binding.py"),
+    OtherGate("gate of moves", "moves/binding.py", layer="suites"),
     Outside("notes", notes, ("till",)),
+    AcceptedRuns("accepted", "shown/behaviours.py"),
 )
+"""
+# What leaves the till: the answer to a loan from an empty account, and how many days there were.
+BEHAVIOURS = """
+from till.drawer import Till
+from specchk.conform.contract.behaviours import Behaviours
+
+def loan(watch):
+    till = Till()
+    watch.note("till", "answer", lent=[till.move("a1", "a2") for _ in range(3)])
+
+def nights(watch):
+    till = Till()
+    till.sleep()
+    watch.note("till", "days", days=till.days)
+
+class Shown(Behaviours):
+    def runs(self):
+        return {"loan": loan, "nights": nights}
 """
 FLAWS = {
     "lends": ("if self.balance[source] == 0:", "if False:"),
@@ -42,7 +67,14 @@ FLAWS = {
     "no-note": ('self.note = "slept"', "pass"),
     "never": ("return 1", "return 2"),
 }
-KILLERS = {"lends": {"walks", "gate"}, "sleepless": {"walks"}, "no-note": {"tests"}, "never": set()}
+KILLERS = {
+    "lends": {"walks", "suites", "behaviour"},
+    "sleepless": {"walks", "behaviour"},
+    "no-note": {"tests"},
+    "never": set(),
+}
+KILLED = {"gate": 2, "walks": 2, "suites": 1, "tests": 1, "behaviour": 2}
+ONLY = {"suites": 0, "behaviour": 1}
 OTHER = BINDING.replace('"bank.spec", "small"', '"../bank.spec", "small"')
 OTHER = OTHER.replace(
     'gate = (At(suite="walks"),)', 'gate = (At(suite="classes"),)\n    unobserved = {"days": "-"}'
@@ -59,6 +91,11 @@ def folder(tmp_path_factory) -> Path:
     home = build(tmp_path_factory.mktemp("layers"), MEMBERS, "".join(tables))
     (home / "moves").mkdir()
     (home / "moves" / "binding.py").write_text(OTHER)
+    (home / "shown").mkdir()
+    (home / "shown" / "behaviours.py").write_text(BEHAVIOURS)
+    environment = {**os.environ, "PYTHONPATH": str(home)}
+    command = [sys.executable, "-m", "specchk", "behaviour", str(home / "shown" / "behaviours.py")]
+    subprocess.run([*command, "--update-lock"], env=environment, check=True, capture_output=True)
     return home
 
 
@@ -75,21 +112,38 @@ def scores(folder: Path) -> Path:
 @pytest.mark.system
 @pytest.mark.parametrize("name", FLAWS)
 def test_each_layer_is_run_as_if_there_were_no_other(scores: Path, name: str):
-    """A layer is run although another has killed the mutant, and no kill counts for two layers."""
+    """A layer is run although another has killed the mutant, and ends with its own first failure."""
     (mutant,) = [mutant for mutant in json.loads(scores.read_text())["mutants"] if mutant["id"] == name]
-    assert {kill["layer"] for kill in mutant["kills"]} == KILLERS[name]
+    layers = [kill["layer"] for kill in mutant["kills"]]
+    assert (set(layers), len(layers)) == (KILLERS[name], len(KILLERS[name]))
 
 
 @pytest.mark.system
 def test_the_score_has_a_figure_for_each_layer(folder: Path, scores: Path):
-    """In JSON and in text, in the order of the members."""
-    assert json.loads(scores.read_text())["layers"] == {"walks": 2, "gate": 1, "tests": 1}
+    """In JSON and in text: groups first, then layers in the order of the members."""
+    layers = json.loads(scores.read_text())["layers"]
+    assert (layers["killed"], layers["only"]) == (KILLED, ONLY)
     text = mutate(str(folder / "till_binding.py"), "--by-layer")[1]
-    assert text.rstrip().splitlines()[-3:] == [
-        "    2 of 4 by walks alone",
-        "    1 of 4 by gate alone",
-        "    1 of 4 by tests alone",
+    assert text.rstrip().splitlines()[-6:] == [
+        "killed of 4 mutants, by each layer as if there were no other:",
+        "    2 by gate (suites, behaviour)",
+        "    2 by walks",
+        "    1 by suites (0 by no other of its group)",
+        "    1 by tests",
+        "    2 by behaviour (1 by no other of its group)",
     ]
+
+
+@pytest.mark.system
+def test_a_sample_is_called_one(folder: Path, tmp_path: Path):
+    """With the number of all and the seed, in the text and in what a lock records."""
+    given = [str(folder / "till_binding.py"), "--by-layer", "--sample", "2", "--seed", "3"]
+    assert "killed of 2 mutants, sampled of 4 with seed 3, by" in mutate(*given)[1]
+    path = tmp_path / "scores.json"
+    path.write_text(mutate(*given, "--json")[1])
+    layers = read_scores([str(path)]).layers["curated"]
+    assert (layers.sampled, layers.all, layers.seed) == (2, 4, 3)
+    assert str(layers) == "of 2, sampled of 4 with seed 3"
 
 
 @pytest.mark.system
@@ -103,12 +157,14 @@ def test_a_campaign_that_is_not_by_layers_has_no_such_figures(folder: Path):
 @pytest.mark.system
 def test_figures_that_the_mutants_do_not_confirm_are_rejected(scores: Path, tmp_path: Path):
     """A file that was edited gives no score."""
-    assert read_scores([str(scores)]).kills["curated"].layers == {"walks": 2, "gate": 1, "tests": 1}
+    recorded = read_scores([str(scores)])
+    assert recorded.kills == {}  # one failing test of a layer is no score of two
+    assert (recorded.layers["curated"].killed, recorded.layers["curated"].only) == (KILLED, ONLY)
     report = json.loads(scores.read_text())
-    report["layers"]["gate"] = 2
+    report["layers"]["killed"]["suites"] = 2
     path = tmp_path / "edited.json"
     path.write_text(json.dumps(report))
-    with pytest.raises(NoScores, match="2 killed by gate, but its mutants give 1"):
+    with pytest.raises(NoScores, match="2 killed by suites, but its mutants give 1"):
         read_scores([str(path)])
 
 
@@ -131,13 +187,13 @@ def test_another_binding_is_a_part_of_the_campaign(folder: Path, monkeypatch):
     bench = Bench(folder, "till_binding.py", folder / "bank.spec", check(str(folder / "bank.spec")))
     campaign = MutationCampaign(bench, folder / "mutants", ("till",), Settings(by_layer=True))
     kit, world = kit_for(bench, folder / "mutants", bench.binding()), campaign._world()
-    assert "moves/binding.py" in dict(kit.files)
-    path = folder / "moves" / "binding.py"
-    text = path.read_text()
-    path.write_text(f"{text}\n")
-    assert campaign._world() != world
-    path.write_text(text)
-    assert campaign._world() == world
+    assert {"moves/binding.py", "shown/behaviours.py", "shown/behaviour.lock"} <= dict(kit.files).keys()
+    for path in (folder / "moves" / "binding.py", folder / "shown" / "behaviour.lock"):
+        text = path.read_text()
+        path.write_text(f"{text}\n")
+        assert campaign._world() != world
+        path.write_text(text)
+        assert campaign._world() == world
     for name in set(sys.modules) - before:
         if name.split(".")[0] in ("till", "till_binding", "members"):
             del sys.modules[name]
@@ -161,12 +217,13 @@ def test_an_exception_of_the_implementation_s_own_is_a_failure():
         reporter.ask("seed 2", lambda: raises(NoScores("a fault of specchk")))
 
 
-SCORED = Kills(9, 10, "n", {"gate": 7, "tests": 8})
-LOCK = Lock("Binding", "spec", {}, {}, (), (), "impl", 1, {"curated": SCORED})
+SCORED = LayerKills(10, 40, 5, "n", {"gate": 7, "tests": 8}, {"suites": 1})
+SCORES = {"curated": Kills(9, 10, "n")}
+LOCK = Lock("Binding", "spec", {}, {}, (), (), "impl", 1, SCORES, {"curated": SCORED})
 
 
 @pytest.mark.parametrize(
-    ("layers", "all_", "places"),
+    ("layers", "sampled", "places"),
     [
         ({"gate": 7, "tests": 8}, 10, []),
         ({"gate": 14, "tests": 16}, 20, []),
@@ -175,11 +232,13 @@ LOCK = Lock("Binding", "spec", {}, {}, (), (), "impl", 1, {"curated": SCORED})
         ({"gate": 13, "tests": 16}, 20, ["mutants: curated, by gate alone"]),
         ({"gate": 7}, 10, ["mutants: curated, by tests alone"]),
         ({}, 10, ["mutants: curated, by gate alone", "mutants: curated, by tests alone"]),
+        (None, 10, []),
     ],
 )
-def test_a_layer_that_kills_less_is_below_the_lock(layers, all_, places):
-    """Shares are compared; a layer without a figure was not run, and is below, too."""
-    current = replace(LOCK, mutants={"curated": Kills(all_, all_, "n", layers)})
+def test_a_layer_that_kills_less_is_below_the_lock(layers, sampled, places):
+    """Shares are compared; a layer without a figure was not run, and is below, where there was a campaign."""
+    figures = {} if layers is None else {"curated": LayerKills(sampled, 40, 5, "n", layers)}
+    current = replace(LOCK, layers=figures)
     assert [lower.place for lower in lowered(LOCK, current)] == places
 
 
@@ -187,7 +246,13 @@ def test_a_lock_keeps_the_figures_of_layers(tmp_path: Path):
     """Written, read, and reported where a run has more."""
     write(tmp_path / "specchk.lock", LOCK)
     assert read(tmp_path / "specchk.lock") == LOCK
-    without = replace(LOCK, mutants={"curated": replace(SCORED, layers={})})
+    lines = [*render_held(Held((), "", LOCK, LOCK), Path("a.lock"))]
+    assert lines[-3:] == [
+        "curated mutants by layer, each as if there were no other, of 10, sampled of 40 with seed 5:",
+        "  gate: 7 of 10",
+        "  tests: 8 of 10",
+    ]
+    without = replace(LOCK, layers={"curated": replace(SCORED, killed={})})
     assert [higher.place for higher in raised(without, LOCK)] == [
         "mutants: curated, by gate alone",
         "mutants: curated, by tests alone",

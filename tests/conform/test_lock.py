@@ -14,6 +14,7 @@ from specchk.conform.gate.lock import (
     BadLock,
     ConditionCounts,
     Kills,
+    LayerKills,
     Lock,
     Numbers,
     lowered,
@@ -29,6 +30,7 @@ NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
 LOCK = Lock(
     "BankBinding", "spec1", {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ("coin",),
     ("a wrong guard", "a wrong line"), "impl1", 3, {"curated": Kills(50, 50, "n1")},
+    {"curated": LayerKills(9, 50, 4, "n2", {"gate": 9, "suites": 7}, {"suites": 1})},
     ConditionCounts(40, 2, 1),
 )  # fmt: skip
 KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")

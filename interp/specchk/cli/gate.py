@@ -112,7 +112,8 @@ class GateOptions:
             )
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             with refusals(NoSuchText, about="a control of the binding is outdated: "):
-                held = hold(bound, parts, results, budget, self.scores().kills, crew)
+                scores = self.scores()
+                held = hold(bound, parts, results, budget, scores.kills, scores.layers, crew)
             # Figures of other models say nothing about this gate, so they are compared with no lock.
             if gate.status is not None and gate.status.is_current:
                 held = replace(held, found=replace(held.found, conditions=gate.status.conditions.counts))

@@ -71,7 +71,7 @@ class MutateChoice:
     )  # fmt: skip
     by_layer: bool = option(
         "--by-layer", is_flag=True,
-        help="Run each layer (gate, recordings, walks, simulation, tests) as if there were no other.",
+        help="Run each layer (such as recordings, walks, simulation, tests) as if there were no other.",
     )  # fmt: skip
     max_seconds: float = option(
         "--max-seconds", type=Seconds(), default=1800.0, show_default=True, metavar="S",
@@ -99,8 +99,10 @@ class MutateChoice:
 
     @property
     def requirement(self) -> scores.Requirement:
-        """The share of the mutants that must be killed."""
-        return scores.REQUIRED[self.kind]
+        """The share of the mutants that must be killed, and by how many tests."""
+        required = scores.REQUIRED[self.kind]
+        # A layer kills with one test; with two, layers that do not kill would cost no more, and others twice.
+        return replace(required, tests=1) if self.by_layer else required
 
     @property
     def settings(self) -> Settings:
@@ -200,8 +202,20 @@ def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: ByCr
     is_sound = ground is None or ground.is_sound
     # Where the unchanged implementation fails, a mutant that fails shows nothing.
     outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
-    layers = tuple(dict.fromkeys(member.layer for member in campaign.members)) if choice.by_layer else ()
-    return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0, layers)
+    layers = _layers(campaign) if choice.by_layer else scores.Layers()
+    sample = None if choice.sample is None else scores.Sample(_counted(every), choice.seed)
+    return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0, layers, sample)
+
+
+def _layers(campaign: MutationCampaign) -> scores.Layers:
+    """The layers of a campaign's members, and the groups of them that its folder names."""
+    names = tuple(dict.fromkeys(member.layer for member in campaign.members))
+    groups = {name: tuple(parts) for name, parts in listed(campaign.folder, "TOGETHER")}
+    return scores.Layers(names, groups)
+
+
+def _counted(mutants: Sequence[Mutant]) -> int:
+    return sum(not mutant.equivalent for mutant in mutants)
 
 
 def _finish(score: Score, as_json: bool) -> None:

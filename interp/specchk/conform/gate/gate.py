@@ -17,7 +17,7 @@ from typing import Any
 from specchk.conform.contract.binding import Binding
 from specchk.conform.gate import lock
 from specchk.conform.gate.controls import Tried, try_controls, why_vacuous
-from specchk.conform.gate.lock import BadLock, Kills, Lock, Lowered, Numbers
+from specchk.conform.gate.lock import BadLock, Kills, LayerKills, Lock, Lowered, Numbers
 from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
@@ -83,13 +83,15 @@ def found_lock(
 
 def hold(
     bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget,
-    mutants: Mapping[str, Kills] | None = None, crew: Crew | None = None,
+    mutants: Mapping[str, Kills] | None = None, layers: Mapping[str, LayerKills] | None = None,
+    crew: Crew | None = None,
 ) -> Held:  # fmt: skip
     """Run the controls; the figures that a lock would record of the run."""
     # After the suites, whose cases are computed by then: controls take the same ones from the cache.
     tried = try_controls(bound.cls, bound.checked, budget.max_states, crew)
     current = found_lock(bound, parts, results, tried)
-    return Held(tried, why_vacuous(bound.cls, tried), replace(current, mutants=dict(mutants or {})))
+    current = replace(current, mutants=dict(mutants or {}), layers=dict(layers or {}))
+    return Held(tried, why_vacuous(bound.cls, tried), current)
 
 
 def compare(held: Held, path: Path) -> Held:
@@ -113,7 +115,9 @@ def update(held: Held, path: Path, names: Mapping[str, Sequence[str]] | None = N
         known = None
     current = held.found
     if known is not None:
-        current = replace(current, mutants={**known.mutants, **current.mutants})
+        current = replace(
+            current, mutants={**known.mutants, **current.mutants}, layers={**known.layers, **current.layers}
+        )
     for kind, own in (names or {}).items():
         score = current.mutants.get(kind)
         if score is not None and not score.names and score.all == len(own):

@@ -6,6 +6,7 @@
     unobserved, controls    the variables that nobody looks at, the controls that were caught
     [conditions]            all, and those that decide in no model of the gate (`conditions`)
     [mutants]               killed and all, for each kind, where they are known, and a digest of their names
+    [layers]                of each kind, those that each layer of the checks kills alone, of a sample
     [implementation]        its fingerprint
 
 A number that is lower than the lock's, a suite or a control that is gone, another variable that is
@@ -62,17 +63,41 @@ class Numbers:
 class Kills:
     """Mutants of one kind: how many, how many were killed, and a digest of the names of all.
 
-    `names` is empty in a lock from before they were kept.  `layers` is how many each layer kills alone; it is
-    empty where the campaign was not by layers.
+    `names` is empty in a lock from before they were kept.
     """
 
     killed: int
     all: int
     names: str = ""
-    layers: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.killed} of {self.all}"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerKills:
+    """Mutants of one kind that each layer of the checks kills, as if there were no other.
+
+    `sampled` of `all` were run, drawn by `seed`; `names` is a digest of their names.  `killed` has also
+    groups, of what any of some layers kills; `only`, for the layers of a group, what no other layer of it
+    kills.
+    """
+
+    sampled: int
+    all: int
+    seed: int
+    names: str
+    killed: Mapping[str, int]
+    only: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        drawn = "" if self.sampled == self.all else f", sampled of {self.all} with seed {self.seed}"
+        return f"of {self.sampled}{drawn}"
+
+    def of(self, layer: str) -> str:
+        """The figures of a layer, for a reader."""
+        only = f", {self.only[layer]} by it only" if layer in self.only else ""
+        return f"{self.killed[layer]} of {self.sampled}{only}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +142,7 @@ class Lock:
     implementation: str
     files: int
     mutants: Mapping[str, Kills] = field(default_factory=dict)
+    layers: Mapping[str, LayerKills] = field(default_factory=dict)
     conditions: ConditionCounts | None = None
 
 
@@ -187,20 +213,22 @@ def _lower(lock: Lock, current: Lock) -> Iterator[Lowered]:
                 yield Lowered(f"{name}: {key}", f"{getattr(numbers, key)}", f"{getattr(present, key)}")
     for kind, kills in lock.mutants.items():
         score = current.mutants.get(kind)
-        if score is not None:
-            yield from _lower_score(kind, kills, score)
+        # Shares compared without division: more mutants at the same share are no loss.
+        if score is not None and score.killed * kills.all < kills.killed * score.all:
+            yield Lowered(f"mutants: {kind}", str(kills), str(score))
+    for kind, locked in lock.layers.items():
+        by_layer = current.layers.get(kind)
+        if by_layer is not None:
+            yield from _lower_layers(kind, locked, by_layer)
 
 
-def _lower_score(kind: str, locked: Kills, current: Kills) -> Iterator[Lowered]:
-    # Shares compared without division: more mutants at the same share are no loss.
-    if current.killed * locked.all < locked.killed * current.all:
-        yield Lowered(f"mutants: {kind}", str(locked), str(current))
-    for layer, count in locked.layers.items():
-        own = current.layers.get(layer)
-        # A layer that was not run on its own is less than the lock's.
-        if own is None or own * locked.all < count * current.all:
-            of_run = "not run by layers" if own is None else f"{own} of {current.all}"
-            yield Lowered(f"mutants: {kind}, by {layer} alone", f"{count} of {locked.all}", of_run)
+def _lower_layers(kind: str, locked: LayerKills, current: LayerKills) -> Iterator[Lowered]:
+    """The layers of which the share is lower, or that were not run."""
+    for layer, count in locked.killed.items():
+        own = current.killed.get(layer)
+        if own is None or own * locked.sampled < count * current.sampled:
+            of_run = "not run" if own is None else current.of(layer)
+            yield Lowered(f"mutants: {kind}, by {layer} alone", locked.of(layer), of_run)
 
 
 def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None) -> Iterator[Lowered]:
@@ -271,9 +299,12 @@ def _lines(lock: Lock) -> Iterator[str]:
     for name, kills in sorted(lock.mutants.items()):
         yield from ("", f"[mutants.{seal.quoted(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
         yield from [f"names = {seal.quoted(kills.names)}"] if kills.names else []
-        if kills.layers:
-            yield from ("", f"[mutants.{seal.quoted(name)}.layers]")
-            yield from (f"{seal.quoted(layer)} = {count}" for layer, count in kills.layers.items())
+    for name, layers in sorted(lock.layers.items()):
+        yield from ("", f"[layers.{seal.quoted(name)}]", f"sampled = {layers.sampled}", f"all = {layers.all}")
+        yield from (f"seed = {layers.seed}", f"names = {seal.quoted(layers.names)}")
+        for word, counts in (("killed", layers.killed), ("only", layers.only)):
+            yield from ("", f"[layers.{seal.quoted(name)}.{word}]")
+            yield from (f"{seal.quoted(layer)} = {count}" for layer, count in counts.items())
     if lock.conditions is not None:
         yield from ("", "[conditions]", f"all = {lock.conditions.all}")
         yield f"undecided = {lock.conditions.undecided}"
@@ -299,5 +330,6 @@ def _lock(table: Mapping[str, Any]) -> Lock:
         tuple(table["unobserved"]), tuple(table["controls"]),
         table["implementation"]["fingerprint"], table["implementation"]["files"],
         {name: Kills(**one) for name, one in table.get("mutants", {}).items()},
+        {name: LayerKills(**one) for name, one in table.get("layers", {}).items()},
         None if counts is None else ConditionCounts(**counts),
     )  # fmt: skip

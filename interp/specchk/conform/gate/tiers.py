@@ -28,6 +28,7 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.forks import cores, each
+from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
 TIERS = ("smoke", "gate", "exhaustive")
@@ -94,10 +95,14 @@ class Part:
             self.instance.program, self.at.suite, self.bounds,
             budget.max_states, budget.sequences, budget.rounds,
         )  # fmt: skip
-        # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be
-        # taken.
-        counts = self.listed is not None and suite.kind == "classes" and suite.complete
-        return applied(suite, self.instance.program, self.listed) if counts and self.listed else suite
+        return with_choices(suite, self.instance.program, self.listed)
+
+
+def with_choices(suite: Suite, program: Program, listed: Listed | None) -> Suite:
+    """A suite with the choices that the implementation is known to make in it, where they count."""
+    # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be taken.
+    counts = listed is not None and suite.kind == "classes" and suite.complete
+    return applied(suite, program, listed) if counts and listed else suite
 
 
 def parts_of(

@@ -34,7 +34,9 @@ from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.load import only_class
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, label_of
-from specchk.conform.gate.tiers import Part
+from specchk.conform.gate import choices
+from specchk.conform.gate.lock import of_spec
+from specchk.conform.gate.tiers import Part, with_choices
 from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.replay.faults import run_faults
@@ -150,8 +152,13 @@ class Bench:
         """The cases at a model."""
         key = repr((at.model, sorted(at.bounds.items()), at.suite, max_states))
         if key not in self.suites:
-            program = self.instance(at).program
-            self.suites[key] = cached_suite(program, at.suite, tuple(at.bounds.items()), max_states)
+            program, bounds = self.instance(at).program, tuple(at.bounds.items())
+            made = cached_suite(program, at.suite, bounds, max_states)
+            known = choices.read(self.folder / choices.NAME)
+            label = label_of(program.model, bounds)
+            listed = known.of(of_spec(self.checked)[0], label, program) if known is not None else None
+            # As the gate has it, with the ways that only this implementation goes.
+            self.suites[key] = with_choices(made, program, listed)
         return self.suites[key]
 
     def binding(self, file: str | None = None) -> type[Binding[Any]]:
@@ -315,7 +322,8 @@ def listed(folder: Path, name: str) -> tuple[Any, ...]:
     """The list of a name in the `members.py` of a folder, beside members; empty without one.
 
     `SELF_CHECKS` are further checks of the harness, names and functions of a bench that report errors,
-    `TARGETS` modules of which mutants are generated, `WATCHED` further files that the members depend on.
+    `TARGETS` modules of which mutants are generated, `WATCHED` further files that the members depend on,
+    `TOGETHER` groups of layers that count together: names, each with its layers.
     """
     path = folder / "members.py"
     return tuple(getattr(load(path), name, ())) if path.exists() else ()

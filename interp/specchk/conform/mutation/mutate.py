@@ -29,6 +29,7 @@ from typing import Generic, TypeVar
 
 from specchk import kept
 from specchk.conform.contract.failures import LEAVING
+from specchk.conform.gate import choices
 from specchk.conform.mutation.members import (
     Bench,
     Member,
@@ -291,7 +292,7 @@ class MutationCampaign:
         files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
         files.update(self.bench.spec.parent.rglob("*.spec"))
         files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), listed(self.folder, "WATCHED"))
-        files.update(files_of(self.members, self.bench))
+        files.update(files_of(self.members, self.bench), self.bench.folder.glob(choices.NAME))
         # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())
         return kept.name_of(kept.sources(), installed(), kept.contents(files, self.bench.folder))

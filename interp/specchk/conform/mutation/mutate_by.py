@@ -16,6 +16,7 @@ from typing import Any
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.covers.cases import Suite
+from specchk.conform.gate import choices
 from specchk.conform.mutation.members import Bench, listed, members_of
 from specchk.conform.mutation.mutate import MutationCampaign, Settings, Subject
 from specchk.conform.mutation.other_gates import files_of
@@ -79,6 +80,7 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
         *mutants.rglob("*.toml"),
         *listed(mutants, "WATCHED"),
         *files_of(members_of(mutants, bench), bench),
+        *bench.folder.glob(choices.NAME),
     }
     return kit_of(bench.folder / bench.main, cls, bench.checked, more)
 

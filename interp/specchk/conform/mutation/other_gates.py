@@ -21,6 +21,7 @@ from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES
 from specchk.conform.gate.tiers import BUDGETS, parts_of, run_part
+from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import Bench, Member, Reporter, failure_of
 from specchk.conform.mutation.patches import forget
 from specchk.conform.replay.replay import Replayer
@@ -77,5 +78,6 @@ class OtherGate:
 
 
 def files_of(members: Iterable[Member], bench: Bench) -> set[Path]:
-    """The files of all other bindings among some members."""
-    return {path for member in members if isinstance(member, OtherGate) for path in member.files(bench)}
+    """The files of all other bindings and behaviours among some members."""
+    others = [member for member in members if isinstance(member, OtherGate | AcceptedRuns)]
+    return {path for member in others for path in member.files(bench)}

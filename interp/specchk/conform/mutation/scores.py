@@ -9,7 +9,8 @@ Not here: running it (`mutate`).
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from specchk.conform.mutation.mutants import diff
@@ -45,6 +46,22 @@ REQUIRED = MappingProxyType({
 
 
 @dataclass(frozen=True, slots=True)
+class Layers:
+    """The layers of a campaign by layers, and groups of them that count together; empty for another one."""
+
+    names: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample of `all` mutants that `seed` has drawn."""
+
+    all: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """A campaign's outcomes, and the required score."""
 
@@ -53,7 +70,8 @@ class Score:
     outcomes: tuple[MutantOutcome, ...]
     ground: Baseline | None
     seconds: float
-    layers: tuple[str, ...] = ()  # of a campaign by layers
+    layers: Layers = Layers()
+    sample: Sample | None = None
 
     def verdict(self, outcome: MutantOutcome) -> str:
         """The verdict on a mutant, by the required number of tests."""
@@ -75,11 +93,10 @@ class Score:
         return sum(self.verdict(outcome) in GOOD for outcome in self.outcomes)
 
     @property
-    def by_layer(self) -> dict[str, int]:
-        """The number of counted mutants that each layer alone kills."""
+    def by_layer(self) -> tuple[dict[str, int], dict[str, int]]:
+        """As the function of this name, of the counted mutants."""
         counted = [outcome for outcome in self.outcomes if self.verdict(outcome) != EQUIVALENT]
-        killers = Counter(layer for outcome in counted for layer in outcome.layers)
-        return {layer: killers[layer] for layer in self.layers}
+        return by_layer([outcome.layers for outcome in counted], self.layers.names, self.layers.groups)
 
     @property
     def shortfall(self) -> str:
@@ -113,6 +130,24 @@ class Score:
         return is_open and any(one.is_late for one in undecided)
 
 
+def by_layer(
+    killers: Sequence[Collection[str]], names: Sequence[str], groups: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """How many mutants each group and layer kills, and of a group's layers, how many no other of it does.
+
+    `killers` are, for each mutant, the layers that kill it.
+    """
+    killed = {
+        group: sum(not set(parts).isdisjoint(layers) for layers in killers) for group, parts in groups.items()
+    }
+    killed |= {name: sum(name in layers for layers in killers) for name in names}
+    only = {
+        part: sum(set(parts).intersection(layers) == {part} for layers in killers)
+        for parts in groups.values() for part in parts
+    }  # fmt: skip
+    return killed, only
+
+
 def render(score: Score) -> str:
     """The table, the survivors with their diffs, and the score in the first line."""
     lines = [headline(score), ""]
@@ -122,7 +157,7 @@ def render(score: Score) -> str:
     left = [outcome for outcome in score.outcomes if score.verdict(outcome) not in (*GOOD, EQUIVALENT)]
     for one in left:
         lines += ["", f"{one.mutant.id} ({score.verdict(one)}): {one.mutant.story}", diff(one.mutant)]
-    lines += ["", *(_layers(score) if score.layers else _members(score))]
+    lines += ["", *(_layers(score) if score.layers.names else _members(score))]
     return "\n".join(lines)
 
 
@@ -162,8 +197,16 @@ def _line(score: Score, outcome: MutantOutcome, widths: tuple[int, int]) -> str:
 
 
 def _layers(score: Score) -> list[str]:
-    """The number of mutants that each layer kills, as if there were no other."""
-    return [f"{count:5} of {score.counted} by {layer} alone" for layer, count in score.by_layer.items()]
+    """The number of mutants that each group and layer kills, as if there were no other."""
+    killed, only = score.by_layer
+    drawn = "" if score.sample is None else f", sampled of {score.sample.all} with seed {score.sample.seed}"
+    lines = [f"killed of {score.counted} mutants{drawn}, by each layer as if there were no other:"]
+    for name, count in killed.items():
+        parts = score.layers.groups.get(name)
+        about = f" ({', '.join(parts)})" if parts else ""
+        about += f" ({only[name]} by no other of its group)" if name in only else ""
+        lines.append(f"{count:5} by {name}{about}")
+    return lines
 
 
 def _members(score: Score) -> list[str]:
@@ -178,9 +221,16 @@ def as_json(score: Score, exit_code: int) -> dict[str, object]:
         "schema": "specchk.mutation/1", "kind": score.kind, "killed": score.killed, "counted": score.counted,
         "counts": dict(score.counts), "shortfall": score.shortfall, "seconds": round(score.seconds, 2),
         "control_tests": None if score.ground is None else score.ground.tests,
-        "layers": score.by_layer if score.layers else None,
+        "sample": None if score.sample is None else {"of": score.sample.all, "seed": score.sample.seed},
+        "layers": _layers_json(score) if score.layers.names else None,
         "mutants": [_outcome(score, outcome) for outcome in score.outcomes], "exit_code": exit_code,
     }  # fmt: skip
+
+
+def _layers_json(score: Score) -> dict[str, object]:
+    killed, only = score.by_layer
+    names, groups = list(score.layers.names), {name: list(own) for name, own in score.layers.groups.items()}
+    return {"names": names, "groups": groups, "killed": killed, "only": only}
 
 
 def _outcome(score: Score, outcome: MutantOutcome) -> dict[str, object]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specchk.conform.gate.lock import Kills, digest_of
+from specchk.conform.gate.lock import Kills, LayerKills, digest_of
 from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED
+from specchk.conform.mutation.scores import by_layer
 
 SCHEMA = "specchk.mutation/1"
 
@@ -27,9 +28,10 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The contents of some files: the scores by kind, and every mutant."""
+    """The contents of some files: the scores by kind, those of campaigns by layers, and every mutant."""
 
     kills: Mapping[str, Kills]
+    layers: Mapping[str, LayerKills]
     rows: tuple[ScoreRow, ...]
 
 
@@ -38,12 +40,13 @@ class NoScores(Exception):
 
 
 def read_scores(paths: Sequence[str]) -> Scores:
-    """The scores in some files, one for each kind of mutants; raises `NoScores`.
+    """The scores in some files, one for each kind of mutants and of campaigns; raises `NoScores`.
 
     A score whose campaign did not run the implementation as it is, is none; nor is one that leaves
     mutants undecided, or that its rows do not add up to.
     """
     kills: dict[str, Kills] = {}
+    layers: dict[str, LayerKills] = {}
     rows: list[ScoreRow] = []
     for path in paths:
         try:
@@ -56,11 +59,15 @@ def read_scores(paths: Sequence[str]) -> Scores:
                 raise NoScores(f"{path} has no control: the unchanged implementation was not run")
             own = [_row(report["kind"], item) for item in report["mutants"]]
             score = _kills(path, own, int(report["killed"]), int(report["counted"]))
-            kills[report["kind"]] = replace(score, layers=_layers(path, report))
+            if report.get("layers") is None:
+                kills[report["kind"]] = score
+            else:
+                # One failing test of each layer is enough there, and is no score of two.
+                layers[report["kind"]] = _layers(path, report)
             rows += own
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
-    return Scores(kills, tuple(rows))
+    return Scores(kills, layers, tuple(rows))
 
 
 def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Kills:
@@ -80,17 +87,19 @@ def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Ki
     return score
 
 
-def _layers(path: str, report: Mapping[str, Any]) -> dict[str, int]:
-    """The kills of each layer, if the mutants confirm them; empty for another campaign."""
-    layers = {str(layer): int(count) for layer, count in (report.get("layers") or {}).items()}
+def _layers(path: str, report: Mapping[str, Any]) -> LayerKills:
+    """The kills of each layer, if the mutants confirm them."""
     counted = [mutant for mutant in report["mutants"] if mutant["verdict"] != EQUIVALENT]
-    # A kill without a layer is no row of such a campaign.
-    killers = [{kill["layer"] for kill in mutant["kills"]} for mutant in counted if layers]
-    for layer, count in layers.items():
-        shown = sum(layer in names for names in killers)
-        if shown != count:
-            raise NoScores(f"{path} reports {count} killed by {layer}, but its mutants give {shown}")
-    return layers
+    killers = [{kill["layer"] for kill in mutant["kills"]} for mutant in counted]
+    killed, only = by_layer(killers, report["layers"]["names"], report["layers"]["groups"])
+    for layer, count in report["layers"]["killed"].items():
+        if killed.get(layer) != count:
+            raise NoScores(
+                f"{path} reports {count} killed by {layer}, but its mutants give {killed.get(layer)}"
+            )
+    sample = report.get("sample") or {"of": len(report["mutants"]), "seed": 0}
+    names = digest_of([mutant["id"] for mutant in counted])
+    return LayerKills(len(counted), int(sample["of"]), int(sample["seed"]), names, killed, only)
 
 
 def _row(kind: str, data: Mapping[str, Any]) -> ScoreRow:

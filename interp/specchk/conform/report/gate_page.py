@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from specchk.conform.covers.cases import EffectClass
 from specchk.conform.gate.gate import Held
-from specchk.conform.gate.lock import Kills
+from specchk.conform.gate.lock import Kills, LayerKills
 from specchk.conform.gate.tiers import Part
 from specchk.conform.mutation.scores_file import ScoreRow
 from specchk.conform.replay.suites import Coverage, SuiteResult
@@ -36,7 +36,7 @@ def sections(
         parts_of_page.insert(0, _legend())
     parts_of_page.append(_unobserved(parts[0].binding.unobserved))
     if held is not None:
-        parts_of_page += [*_controls(held), *_lock(held), *_scores(held.found.mutants)]
+        parts_of_page += [*_controls(held), *_lock(held), *_scores(held.found.mutants, held.found.layers)]
     parts_of_page += _mutants(mutants)
     return parts_of_page
 
@@ -111,16 +111,17 @@ def _lock(held: Held) -> Iterator[str]:
         yield "<h2>Lock</h2><p>It holds.</p>"
 
 
-def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
-    if mutants:
-        rows = []
-        for name, score in sorted(mutants.items()):
-            rows.append(row(escape(name), f"{score.killed}", f"{score.all}"))
-            rows += [
-                row(escape(f"{name}, by {layer} alone"), f"{count}", f"{score.all}")
-                for layer, count in score.layers.items()
-            ]
-        yield "<h2>Mutants</h2>" + table(("kind", "killed", "all"), rows)
+def _scores(mutants: Mapping[str, Kills], layers: Mapping[str, LayerKills]) -> Iterator[str]:
+    rows = [
+        row(escape(name), f"{score.killed}", f"{score.all}", "") for name, score in sorted(mutants.items())
+    ]
+    for name, own in sorted(layers.items()):
+        rows += [
+            row(escape(f"{name}, by {layer} alone"), f"{count}", f"{own.sampled}", escape(str(own)))
+            for layer, count in own.killed.items()
+        ]
+    if rows:
+        yield "<h2>Mutants</h2>" + table(("kind", "killed", "run", "of"), rows)
 
 
 def _mutants(mutants: Sequence[ScoreRow]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from specchk.conform.gate.gate import Held
-from specchk.conform.gate.lock import Lowered
+from specchk.conform.gate.lock import Lock, Lowered
 from specchk.conform.gate.since_run import Since
 
 
@@ -60,6 +60,7 @@ def render_held(held: Held, path: Path) -> Iterator[str]:
         yield "  if this is intended (or the spec has changed): run --update-lock and have the lock reviewed"
     else:
         yield f"lock: {path} holds, {len(held.lock.suites)} suites"
+    yield from _scores(held.lock)
     if held.above:
         yield "above the lock (--update-lock records it):"
         for figure in held.above:
@@ -67,6 +68,15 @@ def render_held(held: Held, path: Path) -> Iterator[str]:
     if held.lock.implementation != held.found.implementation:
         was, now = held.lock.implementation, held.found.implementation
         yield f"implementation changed since the lock, {was} to {now}: this run checked the current one"
+
+
+def _scores(lock: Lock) -> Iterator[str]:
+    """The scores in a lock, which are of the campaigns that were recorded last."""
+    for kind, score in sorted(lock.mutants.items()):
+        yield f"mutants recorded in the lock: {score} {kind} killed"
+    for kind, layers in sorted(lock.layers.items()):
+        yield f"{kind} mutants by layer, each as if there were no other, {layers}:"
+        yield from (f"  {layer}: {layers.of(layer)}" for layer in layers.killed)
 
 
 def held_json(held: Held) -> dict[str, object]:
