@@ -83,7 +83,11 @@ gate-files:
 
 gate-recordings:
 	@{ $(BIN)/replog sim --seeds 0..39 --record $(REPORTS)/recordings && \
-	    $(BIN)/specchk validate conformance/tracing.py $(REPORTS)/recordings; } $(call ENDED,recordings)
+	    $(BIN)/specchk validate conformance/tracing.py $(REPORTS)/recordings && \
+	    $(BIN)/replog sim --seeds 0..7 --profile delete --record $(REPORTS)/delete && \
+	    $(BIN)/replog sim --seeds 0..7 --profile retain --record $(REPORTS)/retain && \
+	    $(BIN)/specchk validate conformance/log_start/start_tracing.py $(REPORTS)/delete $(REPORTS)/retain \
+	        --no-power; } $(call ENDED,recordings)
 
 gate-behaviour:
 	@$(BIN)/specchk behaviour conformance/behaviour/behaviours.py --lock \

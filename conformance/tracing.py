@@ -90,10 +90,8 @@ class ReplogTracing(Tracing):
             "acks": str(header["acks"]),
             "one_record": "true",
         }
-        return {
-            **rules,
-            **{name: str(_room(value, 8 if name == "MaxEpoch" else 128)) for name, value in faults.items()},
-        }
+        steps = {"MaxEpoch": 8}
+        return rules | {name: str(room_for(value, steps.get(name, 128))) for name, value in faults.items()}
 
     def near(self, found: Event) -> Sequence[Call]:
         """A lost message matters where the next one is sent, a lost refusal at the next verdict."""
@@ -304,7 +302,8 @@ class ReplogTracing(Tracing):
         return {"ends": dict(zip(self.epochs, ends, strict=True)), "cached": {epoch for epoch, _ in entries}}
 
 
-def _room(value: int, step: int) -> int:
+def room_for(value: int, step: int) -> int:
+    """A bound, rounded up so that recordings share programs."""
     return -(-value // step) * step
 
 

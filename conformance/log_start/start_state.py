@@ -49,6 +49,7 @@ class StartWords:
             "spent": {"fences": cluster.fences, "shrinks": cluster.shrinks},
             **{variable: {name: lane[variable] for name, lane in lanes.items()} for variable in LANE},
             "blind": set(),
+            "late": {name: set() for name in self.names},  # whoever is in it: HW waits for the ISR alone
             "committed": self._ends(cluster.committed, 0),
             "deleted": cluster.deleted,
         }

@@ -25,6 +25,7 @@ from replog.sim.faults.profiles import profile_names
 from replog.sim.oracles.pace import MAX_EVENTS
 from replog.sim.oracles.promises import ORACLES, ViolationError
 from replog.sim.recording.record_run import record as recorded
+from replog.sim.recording.start_run import WEATHERS, record_starts
 from replog.sim.run import Report, praise, simulate
 
 SHOW_EVERY_S = 0.5
@@ -110,7 +111,8 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
     "--record",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Write recordings to DIR, one file for each seed; these runs have a profile of their own.",
+    help="Write recordings to DIR, one file for each seed; of --profile delete or retain those "
+    "of moving log starts, else of a profile of their own.",
 )
 @click.pass_context
 def command(
@@ -124,7 +126,8 @@ def command(
     if (seed is None) == (seeds is None):
         raise click.UsageError("give either --seed N or --seeds A..B")
     if record is not None:
-        record_all(range(seed, seed + 1) if seed is not None else seeds or range(0), Path(record), max_events)
+        chosen = range(seed, seed + 1) if seed is not None else seeds or range(0)
+        record_all(chosen, Path(record), max_events, profile)
         return
     if seed is not None:
         report = simulate(seed, profile, protocol or "", max_events)
@@ -134,13 +137,16 @@ def command(
     context.exit(run_all(seeds, profile, protocol or "", max_events))
 
 
-def record_all(seeds: range, folder: Path, max_events: int) -> None:
+def record_all(seeds: range, folder: Path, max_events: int, profile: str) -> None:
     """Write the recordings of seeds into a folder, and say how many events they have."""
     folder.mkdir(parents=True, exist_ok=True)
     events = 0
     for seed in seeds:
         try:
-            lines = recorded(seed, max_events=max_events)
+            if profile in WEATHERS:
+                lines = record_starts(seed, profile, max_events=max_events)
+            else:
+                lines = recorded(seed, max_events=max_events)
         except ViolationError as error:
             raise click.ClickException(f"seed {seed} cannot be recorded: {error}") from error
         events += len(lines) - 2

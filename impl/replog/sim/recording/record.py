@@ -18,55 +18,43 @@ Not here: what is done to the world (`record_run`), and the meaning of the event
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 
-from replog.core.effects import AdvanceStart, Append, Effect, Send, StoreHighWatermark, Timer, Truncate
+from replog.core.effects import AdvanceStart, Append, Effect, Reset, Send, StoreHighWatermark, Timer, Truncate
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
     FetchReply,
     FetchRequest,
     HeartbeatRequest,
+    ListOffsetsRequest,
     MetadataUpdate,
     ProduceRequest,
     RegisterRequest,
 )
-from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, PartitionImage, Role
+from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, Role
 from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.world import PARTITION, World, WorldOptions
+from replog.sim.recording.record_looks import (
+    Before,
+    Decided,
+    heard,
+    is_answer,
+    look,
+    message_of,
+    was_settled,
+    was_taken,
+)
 from replog.sim.recording.record_state import Checksums, broker_state, controller_state, late_followers
 
 RecordedEvent = dict[str, object]
 Emit = Callable[[RecordedEvent], None]
-LASTING = (AdvanceStart, Append, Truncate, StoreHighWatermark)
+LASTING = (AdvanceStart, Append, Reset, Truncate, StoreHighWatermark)
 """What an event is committed with; an epoch entry without a record would go at the next start."""
 VERDICTS = MappingProxyType({Error.NONE: "granted", Error.INELIGIBLE_REPLICA: "refused"})
 """Answers to a proposal that change something; others say that it came too late."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What a broker was before it handled something, as far as events need it."""
-
-    item: Delivery | Alarm
-    heard: tuple[object, ...]
-    leo: int
-    in_flight: int
-    pending: object
-    isr: tuple[int, ...]
-    hw_checkpoint: int
-    brokers: object
-
-
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    """What the controller thought before it handled something."""
-
-    image: PartitionImage
-    states: dict[int, BrokerState]
-    epochs: dict[int, int]
 
 
 class RecordedWorld(World):
@@ -78,12 +66,15 @@ class RecordedWorld(World):
     the log: what arrives is the newest of its leader epoch.
     """
 
+    requests: tuple[type[FetchRequest | ListOffsetsRequest], ...] = (FetchRequest,)
+    """What counts as a fetch of a follower."""
+
     def __init__(self, options: WorldOptions, network: Network, random: Random, emit: Emit) -> None:
         self.emit_to, self.random, self.is_recording = emit, random, False
         self.up: set[int] = set()
         self._numbers: dict[int, int] = {}
         self._checksums = Checksums()
-        self._before: _Before | None = None
+        self._before: Before | None = None
         super().__init__(options, network)
 
     def emit(self, at: int, event: str, **facts: object) -> None:
@@ -95,8 +86,12 @@ class RecordedWorld(World):
             facts["after"] = self._state(at)
         node = self.nodes.get(at)
         if node and node.broker and node.broker.state.leading is not None:
-            facts["late"] = late_followers(node.broker.state, self.now_ms + node.clock_offset_ms)
+            facts["late"] = self._late(node)
         self.emit_to({"at": at, "seq": self._numbers[at], "event": event, **facts})
+
+    def _late(self, node: Node) -> list[int]:
+        assert node.broker is not None
+        return late_followers(node.broker.state, self.now_ms + node.clock_offset_ms)
 
     def _state(self, at: int) -> RecordedEvent:
         if at == CONTROLLER:
@@ -118,7 +113,7 @@ class RecordedWorld(World):
         if isinstance(item, Delivery | Alarm):
             node = self.nodes.get(item.to if isinstance(item, Delivery) else item.owner)
             if node is not None and node.broker is not None:
-                self._before = _look(node, item)
+                self._before = look(node, item)
         super()._execute(item)
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
@@ -141,7 +136,7 @@ class RecordedWorld(World):
             self._handled(node, before, effects)
             super()._perform(node, effects[commit:])
 
-    def _handled(self, node: Node, before: _Before, effects: list[Effect]) -> None:
+    def _handled(self, node: Node, before: Before, effects: list[Effect]) -> None:
         """Find what happened in one handled message or alarm, and write it down."""
         item = before.item
         assert node.broker is not None
@@ -149,23 +144,22 @@ class RecordedWorld(World):
         if isinstance(item, Alarm):
             self._rang(node, before, item.timer)
         elif isinstance(item.message, MetadataUpdate):
-            heard = _heard(node)
-            if heard != before.heard:
+            if heard(node) != before.heard:
                 event = "lead" if state.role is Role.LEADER else "follow"
                 self.emit(me, event, epoch=state.leader_epoch)
             elif state.role is Role.LEADER and state.brokers != before.brokers:
                 self.emit(me, "brokers")
         elif isinstance(item.message, ProduceRequest) and state.log.leo > before.leo:
             self.emit(me, "produce", count=state.log.leo - before.leo)
-        elif isinstance(item.message, FetchReply) and _was_taken(item.message, before, state.following):
-            self.emit(me, "apply", **_of(me, item.message.correlation), source=item.source)
-        elif isinstance(item.message, AlterPartitionReply) and _was_settled(item.message, before, state):
+        elif isinstance(item.message, FetchReply) and was_taken(item.message, before, state.following):
+            self.emit(me, "apply", **message_of(me, item.message.correlation), source=item.source)
+        elif isinstance(item.message, AlterPartitionReply) and was_settled(item.message, before, state):
             self.emit(me, "settle")
         elif isinstance(item.message, FetchRequest):
             self._served(node, item.message, effects)
         self._answered(node, before, effects)
 
-    def _rang(self, node: Node, before: _Before, timer: Timer) -> None:
+    def _rang(self, node: Node, before: Before, timer: Timer) -> None:
         assert node.broker is not None
         state = node.broker.replica.state
         pending = None if state.leading is None else state.leading.pending
@@ -183,29 +177,30 @@ class RecordedWorld(World):
         mine = [reply for reply in replies if reply.correlation == request.correlation]
         if request.is_from_follower and not (mine and mine[0].error is not Error.NONE):
             kind = "waits" if not mine else "diverges" if mine[0].diverging else "records"
-            facts = _of(request.replica_id, request.correlation)
+            facts = message_of(request.replica_id, request.correlation)
             self.emit(node.broker_id, "serve", follower=request.replica_id, offset=request.fetch_offset,
                       reply=kind, **facts)  # fmt: skip
 
-    def _answered(self, node: Node, before: _Before, effects: list[Effect]) -> None:
+    def _answered(self, node: Node, before: Before | None, effects: list[Effect]) -> None:
         """Answers to fetches that have waited."""
-        asked = before.item if isinstance(before.item, Delivery) else None
+        asked = before.item if before is not None and isinstance(before.item, Delivery) else None
         for effect in effects:
             reply = effect.message if isinstance(effect, Send) and effect.to in self.nodes else None
             if isinstance(effect, Send) and isinstance(reply, FetchReply):
-                is_now = asked is not None and _is_answer(effect.to, reply, asked)
+                is_now = asked is not None and is_answer(effect.to, reply, asked)
                 if reply.error is Error.NONE and not is_now:
                     self.emit(node.broker_id, "answer", follower=effect.to,
-                              **_of(effect.to, reply.correlation))  # fmt: skip
+                              **message_of(effect.to, reply.correlation))  # fmt: skip
 
     def send(self, source: int, to: int, message: object) -> None:
         """Hand a message to the network; of a follower's fetches one is under way."""
-        if not (isinstance(message, FetchRequest) and message.is_from_follower):
+        if not isinstance(message, self.requests) or message.replica_id < 0:
             super().send(source, to, message)  # type: ignore[arg-type]  # every other message
             return
         # Held: at a broker that is stopped for a while, which reads its connections later.
-        older = [e for e in self.pending() if _is_fetch_of(e[2], source)]
-        held = [n for n in self.nodes.values() if any(_is_fetch_of(item, source) for item in n.held or ())]
+        older = [e for e in self.pending() if self._is_fetch_of(e[2], source)]
+        nodes = self.nodes.values()
+        held = [n for n in nodes if any(self._is_fetch_of(item, source) for item in n.held or ())]
         # The spec has one fetch of a follower under way. Of an older and a newer one either may be it, so
         # that late and lost requests are both recorded.
         if (older or held) and self.random.random() < 0.5:
@@ -217,8 +212,17 @@ class RecordedWorld(World):
             for entry in older:
                 self.drop(entry)
             for node in held:
-                node.held = [item for item in node.held or () if not _is_fetch_of(item, source)]
-            self.emit(source, "fetch", to=to, offset=message.fetch_offset, **_of(source, message.correlation))
+                node.held = [item for item in node.held or () if not self._is_fetch_of(item, source)]
+            facts = message_of(source, message.correlation)
+            self.emit(source, "fetch", to=to, **self._shown_of(message), **facts)
+
+    def _is_fetch_of(self, item: Item, source: int) -> bool:
+        if not isinstance(item, Delivery) or item.source != source:
+            return False
+        return isinstance(item.message, self.requests)
+
+    def _shown_of(self, message: FetchRequest | ListOffsetsRequest) -> RecordedEvent:
+        return {"offset": message.fetch_offset} if isinstance(message, FetchRequest) else {}
 
     def _newest(self, item: Delivery) -> Delivery | None:
         """The newest metadata of the leader epoch that an update is of; None if it comes too late."""
@@ -311,12 +315,12 @@ class RecordedWorld(World):
         for broker in late[1:]:
             state.brokers[broker] = replace(state.brokers[broker], last_seen_ms=oldest_ms)
 
-    def _decisions(self) -> _Decided:
+    def _decisions(self) -> Decided:
         brokers = self.controller.state.brokers
         states = {broker: known.state for broker, known in brokers.items()}
-        return _Decided(self.image, states, {broker: known.broker_epoch for broker, known in brokers.items()})
+        return Decided(self.image, states, {broker: known.broker_epoch for broker, known in brokers.items()})
 
-    def _decided(self, before: _Decided) -> None:
+    def _decided(self, before: Decided) -> None:
         """Find what the controller did with sessions; of several steps only the last shows its state."""
         now = self._decisions()
         events: list[tuple[str, int]] = []
@@ -342,50 +346,6 @@ class RecordedWorld(World):
             reply = effect.message if isinstance(effect, Send) else None
             if isinstance(reply, AlterPartitionReply) and reply.error in VERDICTS:
                 self.emit(CONTROLLER, "judge", leader=source, verdict=VERDICTS[reply.error])
-
-
-def _look(node: Node, item: Delivery | Alarm) -> _Before:
-    assert node.broker is not None
-    state = node.broker.replica.state
-    leading, following = state.leading, state.following
-    return _Before(
-        item, _heard(node), state.log.leo, -1 if following is None else following.in_flight,
-        None if leading is None else leading.pending, () if leading is None else leading.isr,
-        node.storage.hw_checkpoint, state.brokers,
-    )  # fmt: skip
-
-
-def _heard(node: Node) -> tuple[object, ...]:
-    """What metadata has made of a broker: a newer word on the ISR is news to a leader only."""
-    assert node.broker is not None
-    state = node.broker.replica.state
-    return state.role, state.leader_epoch, state.role is Role.LEADER and state.partition_epoch
-
-
-def _was_taken(reply: FetchReply, before: _Before, following: object) -> bool:
-    now = getattr(following, "in_flight", -1)
-    return reply.error is Error.NONE and before.in_flight == reply.correlation and now == -1
-
-
-def _is_answer(receiver: int, reply: FetchReply, asked: Delivery) -> bool:
-    # By sender, too: another that has waited may have used the same correlation.
-    request = asked.message
-    correlation = request.correlation if isinstance(request, FetchRequest) else None
-    return receiver == asked.source and correlation == reply.correlation
-
-
-def _was_settled(reply: AlterPartitionReply, before: _Before, state: object) -> bool:
-    leading = getattr(state, "leading", None)
-    expected = getattr(before.pending, "correlation", None)
-    return expected == reply.correlation and leading is not None and leading.pending is None
-
-
-def _of(asker: int, correlation: int) -> RecordedEvent:
-    return {"message": f"{asker}/{correlation}"}
-
-
-def _is_fetch_of(item: Item, source: int) -> bool:
-    return isinstance(item, Delivery) and item.source == source and isinstance(item.message, FetchRequest)
 
 
 def _epoch_of(image: MetadataImage) -> int:

@@ -57,6 +57,8 @@ RESTART_MS = 1_500
 class RecordedRun:
     """One run; `events` are what was written down so far."""
 
+    faults: tuple[str, ...] = FAULTS
+
     def __init__(
         self, seed: int, rules: Protocol = CURRENT, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
     ) -> None:
@@ -72,8 +74,11 @@ class RecordedRun:
             weather.config(), lag_ms=1_500, fetch_max_bytes=1, fetch_wait_ms=400, alter_retry_ms=5_000
         )
         options = WorldOptions(self.brokers, self.min_isr, rules, config, 3_000, coalesces_metadata=True)
-        self.world = RecordedWorld(options, Network(), self.random, self.events.append)
+        self.world = self._make_world(options)
         self._start()
+
+    def _make_world(self, options: WorldOptions) -> RecordedWorld:
+        return RecordedWorld(options, Network(), self.random, self.events.append)
 
     def _start(self) -> None:
         """Let all brokers register and apply epoch 0, before anything is recorded or goes wrong."""
@@ -121,7 +126,7 @@ class RecordedRun:
         leader = self.world.image.leader
         is_leader = leader >= 0 and self.random.random() < 0.4
         node = self.world.nodes[leader if is_leader else self.random.randrange(self.brokers)]
-        self._inject(self.random.choice(FAULTS), node)
+        self._inject(self.random.choice(self.faults), node)
 
     def _inject(self, fault: str, node: Node) -> None:
         """Do one thing to one node, where it can be done."""
@@ -166,12 +171,15 @@ class RecordedRun:
         self.world.schedule(200 + self.random.randrange(1_000), Call(back))
 
     def _cut(self, me: int) -> None:
-        other = self.random.choice([peer for peer in (*self.world.nodes, CONTROLLER) if peer != me])
+        other = self.random.choice([peer for peer in self._peers() if peer != me])
         both = self.random.random() < 0.7
         links = {(me, other), (other, me)} if both else {(me, other)}
         links -= self.network.cut
         self.network.cut |= links
         self._later(lambda: self.network.cut.difference_update(links))
+
+    def _peers(self) -> tuple[int, ...]:
+        return (*self.world.nodes, CONTROLLER)
 
     def _later(self, action: Callable[[], None]) -> None:
         delay_ms = int(self.random.expovariate(1 / RESTART_MS)) + 50

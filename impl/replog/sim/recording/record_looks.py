@@ -1,0 +1,80 @@
+"""What a recorder looks at before something is handled, and what it finds in an answer.
+
+Not here: when it looks (`record`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replog.core.messages import AlterPartitionReply, FetchReply, FetchRequest
+from replog.core.types import BrokerState, Error, PartitionImage, Role
+from replog.sim.cluster.node import Alarm, Delivery, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a broker was before it handled something, as far as events need it."""
+
+    item: Delivery | Alarm
+    heard: tuple[object, ...]
+    leo: int
+    in_flight: int
+    pending: object
+    isr: tuple[int, ...]
+    hw_checkpoint: int
+    brokers: object
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the controller thought before it handled something."""
+
+    image: PartitionImage
+    states: dict[int, BrokerState]
+    epochs: dict[int, int]
+
+
+def look(node: Node, item: Delivery | Alarm) -> Before:
+    """Return what a broker is before it handles an item."""
+    assert node.broker is not None
+    state = node.broker.replica.state
+    leading, following = state.leading, state.following
+    return Before(
+        item, heard(node), state.log.leo, -1 if following is None else following.in_flight,
+        None if leading is None else leading.pending, () if leading is None else leading.isr,
+        node.storage.hw_checkpoint, state.brokers,
+    )  # fmt: skip
+
+
+def heard(node: Node) -> tuple[object, ...]:
+    """Return what metadata has made of a broker: a newer word on the ISR is news to a leader only."""
+    assert node.broker is not None
+    state = node.broker.replica.state
+    return state.role, state.leader_epoch, state.role is Role.LEADER and state.partition_epoch
+
+
+def was_taken(reply: FetchReply, before: Before, following: object) -> bool:
+    """Return whether a follower has waited for this reply, and waits no more."""
+    now = getattr(following, "in_flight", -1)
+    return reply.error is Error.NONE and before.in_flight == reply.correlation and now == -1
+
+
+def is_answer(receiver: int, reply: FetchReply, asked: Delivery) -> bool:
+    """Return whether a reply is the answer to the request that was delivered."""
+    # By sender, too: another that has waited may have used the same correlation.
+    request = asked.message
+    correlation = request.correlation if isinstance(request, FetchRequest) else None
+    return receiver == asked.source and correlation == reply.correlation
+
+
+def was_settled(reply: AlterPartitionReply, before: Before, state: object) -> bool:
+    """Return whether a leader's proposal was pending before this reply, and is no more."""
+    leading = getattr(state, "leading", None)
+    expected = getattr(before.pending, "correlation", None)
+    return expected == reply.correlation and leading is not None and leading.pending is None
+
+
+def message_of(asker: int, correlation: int) -> dict[str, object]:
+    """Return the name of a message: its requester and its number."""
+    return {"message": f"{asker}/{correlation}"}
