@@ -91,7 +91,7 @@ FLAWS = {
         "", PartitionLog.advance_log_start, "offset <= self.log_start", "True", ""
     ),
 }
-# The profile and seed of a recording that shows it, and the event that is not explained: the flawed one; or, of
+# The profile and seed of a recording that shows it, and the event that is not explained: the flawed one or, of
 # what a restart shows, the first that shows the state of the broker again.
 SEEDS = {
     "a client deletes what is not committed": ("delete", 5, "delete"),
