@@ -91,8 +91,8 @@ FLAWS = {
         "", PartitionLog.advance_log_start, "offset <= self.log_start", "True", ""
     ),
 }
-# The profile and seed of a recording that shows it, and the event that is not explained: the flawed one or, of
-# what a restart shows, the first that shows the state of the broker again.
+# The profile and seed of a recording that shows it, and the event that is not explained: the flawed one, or
+# the first that shows the state of a broker again which has restarted.
 SEEDS = {
     "a client deletes what is not committed": ("delete", 5, "delete"),
     "a client is answered at once": ("delete", 0, "delete"),
