@@ -29,8 +29,9 @@ from replog.core.protocol import preset
 from replog.core.types import CONTROLLER, METADATA_HISTORY, NO_LEADER, Batch
 from replog.sim.cluster.clients import Consumer, Producer
 from replog.sim.cluster.node import Delivery, Item, Node
+from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage, StorageError
-from replog.sim.cluster.world import OPERATOR, PARTITION, WorldOptions
+from replog.sim.cluster.world import OPERATOR, PARTITION
 from replog.sim.disks.stored import StoreStorage
 from replog.store.files.config import LogConfig
 from specchk.conform.contract.behaviours import RunWatch

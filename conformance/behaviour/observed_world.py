@@ -21,8 +21,9 @@ from replog.core.messages import Message
 from replog.core.types import CONTROLLER
 from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.node import Alarm, Call, Delivery, Item, Network
+from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import Chooser, MemoryStorage, Recovered, Storage, StorageError
-from replog.sim.cluster.world import OPERATOR, Observer, World, WorldOptions
+from replog.sim.cluster.world import OPERATOR, Observer, World
 from replog.sim.disks.stored import CONFIG, DIRECTORY, StoreStorage
 from replog.store.files.config import LogConfig
 from specchk.conform.contract.behaviours import RunWatch

@@ -16,7 +16,7 @@ from laws.sources import ROOT
 from on_files import FilesBinding
 from replog.core.protocol import CURRENT, Protocol, preset
 from replog.demo.command import command
-from replog.sim.cluster.world import WorldOptions
+from replog.sim.cluster.options import WorldOptions
 from replog.sim.recording.record_run import RecordedRun
 from replog_rules import EXHAUSTIVE, GATE, SMOKE, TODAY
 from specchk.compile.instantiate import instantiate

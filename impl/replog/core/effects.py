@@ -50,7 +50,15 @@ class Fired:
     token: int = 0
 
 
-Event = Received | Fired
+@dataclass(frozen=True, slots=True)
+class TimerOf:
+    """Event: a timer of one of several partitions is due."""
+
+    partition: str
+    fired: Fired
+
+
+Event = Received | Fired | TimerOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +141,21 @@ class ShutDown:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Of:
+    """Effect of one of several partitions of a broker: what its disk or its timers are to do."""
+
+    partition: str
+    effect: PartitionEffect
+
+
+PartitionEffect = (
+    SetTimer | Append | Flush | Truncate | AdvanceStart | Reset | Delete | StoreEpochs | StoreHighWatermark
+)
+
 Effect = (
     Send
+    | Of
     | SetTimer
     | Append
     | Flush

@@ -290,7 +290,7 @@ ControlMessage = (
     | ReassignReply
 )
 """What brokers and operators exchange with the controller."""
-Message = (
+PartitionMessage = (
     ProduceRequest
     | ProduceReply
     | FetchRequest
@@ -303,3 +303,14 @@ Message = (
     | ListOffsetsReply
     | ControlMessage
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ForPartition:
+    """A message about one partition, between parties that have several."""
+
+    partition: str
+    message: Message
+
+
+Message = PartitionMessage | ForPartition

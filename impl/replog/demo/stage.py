@@ -22,7 +22,8 @@ from replog.demo.files import BrokerFiles
 from replog.demo.screen import Screen
 from replog.demo.verdict import Ending, Log, Verdict, judge
 from replog.sim.cluster.node import Call, Client, Network, Node
-from replog.sim.cluster.world import START_MS, World, WorldOptions
+from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.world import START_MS, World
 
 BROKERS = 3
 SESSION_MS = 3_000

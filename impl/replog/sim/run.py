@@ -12,25 +12,39 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
+from replog.core.controller.placement import assign
 from replog.core.log.producer import WINDOW
 from replog.core.protocol import Protocol, preset
 from replog.core.types import NO_LEADER, Role
 from replog.sim.cluster.clients import Cleaner, Consumer, Producer
+from replog.sim.cluster.node import Call
+from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage
-from replog.sim.cluster.world import START_MS, World, WorldOptions
+from replog.sim.cluster.views import AnyWorld, PartitionView
+from replog.sim.cluster.world import START_MS, World
 from replog.sim.disks.stored import StoreStorage
 from replog.sim.faults.faults import ARMED, FaultyNetwork, Injector
 from replog.sim.faults.profiles import Fault, Profile, profile
-from replog.sim.oracles.oracles import Figures, Oracles, converged
+from replog.sim.oracles.convergence import converged
+from replog.sim.oracles.oracles import Figures, Oracles
 from replog.sim.oracles.pace import MAX_EVENTS, Pace
 from replog.sim.oracles.promises import ORACLES, ViolationError
+from replog.sim.oracles.several import SeveralOracles
 
 LOOK_EVERY_STEPS = 256
 UNBOUNDED = 1 << 62
 SETTLE_MS = 1_000
-MakeWorld = Callable[[WorldOptions, FaultyNetwork, Oracles], World]
+REPLICAS = 3
+ACKS = (-1, -1, -1, 1, 0)
+"""Of the producers of a partition."""
+ADDRESSES = 100
+"""How many the clients of a partition have at most."""
+TURN_MS = 400
+Watch = Oracles | SeveralOracles
+MakeWorld = Callable[[WorldOptions, FaultyNetwork, Watch], World]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,39 @@ def praise(checks: Counter[str]) -> str:
     return "all oracles hold" + (f", nothing to check for {', '.join(unchecked)}" if unchecked else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A partition of a run: the world as if it had no other, and the watch over it."""
+
+    world: AnyWorld
+    oracles: Oracles
+    number: int
+
+    @property
+    def partition(self) -> str:
+        """Return its name where there are several, else ""."""
+        return self.world.partition if isinstance(self.world, PartitionView) else ""
+
+    @property
+    def prefix(self) -> str:
+        """Return what begins a message about it."""
+        return f"{self.partition}: " if self.partition else ""
+
+    def address(self, address: int) -> int:
+        """Return the address of one of its clients."""
+        return address - self.number * ADDRESSES
+
+
+def placed(weather: Profile, random: Random) -> dict[str, tuple[int, ...]]:
+    """Place the partitions of a profile's topics by Kafka's rule, from a broker and a shift of chance."""
+    partitions: dict[str, tuple[int, ...]] = {}
+    for topic, count in weather.topics:
+        start, shift = random.randrange(weather.brokers), random.randrange(weather.brokers)
+        replicas = assign(range(weather.brokers), count, REPLICAS, start, shift)
+        partitions |= {f"{topic}-{number}": each for number, each in enumerate(replicas)}
+    return partitions
+
+
 class Simulation:
     """One run in progress; `world` may be read between steps."""
 
@@ -110,26 +157,35 @@ class Simulation:
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
         rules = preset(self.protocol) if rules is None else rules
         # Older rules move HW below the minimum ISR, so there a committed record may have a single copy.
-        self.oracles = Oracles(1 if rules.hw_under_min_isr else 2)
+        least = 1 if rules.hw_under_min_isr else 2
+        self.partitions = placed(weather, self.random)
+        self.several = SeveralOracles(self.partitions, least) if self.partitions else None
+        self.oracles = next(iter(self.several.parts.values())) if self.several else Oracles(least)
         if weather.retention_bytes >= 0:
             self.oracles.requested(UNBOUNDED)
         self.network = FaultyNetwork(self.random, weather)
         options = WorldOptions(
             brokers=weather.brokers,
-            replicas=3,
+            replicas=REPLICAS,
             min_isr=2,
             protocol=rules,
             config=weather.config(),
             session_timeout_ms=6_000,
             coalesces_metadata=weather.coalesces_metadata,
             make_storage=StoreStorage if weather.uses_store else MemoryStorage,
+            partitions=self.partitions,
         )
-        self.world = make_world(options, self.network, self.oracles)
+        self.watch: Watch = self.several or self.oracles
+        self.world = make_world(options, self.network, self.watch)
         self.pace = Pace(self.world, max_events)
-        self.injector = Injector(
-            self.world, self.network, self.oracles, weather, self.random, self.network.faults
-        )
-        self.producers = [self._producer(-10 - i, acks) for i, acks in enumerate((-1, -1, -1, 1, 0))]
+        faults = self.network.faults
+        self.injector = Injector(self.world, self.network, self.watch, weather, self.random, faults)
+        self.parts = [Part(self.world, self.oracles, 0)]
+        if self.several is not None:
+            watched = self.several.parts.items()
+            views = [(self.several.view(self.world, name), oracles) for name, oracles in watched]
+            self.parts = [Part(view, oracles, number) for number, (view, oracles) in enumerate(views)]
+        self.producers = [self._producer(part, i, acks) for part in self.parts for i, acks in enumerate(ACKS)]
         self._begin()
 
     def _begin(self) -> None:
@@ -138,20 +194,33 @@ class Simulation:
             node.clock_offset_ms = self.random.randrange(-2_000, 2_000)
             self.world.restart(broker_id)
         for producer in self.producers:
-            self.world.start_client(producer.address, producer, self.random.randrange(2_000))
-        for address in (-20, -21):
-            consumer = Consumer(
-                address,
-                self.find_reader,
-                self.random.randrange,
-                self.oracles,
-                looks_for_start=self.profile.deletes or self.profile.retention_bytes >= 0,
-            )
-            self.world.start_client(address, consumer, self.random.randrange(2_000))
+            part = self.parts[-producer.address // ADDRESSES]
+            self.world.start_client(producer.address, producer, self.random.randrange(2_000), part.partition)
+        for part in self.parts:
+            for address in (-20, -21):
+                self._start_consumer(part, address)
         if self.profile.deletes:
-            cleaner = Cleaner(-30, self.find_leader, self.random.randrange, self._deletable, self.oracles)
+            find = partial(self.find_leader, self.parts[0])
+            cleaner = Cleaner(-30, find, self.random.randrange, self._deletable, self.oracles)
             self.world.start_client(cleaner.address, cleaner, self.random.randrange(2_000))
+        if self.several is not None:
+            self._turn()
         self.injector.start()
+
+    def _turn(self) -> None:
+        """Let the operator look at another partition, again and again."""
+        self.world.focus = self.random.choice(list(self.partitions))
+        self.world.schedule(TURN_MS, Call(self._turn))
+
+    def _start_consumer(self, part: Part, address: int) -> None:
+        consumer = Consumer(
+            part.address(address),
+            partial(self.find_reader, part),
+            self.random.randrange,
+            part.oracles,
+            looks_for_start=self.profile.deletes or self.profile.retention_bytes >= 0,
+        )
+        self.world.start_client(consumer.address, consumer, self.random.randrange(2_000), part.partition)
 
     def _deletable(self) -> int:
         """Return an offset before which records may go.
@@ -166,40 +235,40 @@ class Simulation:
         needed = (list(batches.values())[-WINDOW:][0] for batches in firsts.values())
         return self.random.randrange(min(needed, default=0) + 1)
 
-    def _producer(self, address: int, acks: int) -> Producer:
+    def _producer(self, part: Part, number: int, acks: int) -> Producer:
         # One acks=all producer without idempotence: its duplicates are allowed, its losses are not.
-        is_idempotent = acks == -1 and address != -12
+        is_idempotent = acks == -1 and number != 2
         return Producer(
-            address,
+            part.address(-10 - number),
             acks,
             is_idempotent,
             self.profile.batches,
-            self.find_leader,
+            partial(self.find_leader, part),
             self.random.randrange,
-            self.oracles,
+            part.oracles,
             interval_ms=self.profile.duration_ms // self.profile.batches,
         )
 
-    def find_leader(self) -> int:
+    def find_leader(self, part: Part) -> int:
         """Return the controller's leader, or now and then a broker in the role of one, or any."""
         draw = self.random.random()
-        leader = self.world.image.leader
+        leader = part.world.image.leader
         if draw < 0.8 and leader >= 0:
             return leader
         # A stale leader has to be visited too: it accepts produces, and only its HW must not move (A1).
         believers = [
             node.broker_id
-            for node in self.world.running()
+            for node in part.world.running()
             if node.broker is not None and node.broker.replica.state.role is Role.LEADER
         ]
         if draw < 0.97 and believers:
             return believers[self.random.randrange(len(believers))]
         return self.random.randrange(len(self.world.nodes))
 
-    def find_reader(self) -> int:
+    def find_reader(self, part: Part) -> int:
         """Return a broker to read from: often the leader, often any."""
         if self.random.random() < 0.5:
-            return self.find_leader()
+            return self.find_leader(part)
         return self.random.randrange(len(self.world.nodes))
 
     def run(self) -> Report:
@@ -221,7 +290,7 @@ class Simulation:
         for _ in self.pace.until(START_MS + self.profile.duration_ms):
             if self.world.counters.steps >= looked + LOOK_EVERY_STEPS:
                 looked = self.world.counters.steps
-                self.oracles.compare_logs(self.world)
+                self.watch.compare_logs(self.world)
 
     def _heal(self) -> None:
         """End the faults and wait until all is well, looking every second."""
@@ -237,34 +306,38 @@ class Simulation:
             pass
         # Each second again: a disk fault that was armed may strike after the end of faults.
         self.injector.revive()
-        self.oracles.checks.update(("has-leader", "converges"))
-        if self.world.image.leader == NO_LEADER:
-            image = self.world.image
-            known = f", last known leader {image.last_known_leader}" if image.last_known_leader >= 0 else ""
-            return ViolationError("has-leader", f"ISR {image.isr}, ELR {image.elr}{known}")
+        for part in self.parts:
+            part.oracles.checks.update(("has-leader", "converges"))
+            image = part.world.image
+            if image.leader == NO_LEADER:
+                known = (
+                    f", last known leader {image.last_known_leader}" if image.last_known_leader >= 0 else ""
+                )
+                return ViolationError("has-leader", f"{part.prefix}ISR {image.isr}, ELR {image.elr}{known}")
         missing = self.missing()
         return ViolationError("converges", missing) if missing else None
 
     def missing(self) -> str:
         """Return what is not well yet; "" when every replica agrees and every produce is answered."""
-        missing = converged(self.world)
-        if missing:
-            return missing
+        for part in self.parts:
+            if missing := converged(part.world):
+                return part.prefix + missing
         waiting = sum(len(producer.outstanding) for producer in self.producers)
         unsent = sum(producer.limit - producer.next_number for producer in self.producers)
         return f"{waiting} produces waiting, {unsent} unsent" if waiting or unsent else ""
 
     def _last_checks(self) -> None:
         """Compare whole logs and disks, once everything is still."""
-        self.oracles.compare_logs(self.world)
-        self.oracles.check_disks(self.world)
+        self.watch.compare_logs(self.world)
+        self.watch.check_disks(self.world)
         abandoned = sum(producer.abandoned for producer in self.producers)
         self.oracles.checks["never-gives-up"] += sum(p.answered for p in self.producers if p.is_idempotent)
         if abandoned:
             raise ViolationError("never-gives-up", f"{abandoned} batches out of order for good")
-        leader = self.world.nodes.get(self.world.image.leader)
-        if leader is not None and leader.broker is not None:
-            self.oracles.check_producers(leader.broker.replica.state.log)
+        for part in self.parts:
+            leader = part.world.nodes.get(part.world.image.leader)
+            if leader is not None and leader.broker is not None:
+                part.oracles.check_producers(leader.broker.replica.state.log)
 
     def report(self, oracle: str, detail: str) -> Report:
         """Return the figures so far."""
@@ -289,8 +362,8 @@ class Simulation:
             counters.truncations,
             self.pace.max_events,
             +(self.network.faults + Counter({fault.value: number for fault, number in happened.items()})),
-            +self.oracles.checks,
-            replace(self.oracles.figures),
+            +self.watch.checks,
+            replace(self.watch.figures),
         )
 
 

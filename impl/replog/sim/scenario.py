@@ -20,7 +20,8 @@ import difflib
 from collections.abc import Callable
 from pathlib import Path
 
-from replog.sim.cluster.world import World, WorldOptions
+from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.world import World
 from replog.sim.scenarios.commands import COMMANDS, ScenarioCluster
 from replog.sim.scenarios.examples import EXAMPLES
 

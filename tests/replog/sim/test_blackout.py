@@ -10,7 +10,8 @@ import pytest
 from replog.core.messages import FetchReply, FetchRequest, ProduceReply, ProduceRequest
 from replog.core.protocol import preset, preset_names
 from replog.core.types import CONSUMER, NO_LEADER, Batch, Error
-from replog.sim.cluster.world import World, WorldOptions
+from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.world import World
 
 CLIENT = -10
 SESSION_MS = 9_000

@@ -7,8 +7,9 @@ import pytest
 from replog.core.messages import ProduceRequest
 from replog.core.protocol import preset
 from replog.core.types import Batch
+from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage
-from replog.sim.cluster.world import World, WorldOptions
+from replog.sim.cluster.world import World
 from replog.sim.disks.stored import StoreStorage
 from replog.sim.oracles.oracles import Oracles
 from replog.sim.oracles.promises import ViolationError

@@ -31,6 +31,7 @@ SAMPLE = {
     "reassign": 30,
     "delete": 20,
     "retain": 20,
+    "topics": 26,
 }
 IDLE = {
     "calm": {"leader-complete", "flushed-survives"},

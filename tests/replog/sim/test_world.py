@@ -8,8 +8,9 @@ from replog.core.effects import Timer
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, ProduceReply, ProduceRequest
 from replog.core.types import Batch, Error, Role
 from replog.sim.cluster.node import Alarm, Delivery
+from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage
-from replog.sim.cluster.world import World, WorldOptions
+from replog.sim.cluster.world import World
 from replog.sim.disks.stored import StoreStorage
 
 CLIENT = -10

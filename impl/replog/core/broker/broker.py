@@ -1,9 +1,12 @@
-"""One broker process: a membership and a replica, behind one `handle`.
+"""One broker process: a membership and a replica of each partition, behind one `handle`.
 
-What a runner drives.  A process with several partitions has one `Replica` for each and one `Membership`;
-the simulator needs one partition, because one is enough for every property of the protocol.
+    one partition         Send(2, FetchRequest(...))                       SetTimer(...)
+    several               Send(2, ForPartition("t-0", FetchRequest(...)))  Of("t-0", SetTimer(...))
 
-Invariant: a broker that has no broker epoch serves no client: it applies no metadata, so its replica has no
+What a runner drives.  Partitions share the process, its membership and its metadata, and nothing else.  With
+one partition nothing names it, because one is enough for every property of the protocol.
+
+Invariant: a broker that has no broker epoch serves no client: it applies no metadata, so its replicas have no
 role.
 """
 
@@ -12,30 +15,44 @@ from __future__ import annotations
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
-from replog.core.effects import Effect, Event, Fired, Received, Send, Timer
-from replog.core.messages import HeartbeatReply, MetadataUpdate, RegisterReply
+from replog.core.effects import Effect, Event, Fired, Of, Received, Send, ShutDown, Timer, TimerOf
+from replog.core.messages import ForPartition, HeartbeatReply, MetadataUpdate, RegisterReply
 
 
 class Broker:
     """All the volatile state of one broker process."""
 
-    __slots__ = ("membership", "replica")
+    __slots__ = ("membership", "replicas")
 
-    def __init__(self, membership: Membership, replica: Replica) -> None:
+    def __init__(self, membership: Membership, replica: Replica, *others: Replica) -> None:
         self.membership = membership
-        self.replica = replica
+        self.replicas = {each.state.partition: each for each in (replica, *others)}
+
+    @property
+    def replica(self) -> Replica:
+        """The first replica; a runner may put a copy of it in its place."""
+        return next(iter(self.replicas.values()))
+
+    @replica.setter
+    def replica(self, replica: Replica) -> None:
+        assert replica.state.partition == self.state.partition
+        self.replicas[replica.state.partition] = replica
 
     @property
     def state(self) -> ReplicaState:
-        """Return the state of the replica."""
+        """Return the state of the first replica."""
         return self.replica.state
 
     def start(self) -> list[Effect]:
         """Begin: arm the timers and register."""
-        return [*self.replica.start(), *self.membership.beat()]
+        timers = [e for name, replica in self.replicas.items() for e in self._named(name, replica.start())]
+        return [*timers, *self.membership.beat()]
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Handle one event at the local time `now_ms`; return the effects, to be performed in order."""
+        if isinstance(event, TimerOf):
+            replica, fired = self.replicas[event.partition], event.fired
+            return self._named(event.partition, replica.fire(fired.timer, fired.token, now_ms))
         if isinstance(event, Fired):
             if event.timer is Timer.HEARTBEAT:
                 return self.membership.beat()
@@ -48,7 +65,20 @@ class Broker:
             return self.membership.heard(message)
         if isinstance(message, RegisterReply):
             return self.membership.registered(message)
+        if isinstance(message, ForPartition):
+            return self._receive(event.source, message, now_ms)
         return self.replica.receive(event.source, message, now_ms)
+
+    def _receive(self, source: int, message: ForPartition, now_ms: int) -> list[Effect]:
+        """Give a message to the replica that it is for; one for a partition that is not here is ignored."""
+        replica = self.replicas.get(message.partition)
+        if replica is None:
+            return []
+        return self._named(message.partition, replica.receive(source, message.message, now_ms))
+
+    def _named(self, partition: str, effects: list[Effect]) -> list[Effect]:
+        """Name the partition in its effects, where there are several."""
+        return effects if len(self.replicas) == 1 else [named(partition, effect) for effect in effects]
 
     def shut_down(self) -> list[Effect]:
         """Request a controlled shutdown."""
@@ -58,9 +88,18 @@ class Broker:
         """Apply new metadata versions in order, and report to the controller how far this broker is."""
         images, out = self.membership.next_images(update)
         for image in images:
-            out.extend(self.replica.apply(image, self.membership.broker_epoch, now_ms))
+            for name, replica in self.replicas.items():
+                out.extend(self._named(name, replica.apply(image, self.membership.broker_epoch, now_ms)))
         # A fenced broker is unfenced by a heartbeat with the version it applied. Waiting for the next beat
         # would cost up to two seconds at every start; the timer that is already armed is not doubled.
         if images and self.membership.is_fenced:
             out.extend(effect for effect in self.membership.beat() if isinstance(effect, Send))
         return out
+
+
+def named(partition: str, effect: Effect) -> Effect:
+    """Return an effect of a replica with the name of its partition."""
+    if isinstance(effect, Send):
+        return Send(effect.to, ForPartition(partition, effect.message))
+    assert not isinstance(effect, Of | ShutDown), "a replica is one of a partition, and ends no process"
+    return Of(partition, effect)

@@ -23,7 +23,7 @@ from dataclasses import replace
 from replog.core.controller import election, reassignment
 from replog.core.controller.election import Rules
 from replog.core.controller.state import ControllerState, Registration
-from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, Timer
+from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, Timer, TimerOf
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -31,6 +31,7 @@ from replog.core.messages import (
     ConfigureRequest,
     ElectReply,
     ElectRequest,
+    ForPartition,
     HeartbeatReply,
     HeartbeatRequest,
     MetadataRequest,
@@ -71,6 +72,7 @@ class Controller:
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Handle one event; a change of metadata is announced to every broker with the last effects."""
+        assert not isinstance(event, TimerOf), "the timers of partitions are the brokers'"
         out = self._fire(event, now_ms) if isinstance(event, Fired) else self._receive(event, now_ms)
         # One announcement for all changes of an event: brokers never see a state between a fenced leader and
         # its successor.
@@ -90,6 +92,9 @@ class Controller:
 
     def _receive(self, event: Received, now_ms: int) -> list[Effect]:
         match event.message:
+            case ForPartition(name, message):
+                answers = self._receive(Received(event.source, message), now_ms)
+                return [Send(a.to, ForPartition(name, a.message)) for a in answers if isinstance(a, Send)]
             case HeartbeatRequest() as message:
                 return self._heartbeat(event.source, message, now_ms)
             case AlterPartitionRequest() as message:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from replog.core.broker.broker import Broker
-from replog.core.effects import Effect, Event, Fired, Received, Timer
+from replog.core.effects import Effect, Event, Fired, Received, Timer, TimerOf
 from replog.core.messages import Message
 from replog.sim.cluster.storage import Storage
 
@@ -33,6 +33,8 @@ class Alarm:
     timer: Timer
     token: int
     incarnation: int
+    partition: str = ""
+    """Of several partitions the one that set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def event_of(item: Delivery | Alarm) -> Event:
     """Return what a core is given when an item happens."""
     if isinstance(item, Delivery):
         return Received(item.source, item.message)
-    return Fired(item.timer, item.token)
+    fired = Fired(item.timer, item.token)
+    return TimerOf(item.partition, fired) if item.partition else fired
 
 
 class Client(Protocol):

@@ -20,18 +20,19 @@ Not here: chance (`network`, `faults`), what is right (`oracles`), the free-runn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 
 from replog.core.broker.broker import Broker
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
-from replog.core.broker.state import Config, ReplicaState
+from replog.core.broker.state import ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import (
     Effect,
     Fired,
+    Of,
     Received,
     Send,
     SetTimer,
@@ -44,13 +45,15 @@ from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
     ElectRequest,
+    ForPartition,
     Message,
     ReassignRequest,
 )
-from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage, Role
 from replog.sim.cluster.node import Alarm, Call, Client, Counters, Delivery, Item, Network, Node, event_of
-from replog.sim.cluster.storage import MemoryStorage, Storage, StorageError
+from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.several import SeveralStorage, recovered_by_name
+from replog.sim.cluster.storage import Storage, StorageError
 
 PARTITION = "t-0"
 START_MS = 1_000_000
@@ -58,21 +61,6 @@ START_MS = 1_000_000
 CORRELATIONS_PER_INCARNATION = 1_000_000
 OPERATOR = -99
 """The address of the operator, who requests preferred elections and reassignments."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorldOptions:
-    """The shape of a cluster."""
-
-    brokers: int = 3
-    min_isr: int = 2
-    protocol: Protocol = CURRENT
-    config: Config = field(default_factory=Config)
-    session_timeout_ms: int = 9_000
-    coalesces_metadata: bool = False
-    make_storage: Callable[[], Storage] = MemoryStorage
-    replicas: int = 0
-    """How many of the brokers hold the partition at first, from broker 0 on; 0: all."""
 
 
 class Observer:
@@ -98,7 +86,13 @@ class World:
         self.counters = Counters()
         self.clients: dict[int, Client] = {}
         self.replies: list[tuple[int, Message]] = []
-        self.nodes = {b: Node(b, options.make_storage()) for b in range(options.brokers)}
+        held = tuple(range(options.replicas or options.brokers))
+        self.partitions = dict(options.partitions) or {PARTITION: held}
+        self.focus = next(iter(self.partitions))
+        """The partition that an operator looks at: `image`, elections and reassignments are its."""
+        self.readers: dict[int, str] = {}
+        """Of a client, which of several partitions it reads or writes."""
+        self.nodes = {b: Node(b, self._make_storage()) for b in range(options.brokers)}
         self._heap: list[tuple[int, int, Item]] = []
         self._serial = 0
         self._taken: set[int] = set()
@@ -106,13 +100,19 @@ class World:
         self.controller = Controller(ControllerState(settings, options.protocol))
         # Before any broker runs, as if an earlier cluster had created it: nobody leads until the first one
         # registers.
-        self.controller.create_partition(PARTITION, tuple(range(options.replicas or options.brokers)))
+        for name, replicas in self.partitions.items():
+            self.controller.create_partition(name, replicas)
         self.perform_for(CONTROLLER, self.controller.start())
+
+    def _make_storage(self) -> Storage:
+        make = self.options.make_storage
+        several = len(self.partitions) > 1
+        return SeveralStorage({name: make() for name in self.partitions}) if several else make()
 
     @property
     def image(self) -> PartitionImage:
-        """Return the controller's current word on the partition."""
-        return self.controller.state.partitions[PARTITION]
+        """Return the controller's current word on the partition, of several on the one in focus."""
+        return self.controller.state.partitions[self.focus]
 
     def pending(self) -> list[tuple[int, int, Item]]:
         """Return everything that may happen next as (due, serial, item), in order of time."""
@@ -157,8 +157,11 @@ class World:
         incarnation = 0 if node is None else node.incarnation
         # The leader rolls back on this error, and a copy of the proposal that is granted later would change
         # the ISR behind its back. Connections rule that out in Kafka (see the module's text).
-        if isinstance(message, AlterPartitionReply) and message.error is Error.INELIGIBLE_REPLICA:
-            self._lose_copies(to, message.correlation)
+        match message:
+            case AlterPartitionReply(correlation=sent, error=Error.INELIGIBLE_REPLICA):
+                self._lose_copies(to, sent, "")
+            case ForPartition(name, AlterPartitionReply(correlation=sent, error=Error.INELIGIBLE_REPLICA)):
+                self._lose_copies(to, sent, name)
         copies = 0
         for delay_ms in self.network.delays(source, to, message):
             self.schedule(delay_ms, Delivery(source, to, message, incarnation))
@@ -166,13 +169,18 @@ class World:
         if copies == 0:
             self.counters.lost += 1
 
-    def _lose_copies(self, source: int, correlation: int) -> None:
+    def _lose_copies(self, source: int, correlation: int, partition: str) -> None:
         """Lose the ISR proposals of a broker that were sent no later than one, if they are under way."""
         for entry in self._heap:
             match entry[2]:
                 case Delivery(item_source, _, AlterPartitionRequest(correlation=sent)):
-                    if item_source == source and sent <= correlation:
-                        self.drop(entry)
+                    name = ""
+                case Delivery(item_source, _, ForPartition(name, AlterPartitionRequest(correlation=sent))):
+                    pass
+                case _:
+                    continue
+            if (item_source, name) == (source, partition) and sent <= correlation:
+                self.drop(entry)
 
     def _execute(self, item: Item) -> None:
         if isinstance(item, Call):
@@ -206,7 +214,8 @@ class World:
             return
         client = self.clients.get(target)
         if client is not None and isinstance(item, Delivery):
-            self.perform_for(target, client.receive(item.message, self.now_ms))
+            reply = item.message.message if isinstance(item.message, ForPartition) else item.message
+            self.perform_for(target, client.receive(reply, self.now_ms))
         elif client is not None and isinstance(item, Alarm):
             self.perform_for(target, client.fire(item.timer, item.token, self.now_ms))
         elif isinstance(item, Delivery):
@@ -224,15 +233,17 @@ class World:
             if isinstance(effect, Send):
                 self.send(node.broker_id, effect.to, effect.message)
             elif isinstance(effect, SetTimer):
-                alarm = Alarm(node.broker_id, effect.timer, effect.token, node.incarnation)
-                self.schedule(effect.delay_ms, alarm)
+                self._arm(node, effect)
+            elif isinstance(effect, Of) and isinstance(effect.effect, SetTimer):
+                self._arm(node, effect.effect, effect.partition)
             elif isinstance(effect, ShutDown):
                 self.stop(node.broker_id)
                 return
             else:
                 try:
                     node.storage.perform(effect)
-                    self.counters.truncations += isinstance(effect, Truncate)
+                    inner = effect.effect if isinstance(effect, Of) else effect
+                    self.counters.truncations += isinstance(inner, Truncate)
                 except StorageError:
                     self.counters.disk_failures += 1
                     # Kafka halts when its last log directory fails. The effects that follow, replies among
@@ -240,17 +251,25 @@ class World:
                     self.crash(node.broker_id)
                     return
 
+    def _arm(self, node: Node, timer: SetTimer, partition: str = "") -> None:
+        alarm = Alarm(node.broker_id, timer.timer, timer.token, node.incarnation, partition)
+        self.schedule(timer.delay_ms, alarm)
+
     def perform_for(self, owner: int, effects: list[Effect]) -> None:
         """Perform the effects of the controller or of a client, which have no disk."""
+        partition = self.readers.get(owner)
         for effect in effects:
             if isinstance(effect, Send):
-                self.send(owner, effect.to, effect.message)
+                message = effect.message if partition is None else ForPartition(partition, effect.message)
+                self.send(owner, effect.to, message)
             elif isinstance(effect, SetTimer):
                 self.schedule(effect.delay_ms, Alarm(owner, effect.timer, effect.token, 0))
 
-    def start_client(self, address: int, client: Client, delay_ms: int = 0) -> None:
-        """Add a client and wake it for the first time."""
+    def start_client(self, address: int, client: Client, delay_ms: int = 0, partition: str = "") -> None:
+        """Add a client, of several partitions for this one, and wake it for the first time."""
         self.clients[address] = client
+        if partition:
+            self.readers[address] = partition
         self.schedule(delay_ms, Alarm(address, Timer.SEND_FETCH, 0, 0))
 
     def restart(self, broker_id: int) -> None:
@@ -258,7 +277,7 @@ class World:
         node = self.nodes[broker_id]
         assert node.broker is None, "a process is running"
         try:
-            recovered = node.storage.recover()
+            recovered = recovered_by_name(node.storage, next(iter(self.partitions)))
         except StorageError:
             self.counters.disk_failures += 1
             return
@@ -266,20 +285,20 @@ class World:
         # must not reach this one.
         node.incarnation += 1
         node.effects_left, node.held = -1, None
-        state = ReplicaState(
-            broker_id,
-            PARTITION,
-            replace(self.options.config, min_isr=self.options.min_isr),
-            self.options.protocol,
-            recovered.log,
-            # Numbers start far from those of the earlier process, so a late reply to it matches no request of
-            # this one.
-            correlation=node.incarnation * CORRELATIONS_PER_INCARNATION,
-        )
-        member = Membership(
-            broker_id, node.incarnation, recovered.previous_broker_epoch, self.options.coalesces_metadata
-        )
-        node.broker = Broker(member, Replica(state))
+        config = replace(self.options.config, min_isr=self.options.min_isr)
+        # Numbers start far from those of the earlier process, so a late reply to it matches no request of
+        # this one.
+        number = node.incarnation * CORRELATIONS_PER_INCARNATION
+        replicas = [
+            Replica(
+                ReplicaState(broker_id, name, config, self.options.protocol, known.log, correlation=number)
+            )
+            for name, known in recovered.items()
+        ]
+        # Stopped cleanly if all of it was.
+        marker = min(known.previous_broker_epoch for known in recovered.values())
+        member = Membership(broker_id, node.incarnation, marker, self.options.coalesces_metadata)
+        node.broker = Broker(member, *replicas)
         self.counters.restarts += 1
         # What a start has recovered is checked like any other state.
         self.observer.changed(self, node)
@@ -305,8 +324,10 @@ class World:
         node = self.nodes[broker_id]
         if node.broker is not None:
             try:
-                if node.broker.state.role is not Role.NONE:  # as Kafka does, and its timer (A25)
-                    node.storage.perform(StoreHighWatermark(node.broker.state.log.hw))
+                for name, replica in node.broker.replicas.items():
+                    if replica.state.role is not Role.NONE:  # as Kafka does, and its timer (A25)
+                        stored = StoreHighWatermark(replica.state.log.hw)
+                        node.storage.perform(stored if len(self.partitions) == 1 else Of(name, stored))
                 node.storage.close(node.broker.membership.broker_epoch)
                 self.counters.stops += 1
             # The marker is written last: a stop that fails before it counts as unclean.
@@ -353,11 +374,11 @@ class World:
 
     def elect_preferred(self) -> None:
         """Hold the election of the preferred leader, as if an operator had requested it."""
-        self._operate(ElectRequest(0, PARTITION))
+        self._operate(ElectRequest(0, self.focus))
 
     def reassign(self, target: tuple[int, ...] | None) -> None:
         """Request these replicas, or cancel what was requested, as an operator."""
-        self._operate(ReassignRequest(0, PARTITION, target))
+        self._operate(ReassignRequest(0, self.focus, target))
 
     def _operate(self, request: ElectRequest | ReassignRequest) -> None:
         received = Received(OPERATOR, request)

@@ -20,6 +20,7 @@ from replog.sim.faults import links
 from replog.sim.faults.links import Link
 from replog.sim.faults.profiles import Fault, PowerRule, Profile
 from replog.sim.oracles.oracles import Oracles
+from replog.sim.oracles.several import SeveralOracles
 
 # A little more than the interval of heartbeats: who was seen so recently has missed none.
 HEALTHY_SESSION_MS = 2_500
@@ -73,7 +74,7 @@ class Injector:
 
     world: World
     network: FaultyNetwork
-    oracles: Oracles
+    oracles: Oracles | SeveralOracles
     profile: Profile
     random: Random
     faults: Counter[str]
@@ -279,9 +280,9 @@ class Injector:
         """Cut a node's power, and check that its disk keeps its word."""
         before = node.storage.end()
         # Read before the loss: afterwards only the disk could say what it had promised.
-        kept = self.oracles.durable(node)
+        check_kept = self.oracles.promise_of(node)
         self.world.lose_power(node.broker_id, self.random.randrange)
-        self.oracles.check_kept(node, kept)
+        check_kept()
         self.faults["records-lost"] += before - node.storage.end()
 
     def _leaves_one(self, node: Node) -> bool:

@@ -87,6 +87,8 @@ class Profile:
     retention_bytes: int = -1
     brokers: int = 3
     """Three of them hold the partition at first."""
+    topics: tuple[tuple[str, int], ...] = ()
+    """Topics and how many partitions each has; none is one partition of one topic."""
 
     def config(self) -> Config:
         """Return the brokers' tuning: Kafka's, with times scaled down so that much happens in little time."""
@@ -236,6 +238,20 @@ _PROFILES = MappingProxyType(
             batches=20,
             duration_ms=20_000,
             retention_bytes=4_000,
+        ),
+        "topics": replace(
+            _ALL,
+            name="topics",
+            about="every fault; two topics of three partitions on four brokers, placed by Kafka's rule",
+            # Each record is flushed, since a power loss hits all partitions of a broker at once: for some the
+            # broker may be the last that has all.
+            weights=_weights(Fault.BACKGROUND_FLUSH, blackout=2, reassignment=4),
+            power=PowerRule.ANY,
+            flush_messages=1,
+            brokers=4,
+            topics=(("t", 3), ("u", 3)),
+            batches=12,
+            duration_ms=20_000,
         ),
     }
 )

@@ -10,14 +10,15 @@ samples and the end.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from replog.core.broker.state import FetchPhase, ReplicaState
+from replog.core.broker.state import ReplicaState
 from replog.core.log.logview import LogView
 from replog.core.types import NO_LEADER, Batch, PartitionImage, Role
 from replog.sim.cluster.clients import ClientObserver
-from replog.sim.cluster.node import Node
-from replog.sim.cluster.world import Observer, World
+from replog.sim.cluster.views import AnyNode, AnyWorld
+from replog.sim.cluster.world import Observer
 from replog.sim.oracles.logs import Cell, cells, compare
 from replog.sim.oracles.promises import ViolationError
 
@@ -78,7 +79,7 @@ class Oracles(Observer, ClientObserver):
     """Where every log starts that may be led, as clients have the answer."""
     image: PartitionImage | None = None
 
-    def changed(self, world: World, node: Node) -> None:
+    def changed(self, world: AnyWorld, node: AnyNode) -> None:
         """Check a node that has handled an event."""
         if node.broker is None:
             return
@@ -108,7 +109,7 @@ class Oracles(Observer, ClientObserver):
         seen.is_leader, seen.leader_epoch, seen.log = is_leader, state.leader_epoch, log
         seen.hw, seen.batches = log.hw, log.batches
 
-    def _check_start(self, world: World, broker: int, log: LogView) -> None:
+    def _check_start(self, world: AnyWorld, broker: int, log: LogView) -> None:
         """Compare where a log starts with what was requested, and with what clients know to be deleted."""
         self.checks["log-start"] += 1
         may_lead = broker in {*world.image.isr, *world.image.elr} and self.is_current(world, broker)
@@ -117,7 +118,7 @@ class Oracles(Observer, ClientObserver):
             wrong = f"broker {broker} starts at {log.log_start}, not in {least} to {self.may_start}"
             raise ViolationError("log-start", wrong)
 
-    def decided(self, world: World) -> None:
+    def decided(self, world: AnyWorld) -> None:
         """Check the controller's decision, if there is a new one."""
         old, image = self.image, world.image
         # By identity: images are frozen, and every change makes a new one.
@@ -155,7 +156,7 @@ class Oracles(Observer, ClientObserver):
             raise ViolationError("one-leader", f"epoch {epoch}: {known} and {leader}")
         self.figures.elections = len(self.leaders)
 
-    def _check_new_leader(self, world: World, state: ReplicaState) -> None:
+    def _check_new_leader(self, world: AnyWorld, state: ReplicaState) -> None:
         """Check that a leader is the one of its epoch, and that the current one has what is committed."""
         self._check_one_leader(state.leader_epoch, state.broker_id)
         # A leader of an old epoch may lack records of newer ones. It is fenced, and nothing of it counts.
@@ -170,7 +171,7 @@ class Oracles(Observer, ClientObserver):
                 f" {len(self.committed)} records are committed{self._difference(state.log)}",
             )
 
-    def _check_hw(self, world: World, state: ReplicaState, seen: LastState) -> None:
+    def _check_hw(self, world: AnyWorld, state: ReplicaState, seen: LastState) -> None:
         """Compare the records below a replica's new HW, and let a leader extend the committed prefix.
 
         Who led before this step counts as a leader: it may have applied two metadata versions at once.
@@ -194,7 +195,7 @@ class Oracles(Observer, ClientObserver):
         self._check_copies(world)
         self._check_isr(world)
 
-    def _check_copies(self, world: World) -> None:
+    def _check_copies(self, world: AnyWorld) -> None:
         """Count the disks that hold the committed prefix; one that had it and lost it later did hold it."""
         self.checks["committed-copies"] += 1
         known = len(self.committed)
@@ -212,7 +213,7 @@ class Oracles(Observer, ClientObserver):
                 "committed-copies", f"{holders} of {self.min_isr} disks hold the committed prefix"
             )
 
-    def _holds(self, node: Node) -> bool:
+    def _holds(self, node: AnyNode) -> bool:
         """Return whether a node, dead or alive, has the last committed record; log-matching does the rest."""
         known = len(self.committed)
         if node.broker is not None:
@@ -227,7 +228,7 @@ class Oracles(Observer, ClientObserver):
             return log is not None
         return cells(log, known - 1, known) == self.committed[-1:]
 
-    def _check_isr(self, world: World) -> None:
+    def _check_isr(self, world: AnyWorld) -> None:
         """Check that whoever may be elected next, and lives, has everything."""
         if not self.committed:
             return
@@ -248,7 +249,7 @@ class Oracles(Observer, ClientObserver):
                     f"{self._difference(log)}",
                 )
 
-    def is_current(self, world: World, member: int) -> bool:
+    def is_current(self, world: AnyWorld, member: int) -> bool:
         """Return whether a member runs, as the incarnation the controller means."""
         broker = world.nodes[member].broker
         known = world.controller.state.brokers.get(member)
@@ -293,7 +294,7 @@ class Oracles(Observer, ClientObserver):
                 f"a consumer read {cell} at {offset}, committed is {self.committed[offset]}",
             )
 
-    def compare_logs(self, world: World) -> None:
+    def compare_logs(self, world: AnyWorld) -> None:
         """Compare every two logs.
 
         Where they have the same epoch at an offset, they agree up to there (P8).
@@ -303,7 +304,7 @@ class Oracles(Observer, ClientObserver):
             for theirs in logs[i + 1 :]:
                 self.checks["log-matching"] += compare(ours, theirs)
 
-    def check_disks(self, world: World) -> None:
+    def check_disks(self, world: AnyWorld) -> None:
         """Check that every disk would give back what its process holds; reads copies, changes nothing."""
         for node in world.running():
             assert node.broker is not None
@@ -329,7 +330,12 @@ class Oracles(Observer, ClientObserver):
                     "disk-is-log", f"broker {node.broker_id}: {epochs}, disk {recovered.epochs.entries}"
                 )
 
-    def durable(self, node: Node) -> tuple[int, list[Cell]]:
+    def promise_of(self, node: AnyNode) -> Callable[[], None]:
+        """Return the check that a power loss, which comes now, takes nothing that was flushed."""
+        kept = self.durable(node)
+        return lambda: self.check_kept(node, kept)
+
+    def durable(self, node: AnyNode) -> tuple[int, list[Cell]]:
         """Return the records that a power loss now must not take, and the offset of the first of them.
 
         They are those flushed, also by a dead process.
@@ -338,7 +344,7 @@ class Oracles(Observer, ClientObserver):
         log = node.storage.copy().recover().log if broker is None else broker.replica.state.log
         return log.log_start, cells(log, log.log_start, min(node.storage.flushed(), log.leo))
 
-    def check_kept(self, node: Node, durable: tuple[int, list[Cell]]) -> None:
+    def check_kept(self, node: AnyNode, durable: tuple[int, list[Cell]]) -> None:
         """Check that a disk, re-opened after a power loss, begins with what was flushed."""
         start, kept = durable
         recovered = node.storage.copy().recover().log
@@ -360,39 +366,3 @@ class Oracles(Observer, ClientObserver):
             if number <= last.get(batch.producer_id, -1):
                 raise ViolationError("no-duplicate", f"{batch.body!r} after number {last[batch.producer_id]}")
             last[batch.producer_id] = number
-
-
-def converged(world: World) -> str:
-    """Return what is still missing until every replica is in the ISR with the same committed log.
-
-    "" if nothing.
-    """
-    image = world.image
-    if image.is_reassigning:
-        return f"replicas {image.replicas}, of which {image.adding} are added and {image.removing} removed"
-    if sorted(image.isr) != sorted(image.replicas):
-        return f"ISR {image.isr}"
-    leader = world.nodes[image.leader].broker
-    if leader is None or leader.replica.state.role is not Role.LEADER:
-        return f"{image.leader} does not lead yet"
-    log = leader.replica.state.log
-    for node in world.running():
-        assert node.broker is not None
-        state = node.broker.replica.state
-        if node.broker_id not in image.replicas:
-            if state.role is not Role.NONE or state.log.leo:
-                return f"broker {node.broker_id} still has a log, and is no replica"
-            continue
-        if state.leader_epoch != image.leader_epoch or state.log.hw != log.leo:
-            return f"broker {node.broker_id}: epoch {state.leader_epoch}, HW {state.log.hw} of {log.leo}"
-        start = max(state.log.log_start, log.log_start)
-        if _kept(state.log, start) != _kept(log, start):
-            return f"the logs of {node.broker_id} and {image.leader} differ"
-        if state.following is not None and state.following.phase is not FetchPhase.FETCHING:
-            return f"broker {node.broker_id} is {state.following.phase.value}"
-    return ""
-
-
-def _kept(log: LogView, start: int) -> list[Batch]:
-    """Return the batches of a log that end after an offset."""
-    return [batch for batch in log.batches if batch.next_offset > start]

@@ -36,7 +36,8 @@ from replog.core.messages import (
 )
 from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, Role
 from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node, event_of
-from replog.sim.cluster.world import PARTITION, World, WorldOptions
+from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.world import PARTITION, World
 from replog.sim.recording.record_looks import (
     Before,
     Decided,

@@ -27,7 +27,8 @@ from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import CONTROLLER
 from replog.sim.cluster.clients import ClientObserver, Producer
 from replog.sim.cluster.node import Call, Delivery, Item, Network, Node
-from replog.sim.cluster.world import START_MS, WorldOptions
+from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.world import START_MS
 from replog.sim.faults.faults import FaultyNetwork
 from replog.sim.faults.profiles import Profile
 from replog.sim.oracles.pace import MAX_EVENTS, Pace

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from replog.core.protocol import CURRENT, Protocol
 from replog.sim.cluster.clients import Cleaner, ClientObserver
 from replog.sim.cluster.node import Network, Node
-from replog.sim.cluster.world import WorldOptions
+from replog.sim.cluster.options import WorldOptions
 from replog.sim.disks.stored import StoreStorage
 from replog.sim.faults.profiles import Profile
 from replog.sim.oracles.pace import MAX_EVENTS

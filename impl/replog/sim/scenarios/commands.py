@@ -32,7 +32,8 @@ from replog.core.messages import (
 from replog.core.protocol import preset
 from replog.core.types import CONSUMER, CONTROLLER, Batch
 from replog.sim.cluster.node import Alarm, Delivery, Item
-from replog.sim.cluster.world import World, WorldOptions
+from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.world import World
 from replog.sim.scenarios.describe import describe_broker, describe_controller, describe_reply
 
 CLIENT = -10

@@ -1,0 +1,87 @@
+"""The disks of a machine that holds several partitions, each in a log directory of its own.
+
+They fail alone and lose power together, as the log directories of a Kafka broker do.  An effect names its
+partition (`Of`).
+
+Not here: what a disk is (`storage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from replog.core.effects import Effect, Of
+from replog.sim.cluster.storage import Chooser, Recovered, Storage
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralStorage:
+    """A storage for each partition, by name."""
+
+    parts: Mapping[str, Storage]
+
+    def recover(self) -> Recovered:
+        """Open all; the log is that of the first."""
+        return next(iter(self.recover_all().values()))
+
+    def recover_all(self) -> dict[str, Recovered]:
+        """Open all, repairing what a crash left."""
+        return {name: part.recover() for name, part in self.parts.items()}
+
+    def perform(self, effect: Effect) -> None:
+        """Do what an effect says on the disk of its partition."""
+        assert isinstance(effect, Of), effect
+        self.parts[effect.partition].perform(effect.effect)
+
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the HW of the first partition that was written last."""
+        return next(iter(self.parts.values())).hw_checkpoint
+
+    def close(self, broker_epoch: int) -> None:
+        """Shut all down cleanly."""
+        for part in self.parts.values():
+            part.close(broker_epoch)
+
+    def crash(self) -> None:
+        """Lose the process, keep the page cache."""
+        for part in self.parts.values():
+            part.crash()
+
+    def lose_power(self, choose: Chooser) -> None:
+        """Lose the process and of each unflushed tail whatever `choose` takes."""
+        for part in self.parts.values():
+            part.lose_power(choose)
+
+    def flush(self) -> None:
+        """Make everything durable."""
+        for part in self.parts.values():
+            part.flush()
+
+    def flushed(self) -> int:
+        """Return how many offsets cannot be lost, in all partitions."""
+        return sum(part.flushed() for part in self.parts.values())
+
+    def end(self) -> int:
+        """Return how many offsets are in the page cache, in all partitions."""
+        return sum(part.end() for part in self.parts.values())
+
+    def arm(self, occasion: int, kind: int) -> None:
+        """Let the disk of one partition fail, or none (-1)."""
+        struck = list(self.parts)[occasion % len(self.parts)]
+        for name, part in self.parts.items():
+            part.arm(occasion if name == struck else -1, kind)
+
+    def is_armed(self) -> bool:
+        """Return whether a failure is still to come."""
+        return any(part.is_armed() for part in self.parts.values())
+
+    def copy(self) -> SeveralStorage:
+        """Return an independent copy."""
+        return SeveralStorage({name: part.copy() for name, part in self.parts.items()})
+
+
+def recovered_by_name(storage: Storage, first: str) -> dict[str, Recovered]:
+    """Open a machine's disk; return what is there of each partition."""
+    return storage.recover_all() if isinstance(storage, SeveralStorage) else {first: storage.recover()}
