@@ -20,24 +20,29 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.known_bad import BadCode, planted
 from specchk.conform.contract.load import load_tracing
 from specchk.conform.contract.recording import parse
+from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import check
 
 TRACING = ROOT / "conformance" / "log_start" / "start_tracing.py"
 PROFILES = tuple(WEATHERS)
-StartTracing = load_tracing(TRACING)
+
+
+@cache
+def tracing() -> type[Tracing]:
+    return load_tracing(TRACING)
 
 
 @cache
 def validator(constants: tuple[tuple[str, str], ...]) -> Validator:
     checked = check(str(ROOT / "spec" / "recorded_start.spec"))
-    return Validator(instantiate(checked, StartTracing.model, dict(constants)))
+    return Validator(instantiate(checked, tracing().model, dict(constants)))
 
 
 def explained(lines: list[str]) -> Explained:
     recording = parse("a run", lines)
-    one = validator(tuple(sorted(StartTracing.constants(recording).items())))
-    return one.explain(StartTracing(one.program, recording), recording)
+    one = validator(tuple(sorted(tracing().constants(recording).items())))
+    return one.explain(tracing()(one.program, recording), recording)
 
 
 @pytest.mark.parametrize(("profile", "seed"), list(product(PROFILES, range(4))))
