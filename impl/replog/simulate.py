@@ -26,6 +26,7 @@ from replog.sim.oracles.pace import MAX_EVENTS
 from replog.sim.oracles.promises import ORACLES, ViolationError
 from replog.sim.recording.record_run import record as recorded
 from replog.sim.recording.start_run import WEATHERS, record_starts
+from replog.sim.recording.topic_run import record_topic
 from replog.sim.run import Report, praise, simulate
 
 SHOW_EVERY_S = 0.5
@@ -112,7 +113,7 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
     type=click.Path(file_okay=False),
     metavar="DIR",
     help="Write recordings to DIR, one file for each seed; of --profile delete or retain those "
-    "of moving log starts, else of a profile of their own.",
+    "of moving log starts, of topics those of one of six partitions, else of a profile of their own.",
 )
 @click.pass_context
 def command(
@@ -145,6 +146,8 @@ def record_all(seeds: range, folder: Path, max_events: int, profile: str) -> Non
         try:
             if profile in WEATHERS:
                 lines = record_starts(seed, profile, max_events=max_events)
+            elif profile == "topics":
+                lines = record_topic(seed, max_events=max_events)
             else:
                 lines = recorded(seed, max_events=max_events)
         except ViolationError as error:

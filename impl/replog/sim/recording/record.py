@@ -28,6 +28,7 @@ from replog.core.messages import (
     AlterPartitionRequest,
     FetchReply,
     FetchRequest,
+    ForPartition,
     HeartbeatRequest,
     ListOffsetsRequest,
     MetadataUpdate,
@@ -37,7 +38,9 @@ from replog.core.messages import (
 from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, Role
 from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.options import WorldOptions
-from replog.sim.cluster.world import PARTITION, World
+from replog.sim.cluster.several import SeveralStorage
+from replog.sim.cluster.storage import Storage
+from replog.sim.cluster.world import World
 from replog.sim.recording.record_looks import (
     Before,
     Decided,
@@ -45,6 +48,8 @@ from replog.sim.recording.record_looks import (
     is_answer,
     look,
     message_of,
+    own_effects,
+    own_item,
     was_settled,
     was_taken,
 )
@@ -64,7 +69,7 @@ class RecordedWorld(World):
     Its network keeps to what connections and a metadata log would do: of a follower only one fetch
     request is under way (when it repeats one, chance decides which of the two is lost), a dead process is
     neither received from nor registered any more, sessions end one at a time, and metadata is read from
-    the log: what arrives is the newest of its leader epoch.
+    the log: what arrives is the newest of its leader epoch.  Of several partitions the first is recorded.
     """
 
     requests: tuple[type[FetchRequest | ListOffsetsRequest], ...] = (FetchRequest,)
@@ -77,6 +82,9 @@ class RecordedWorld(World):
         self._checksums = Checksums()
         self._before: Before | None = None
         super().__init__(options, network)
+        self.first = next(iter(self.partitions))
+        self.recorded = self.first if len(self.partitions) > 1 else ""
+        """The name that messages and effects of the recorded partition have."""
 
     def emit(self, at: int, event: str, **facts: object) -> None:
         """Write one event down, with the state after it unless `after` says otherwise."""
@@ -98,11 +106,11 @@ class RecordedWorld(World):
         if at == CONTROLLER:
             return controller_state(self.image, self.controller.state)
         broker = self.nodes[at].broker
-        return (
-            {}
-            if broker is None
-            else broker_state(broker.replica.state, self.nodes[at].storage, self._checksums)
-        )
+        return {} if broker is None else broker_state(broker.replica.state, self._disk(at), self._checksums)
+
+    def _disk(self, broker: int) -> Storage:
+        storage = self.nodes[broker].storage
+        return storage.parts[self.first] if isinstance(storage, SeveralStorage) else storage
 
     def _execute(self, item: Item) -> None:
         if isinstance(item, Delivery) and isinstance(item.message, MetadataUpdate):
@@ -111,10 +119,11 @@ class RecordedWorld(World):
                 return
             item = update
         self._before = None
-        if isinstance(item, Delivery | Alarm):
-            node = self.nodes.get(item.to if isinstance(item, Delivery) else item.owner)
+        own = own_item(item, self.recorded)
+        if own is not None:
+            node = self.nodes.get(own.to if isinstance(own, Delivery) else own.owner)
             if node is not None and node.broker is not None:
-                self._before = look(node, item)
+                self._before = look(node, own)
         super()._execute(item)
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
@@ -128,13 +137,16 @@ class RecordedWorld(World):
             return
         # An event has happened once its last lasting effect is on disk: a crash before leaves no trace of
         # it, a crash after leaves all of it. The line is written between the two.
-        lasting = [i for i, effect in enumerate(effects) if isinstance(effect, LASTING)]
+        lasting = [
+            i for i, each in enumerate(effects) for own in own_effects([each], self.recorded)
+            if isinstance(own, LASTING)
+        ]  # fmt: skip
         commit = lasting[-1] + 1 if lasting else 0
         life = node.incarnation
         super()._perform(node, effects[:commit])
         # Dead before the commit point: nothing has happened, and nothing is written down.
         if node.incarnation == life:
-            self._handled(node, before, effects)
+            self._handled(node, before, own_effects(effects, self.recorded))
             super()._perform(node, effects[commit:])
 
     def _handled(self, node: Node, before: Before, effects: list[Effect]) -> None:
@@ -195,8 +207,11 @@ class RecordedWorld(World):
 
     def send(self, source: int, to: int, message: object) -> None:
         """Hand a message to the network; of a follower's fetches one is under way."""
+        whole = message
+        if isinstance(message, ForPartition) and message.partition == self.recorded:
+            message = message.message
         if not isinstance(message, self.requests) or message.replica_id < 0:
-            super().send(source, to, message)  # type: ignore[arg-type]  # every other message
+            super().send(source, to, whole)  # type: ignore[arg-type]  # every other message
             return
         # Held: at a broker that is stopped for a while, which reads its connections later.
         older = [e for e in self.pending() if self._is_fetch_of(e[2], source)]
@@ -207,7 +222,7 @@ class RecordedWorld(World):
         if (older or held) and self.random.random() < 0.5:
             return
         lost = self.counters.lost
-        super().send(source, to, message)
+        super().send(source, to, whole)  # type: ignore[arg-type]
         # Only now do older requests go: if the network loses this one, the older may still arrive.
         if self.counters.lost == lost:
             for entry in older:
@@ -218,9 +233,10 @@ class RecordedWorld(World):
             self.emit(source, "fetch", to=to, **self._shown_of(message), **facts)
 
     def _is_fetch_of(self, item: Item, source: int) -> bool:
-        if not isinstance(item, Delivery) or item.source != source:
+        own = own_item(item, self.recorded)
+        if not isinstance(own, Delivery) or own.source != source:
             return False
-        return isinstance(item.message, self.requests)
+        return isinstance(own.message, self.requests)
 
     def _shown_of(self, message: FetchRequest | ListOffsetsRequest) -> RecordedEvent:
         return {"offset": message.fetch_offset} if isinstance(message, FetchRequest) else {}
@@ -236,8 +252,8 @@ class RecordedWorld(World):
         # behind that.
         if image.version < node.broker.membership.broker_epoch:
             return None
-        epoch = image.partitions[PARTITION].leader_epoch
-        same = [known for known in self.controller.state.history if _epoch_of(known) == epoch]
+        epoch = image.partitions[self.first].leader_epoch
+        same = [known for known in self.controller.state.history if _epoch_of(known, self.first) == epoch]
         if not same:
             return None
         return Delivery(item.source, item.to, MetadataUpdate((same[-1],)), item.incarnation)
@@ -249,7 +265,7 @@ class RecordedWorld(World):
 
     def lose_power(self, broker_id: int, choose: Callable[[int], int]) -> None:
         """Cut a node's power, as ever; one that has nothing to lose has crashed."""
-        storage = self.nodes[broker_id].storage
+        storage = self._disk(broker_id)
         self._end(broker_id, "crash" if storage.flushed() == storage.end() else "power-loss")
         super().lose_power(broker_id, choose)
 
@@ -257,7 +273,8 @@ class RecordedWorld(World):
         """Let the operating system write a running broker's page cache."""
         node = self.nodes[broker_id]
         if node.broker is not None and node.broker.replica.state.role is not Role.NONE:
-            is_news = node.storage.flushed() != node.storage.end()
+            disk = self._disk(broker_id)
+            is_news = disk.flushed() != disk.end()
             node.storage.flush()
             if is_news:
                 self.emit(broker_id, "flush")
@@ -287,7 +304,7 @@ class RecordedWorld(World):
         image = self.image
         others = tuple(replica for replica in image.replicas if replica != broker_id)
         # The preferred leader is the first replica, so their order is what an operator would change.
-        self.controller.state.partitions[PARTITION] = replace(image, replicas=(broker_id, *others))
+        self.controller.state.partitions[self.first] = replace(image, replicas=(broker_id, *others))
         before = self._decisions()
         self.elect_preferred()
         if self.image.leader_epoch != before.image.leader_epoch:
@@ -303,8 +320,9 @@ class RecordedWorld(World):
         before = self._decisions()
         effects = self.controller.handle(event_of(item), self.now_ms)
         self._decided(before)
-        if isinstance(item, Delivery) and isinstance(item.message, AlterPartitionRequest):
-            self._judged(item.source, effects)
+        own = own_item(item, self.recorded)
+        if isinstance(own, Delivery) and isinstance(own.message, AlterPartitionRequest):
+            self._judged(own.source, own_effects(effects, self.recorded))
         self.perform_for(CONTROLLER, effects)
 
     def _keep_all_but_one(self) -> None:
@@ -349,6 +367,6 @@ class RecordedWorld(World):
                 self.emit(CONTROLLER, "judge", leader=source, verdict=VERDICTS[reply.error])
 
 
-def _epoch_of(image: MetadataImage) -> int:
-    known = image.partitions.get(PARTITION)
+def _epoch_of(image: MetadataImage, partition: str) -> int:
+    known = image.partitions.get(partition)
     return -1 if known is None else known.leader_epoch

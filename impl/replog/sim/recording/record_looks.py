@@ -5,11 +5,12 @@ Not here: when it looks (`record`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from replog.core.messages import AlterPartitionReply, FetchReply, FetchRequest
+from replog.core.effects import Effect, Of, Send
+from replog.core.messages import AlterPartitionReply, FetchReply, FetchRequest, ForPartition
 from replog.core.types import BrokerState, Error, PartitionImage, Role
-from replog.sim.cluster.node import Alarm, Delivery, Node
+from replog.sim.cluster.node import Alarm, Delivery, Item, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,30 @@ class Decided:
     image: PartitionImage
     states: dict[int, BrokerState]
     epochs: dict[int, int]
+
+
+def own_item(item: Item, partition: str) -> Delivery | Alarm | None:
+    """Return what an item is to a partition, without its name; None if it is another's ("": the only one)."""
+    if isinstance(item, Delivery) and isinstance(item.message, ForPartition):
+        name, message = item.message.partition, item.message.message
+        return replace(item, message=message) if name == partition else None
+    if isinstance(item, Alarm):
+        return item if item.partition in ("", partition) else None
+    return item if isinstance(item, Delivery) else None
+
+
+def own_effects(effects: list[Effect], partition: str) -> list[Effect]:
+    """Return the effects of a partition without its name, and those of the process; "": all there are."""
+    return [effect for each in effects if (effect := _own_effect(each, partition)) is not None]
+
+
+def _own_effect(effect: Effect, partition: str) -> Effect | None:
+    if isinstance(effect, Of):
+        return effect.effect if effect.partition == partition else None
+    if isinstance(effect, Send) and isinstance(effect.message, ForPartition):
+        named = effect.message
+        return Send(effect.to, named.message) if named.partition == partition else None
+    return effect
 
 
 def look(node: Node, item: Delivery | Alarm) -> Before:

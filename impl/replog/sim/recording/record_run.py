@@ -95,8 +95,12 @@ class RecordedRun:
                               interval_ms=self.weather.duration_ms // self.weather.batches)
                      for i in range(2))  # fmt: skip
         for producer in producers:
-            world.start_client(producer.address, producer, self.random.randrange(500))
+            delay_ms = self.random.randrange(500)
+            world.start_client(producer.address, producer, delay_ms, self._client_partition())
         self._schedule_next()
+
+    def _client_partition(self) -> str:
+        return ""
 
     def _find_leader(self) -> int:
         leader = self.world.image.leader
