@@ -14,12 +14,13 @@ Not here: what events mean (`tracing`), and whether a spec explains them (`valid
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 Event = Mapping[str, Any]
+Read = Callable[[str, int], tuple[Any, int]]
 
 
 class BadRecording(Exception):
@@ -79,7 +80,8 @@ def decode(name: str, data: bytes) -> Recording:
 
 def parse(name: str, lines: Sequence[str]) -> Recording:
     """A recording from its lines; raises `BadRecording`."""
-    objects = [_object(name, number, line) for number, line in enumerate(lines, 1)]
+    read = json.JSONDecoder().raw_decode
+    objects = [_object(name, number, line, read) for number, line in enumerate(lines, 1)]
     if not objects:
         raise Unfinished(f"{name}:1: the file is empty, so its first line is not a header with a `format`")
     _check_header(name, objects[0])
@@ -101,7 +103,7 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
 def header_of(name: str, line: bytes) -> Event:
     """The header in a file's first line; raises `BadRecording`."""
     # Bytes: what is no text is no JSON either.
-    header = _object(name, 1, line)
+    header = _object(name, 1, line, json.JSONDecoder().raw_decode)
     _check_header(name, header)
     return header
 
@@ -111,9 +113,12 @@ def _check_header(name: str, header: Event) -> None:
         raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
 
 
-def _object(name: str, number: int, line: str | bytes) -> dict[str, Any]:
+def _object(name: str, number: int, line: str | bytes, read: Read) -> dict[str, Any]:
     try:
-        data = json.loads(line)
+        # As `loads` would read it: a line with nothing around its object, as most are, without what precedes.
+        data, end = read(line, 0) if isinstance(line, str) and line.startswith("{") else (None, -1)
+        if end != len(line):
+            data = json.loads(line)
     except (ValueError, RecursionError):  # the latter of arrays in arrays, a hundred thousand deep
         data = None
     if not isinstance(data, dict):
