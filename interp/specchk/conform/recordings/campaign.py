@@ -17,7 +17,8 @@ The same recordings and seed give the same result, on any number of processes, h
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -38,6 +39,7 @@ from specchk.lang.frontend import CheckedSpec
 POWER = 0.95
 # Beyond these the spec could be nearly anywhere, and agrees with whatever is recorded.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
+YOUNG = 100_000  # objects that are new at a collection: those of some ten recordings
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +88,29 @@ def _explained(
     cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: CampaignOptions
 ) -> list[list[RecordingResult]]:
     def explained(share: Sequence[Path]) -> list[RecordingResult]:
-        explainer, results = RecordingExplainer(cls, checked, wanted), []
-        gc.freeze()
-        try:
-            for path in share:
-                results.append(explainer.result(path.name, partial(read_bytes, path)))
-                # What is left lasts, most of it programs of some ten thousand objects: the collector would
-                # visit all of that again and again while events come and go.  Collected before, since no
-                # later collection visits what is frozen.
-                gc.collect()
-                gc.freeze()
-        finally:
-            gc.unfreeze()
-        return results
+        with rare_collections():
+            # What there is after a new program lasts.
+            explainer = RecordingExplainer(cls, checked, wanted, gc.freeze)
+            return [explainer.result(path.name, partial(read_bytes, path)) for path in share]
 
     return each([partial(explained, share) for share in shares], len(shares))
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely within; objects made before are not visited.
+
+    Programs of some ten thousand objects last, and events come and go by their counts of references alone:
+    the collector would visit all of that again and again, for a tracing now and then that refers to itself.
+    """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(YOUNG, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 Contradictions = Mapping[int, Contradiction | None]

@@ -51,10 +51,16 @@ def constants_of(cls: type[Tracing], recording: Recording) -> dict[str, str]:
 
 
 class RecordingExplainer:
-    """Explains recordings; programs are shared by those that need the same constants."""
+    """Explains recordings; programs are shared by those that need the same constants.
 
-    def __init__(self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions) -> None:
-        self.cls, self.checked, self.wanted = cls, checked, wanted
+    `made` is called after each new program.
+    """
+
+    def __init__(
+        self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions,
+        made: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self.cls, self.checked, self.wanted, self._made = cls, checked, wanted, made
         self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
 
     def result(self, name: str, data: Callable[[], bytes]) -> RecordingResult:
@@ -100,6 +106,7 @@ class RecordingExplainer:
         if key not in self._validators:
             instance = instantiate_steps(self.checked, self.cls.model, constants)
             self._validators[key] = Validator(instance)
+            self._made()
         return self._validators[key]
 
     def _copies(self, validator: Validator, recording: Recording) -> tuple[Copy, ...]:
