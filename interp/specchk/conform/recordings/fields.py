@@ -9,7 +9,7 @@ Not here: which states there are (`validate`).
 from __future__ import annotations
 
 import marshal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -17,7 +17,7 @@ from specchk.compile.instantiate import Instance
 from specchk.conform.contract.tracing import Seen
 from specchk.conform.contract.values import NotAValue, raw
 from specchk.ir.nodes import Expr, Var
-from specchk.ir.types import Type
+from specchk.ir.types import Bool, Int, Type
 from specchk.ir.walk import inside
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
@@ -28,55 +28,53 @@ _UNREAD = object()
 
 
 class ShownExpression:
-    """A compiled expression of the spec, with its last value and the values that it was compared with."""
+    """A compiled expression of the spec, with its last value and the values that it was compared with.
 
-    def __init__(self, expr: Expr, locals_: int, evaluator: Evaluator) -> None:
+    Of a number and a truth the plain value is the spec's; `own` is its class, and None of other types.
+    """
+
+    __slots__ = ("_environment", "_evaluate", "_raw", "last", "own", "parts", "read", "type")
+
+    def __init__(self, expr: Expr, evaluator: Evaluator, environment: Callable[[State], list[Any]]) -> None:
         self.type: Type = expr.type
-        self._locals = [0] * locals_
+        self.own: type | None = (
+            int if isinstance(expr.type, Int) else bool if isinstance(expr.type, Bool) else None
+        )
+        self._environment = environment
         self._evaluate = evaluator.compile(expr)
         slots = sorted({node.slot for node in inside(expr) if isinstance(node, Var)})
-        self._read = itemgetter(*slots) if slots else lambda state: ()
-        self._parts: Any = _UNREAD
-        self._value: Any = None
+        self.read: Callable[[State], Any] = itemgetter(*slots) if slots else lambda state: ()
+        self.parts: Any = _UNREAD
+        self.last: Any = None
         self._raw: dict[Any, Any] = {}
-
-    def agrees(self, state: State, shown: Any) -> bool:
-        """Whether a plain value is the expression's in a state: as `wanted` and `value`, in one call."""
-        key = (shown.__class__, shown) if shown.__class__ in _SCALARS else _key(shown)
-        wanted = self._raw.get(key, _UNREAD)
-        if wanted is _UNREAD:
-            wanted = self.wanted(shown)
-        parts = self._read(state)
-        if parts is not self._parts and parts != self._parts:
-            self._evaluate_in(state, parts)
-        return bool(wanted == self._value)
 
     def value(self, state: State) -> Any:
         """The value in a state; None where it is undefined."""
-        parts = self._read(state)
-        if parts is not self._parts and parts != self._parts:
-            self._evaluate_in(state, parts)
-        return self._value
+        parts = self.read(state)
+        if parts is not self.parts and parts != self.parts:
+            self.evaluate_in(state, parts)
+        return self.last
 
-    def _evaluate_in(self, state: State, parts: Any) -> None:
-        # The state twice, since compiled code has the values after a step behind those before it.
-        env: list[Any] = [*state, *state, *self._locals]
+    def evaluate_in(self, state: State, parts: Any) -> None:
+        """Compute the last value again, in a state with these values of what the expression reads."""
         try:
-            self._value = self._evaluate(env)
+            self.last = self._evaluate(self._environment(state))
         except Undefined:
-            self._value = None
-        self._parts = parts
+            self.last = None
+        self.parts = parts
 
     def wanted(self, value: Any) -> Any:
         """The spec's value of a plain one; the text of the reason, equal to no value, if it is none."""
         # With its type, since True is 1.
         key = (value.__class__, value) if value.__class__ in _SCALARS else _key(value)
-        if key not in self._raw:
+        known = self._raw.get(key, _UNREAD)
+        if known is _UNREAD:
             try:
-                self._raw[key] = raw(value, self.type)
+                known = raw(value, self.type)
             except NotAValue as error:
-                self._raw[key] = str(error)
-        return self._raw[key]
+                known = str(error)
+            self._raw[key] = known
+        return known
 
 
 def _key(value: Any) -> bytes | str:
@@ -95,20 +93,40 @@ class Fields:
         self.instance = instance
         self.evaluator = Evaluator(len(instance.program.variables))
         self._expressions: dict[str, ShownExpression] = {}
+        self._locals = 0
+        self._state: State | None = None
+        self._env: list[Any] = []
 
     def expression(self, text: str) -> ShownExpression:
         """An expression of the spec, compiled once; a `SpecError` if it is none."""
         known = self._expressions.get(text)
         if known is None:
-            known = ShownExpression(*self.instance.expression(text), self.evaluator)
+            expr, count = self.instance.expression(text)
+            if count > self._locals:
+                self._locals, self._state = count, None
+            known = ShownExpression(expr, self.evaluator, self._environment)
             self._expressions[text] = known
         return known
 
+    def _environment(self, state: State) -> list[Any]:
+        """That of a state, one for all expressions: none reads a local that it has not bound."""
+        if state is not self._state:
+            # The state twice, since compiled code has the values after a step behind those before it.
+            self._env = [*state, *state, *([0] * self._locals)]
+            self._state = state
+        return self._env
+
     def agree(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state is as an event shows it."""
-        known = self._expressions
+        expressions = self._expressions
+        # `wanted` and `value` in place: an event shows some fifteen fields, and a call takes longer.
         for _, text, value in seen:
-            expression = known.get(text) or self.expression(text)
-            if not expression.agrees(state, value):
+            shown = expressions.get(text) or self.expression(text)
+            parts = shown.read(state)
+            if parts is not shown.parts and parts != shown.parts:
+                shown.evaluate_in(state, parts)
+            # A number out of the type's range is no value of it, and equal to none.
+            wanted = value if value.__class__ is shown.own else shown.wanted(value)
+            if wanted != shown.last:
                 return False
         return True

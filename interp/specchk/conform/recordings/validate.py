@@ -116,6 +116,7 @@ class Compared:
 
     def __init__(self, seen: dict[str, set[Any]]) -> None:
         self._seen = seen
+        self._first: dict[str, Any] = {}
         self._changing: set[str] = set()
 
     def add(self, seen: Sequence[Seen]) -> None:
@@ -123,10 +124,16 @@ class Compared:
         changing = self._changing
         for name, _, value in seen:
             if name not in changing:
-                values = self._seen.setdefault(name, set())
-                values.add(repr(value))
-                if len(values) > 1:
-                    changing.add(name)
+                first = self._first.setdefault(name, value)
+                # Most values are the first one again, and a text of them takes longer.
+                if name not in self._seen or first.__class__ is not value.__class__ or first != value:
+                    self._add(name, value)
+
+    def _add(self, name: str, value: Any) -> None:
+        values = self._seen.setdefault(name, set())
+        values.add(repr(value))
+        if len(values) > 1:
+            self._changing.add(name)
 
 
 class TooMany(Exception):
@@ -356,10 +363,14 @@ class Validator:
             raise ImpossibleEvent(f"`{call.action}` takes {len(params)} arguments, not {len(call.args)}")
         choices: list[Sequence[Any]] = []
         for arg, param, domain in zip(call.args, params, domains, strict=True):
+            if arg is ANY:
+                choices.append(domain)
+                continue
             try:
-                choices.append(domain if arg is ANY else (raw(arg, param.type),))
+                value = raw(arg, param.type)
             except NotAValue as error:
                 raise ImpossibleEvent(f"{call}: {error}") from None
+            choices.append((value,) if value in domain else ())
         return number, list(product(*choices))
 
     @staticmethod
