@@ -29,9 +29,6 @@ from specchk.symbolic.certificates.format import (
     parsed,
 )
 from specchk.symbolic.certificates.states import CertifiedStates
-from specchk.symbolic.induction.encode.bools import conj
-from specchk.symbolic.induction.encode.program import System
-from specchk.symbolic.induction.encode.recall import RecallingSystem
 from specchk.symbolic.zones.certify import written
 from specchk.symbolic.zones.engine import ZoneOptions, search
 
@@ -89,22 +86,6 @@ def test_a_fixpoint_of_another_spec_is_refused(name, tmp_path):
 
 
 KINDS = f"spec kinds\ntype Offset = nat upto 3\n{GUARDED}deadlock ok\nmodel one:\n    expect holds\n"
-
-
-def test_recalled_encodings_are_those_of_each_state(tmp_path):
-    """What states with trees in common share is what each of them has alone."""
-    program = program_of(KINDS, tmp_path)
-    recalling, alone = RecallingSystem(program), System(program)
-    groups = CertifiedStates(program, fixpoint(program)).groups
-    assert len(groups) > 4
-    for group in groups:
-        instances = recalling.instances(group.trees)
-        assert repr(instances) == repr(alone.instances(group.trees, "t."))
-        for prop in program.invariants:
-            afters = [outcome.after for instance in instances for outcome in instance.outcomes]
-            for after in (None, *afters):
-                kept = recalling.kept(prop, group.trees, after)
-                assert repr(kept) == repr(conj(alone.holds(prop, group.trees, after)))
 
 
 def test_all_kinds_of_places_are_certified(tmp_path):

@@ -30,17 +30,18 @@ class Recall(Generic[T]):
 
     def get(
         self, key: Hashable, state: State, after: State, run: Callable[[WatchedState, WatchedState], T]
-    ) -> tuple[T, State]:
-        """The result of a run for a state and the one after it, and the first state that had it."""
+    ) -> T:
+        """The result of a run for a state and the one after it."""
         trees, known = (*state, *after), self._known.setdefault(key, {})
         for slots, table in known.items():
             recalled = table.get(_identities(trees, slots))
             if recalled is not None:
-                return recalled
+                return recalled[0]
         read: set[int] = set()
         result = run(WatchedState(state, read), WatchedState(after, read, len(state)))
         slots = tuple(sorted(read))
-        return known.setdefault(slots, {}).setdefault(_identities(trees, slots), (result, trees))
+        known.setdefault(slots, {})[_identities(trees, slots)] = (result, trees)
+        return result
 
 
 def _identities(trees: Sequence[Tree], slots: Numbers) -> Numbers:
@@ -65,13 +66,13 @@ class RecallingSystem(System):
         """Every action with its arguments from a state."""
         instances = []
         for number, (index, row) in enumerate(self._rows):
-            made, first = self._instances.get(
+            made = self._instances.get(
                 number,
                 state,
                 (),
                 lambda read, _: instance(self.program, index, row, read, "t."),  # noqa: B023
             )
-            instances.append(_rebased(made, first, state))
+            instances.append(_rebased(made, state))
         return instances
 
     def kept(self, prop: Property, state: State, after: State | None = None) -> Truth:
@@ -79,22 +80,22 @@ class RecallingSystem(System):
         return self._truths.get(
             id(prop), state, after or (),
             lambda read, later: conj(self.holds(prop, read, None if after is None else later)),
-        )[0]  # fmt: skip
+        )  # fmt: skip
 
     def unclear(self, prop: Property, state: ReadState) -> Truth:
         """That a property is undefined in a state."""
         assert isinstance(state, tuple)
         return self._truths.get((id(prop), "unclear"), state, (),
-                                lambda read, _: System.unclear(self, prop, read))[0]  # fmt: skip
+                                lambda read, _: System.unclear(self, prop, read))  # fmt: skip
 
 
-def _rebased(made: ActionInstance, first: State, state: State) -> ActionInstance:
-    """An instance whose outcomes have another state's trees where those of the first one are unchanged."""
-    if first is state:
-        return made
+def _rebased(made: ActionInstance, state: State) -> ActionInstance:
+    """An instance whose outcomes have another state's trees where nothing is assigned."""
+    # By what is assigned, not by what is as before: a value that the first state had by chance is assigned
+    # in others, too.
     outcomes = [
-        replace(one, after=tuple([now if new is old else new
-                                  for new, old, now in zip(one.after, first, state, strict=True)]))
+        replace(one, after=tuple([new if slot in one.assigned else now
+                                  for slot, (new, now) in enumerate(zip(one.after, state, strict=True))]))
         for one in made.outcomes
     ]  # fmt: skip
     return replace(made, outcomes=tuple(outcomes))

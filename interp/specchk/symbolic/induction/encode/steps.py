@@ -33,12 +33,16 @@ Place = tuple[Tree, ...]
 
 @dataclass(frozen=True, slots=True)
 class ActionPath:
-    """One way through an action: its position, its arguments, when it is taken, the state after."""
+    """One way through an action: its position, its arguments, when it is taken, the state after.
+
+    `assigned` are the slots that it assigns, also those to which it assigns what they had.
+    """
 
     action: int
     args: tuple[Tree, ...]
     guard: Truth
     after: tuple[Tree, ...]
+    assigned: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,8 @@ class _Encoding:
             if guard is not False:
                 # Unassigned variables keep their very trees, which is what lets their part of an invariant
                 # be settled by form.
-                outcomes.append(ActionPath(self.index, args, guard, written(self.state, frame.writes)))
+                after = written(self.state, frame.writes)
+                outcomes.append(ActionPath(self.index, args, guard, after, frozenset(frame.writes)))
         return ActionInstance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
 
     def scoped(self, frame: _Frame) -> StepScope:

@@ -1,0 +1,53 @@
+"""Encodings that are kept: what states with trees in common share is what each of them has alone."""
+
+from __future__ import annotations
+
+from test_certificates import KINDS, fixpoint, problems
+from zoned import program_of
+
+from specchk.symbolic.certificates.format import CertifiedPart
+from specchk.symbolic.certificates.states import CertifiedStates
+from specchk.symbolic.induction.encode.bools import conj
+from specchk.symbolic.induction.encode.program import System
+from specchk.symbolic.induction.encode.recall import RecallingSystem
+
+
+def test_recalled_encodings_are_those_of_each_state(tmp_path):
+    """What states with trees in common share is what each of them has alone."""
+    program = program_of(KINDS, tmp_path)
+    recalling, alone = RecallingSystem(program), System(program)
+    groups = CertifiedStates(program, fixpoint(program)).groups
+    assert len(groups) > 4
+    for group in groups:
+        instances = recalling.instances(group.trees)
+        assert repr(instances) == repr(alone.instances(group.trees, "t."))
+        for prop in program.invariants:
+            afters = [outcome.after for instance in instances for outcome in instance.outcomes]
+            for after in (None, *afters):
+                kept = recalling.kept(prop, group.trees, after)
+                assert repr(kept) == repr(conj(alone.holds(prop, group.trees, after)))
+
+
+BY_CHANCE = """\
+spec again
+type Offset = nat upto 3
+var n : 0..1 = 1
+var m : 0..1 = 0
+action lower():
+    require m == 0
+    n' = 0
+    m' = 1
+action raise():
+    n' = 1
+deadlock ok
+invariant never: not (n == 1 and m == 1)
+model one:
+    expect violates never
+"""
+
+
+def test_a_value_that_was_there_by_chance_is_assigned_in_other_states(tmp_path):
+    """Where `raise` is encoded first, it assigns what is there; in other states it does not."""
+    program = program_of(BY_CHANCE, tmp_path)
+    lacking = [CertifiedPart((1, 0), ()), CertifiedPart((0, 1), ())]
+    assert problems(program, lacking) == ["`raise` from control part 2 leads to a state that is not listed"]
