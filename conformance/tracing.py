@@ -33,6 +33,12 @@ from specchk.ir.program import Program
 
 CONTROLLER = -1
 TIMED = ("serve", "produce", "settle", "lead", "shrink")
+# What constants are rounded up to.  A program takes as long as a thousand events, and one more epoch slows no
+# event down; most recordings need up to 16.
+ROOM = MappingProxyType(
+    dict.fromkeys(("MaxCrashes", "MaxPowerLosses", "MaxFences", "MaxShrinks", "MaxOffset", "MaxVersion"), 128)
+    | {"MaxEpoch": 24}
+)
 STAGES = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
 
 
@@ -90,8 +96,7 @@ class ReplogTracing(Tracing):
             "acks": str(header["acks"]),
             "one_record": "true",
         }
-        steps = {"MaxEpoch": 8}
-        return rules | {name: str(room_for(value, steps.get(name, 128))) for name, value in faults.items()}
+        return rules | {name: str(room_for(value, ROOM[name])) for name, value in faults.items()}
 
     def near(self, found: Event) -> Sequence[Call]:
         """A lost message matters where the next one is sent, a lost refusal at the next verdict."""
@@ -304,7 +309,8 @@ class ReplogTracing(Tracing):
 
 def room_for(value: int, step: int) -> int:
     """A bound, rounded up so that recordings share programs."""
-    return -(-value // step) * step
+    # At least one step: a recording without records has the room, and the program, of the others.
+    return max(-(-value // step), 1) * step
 
 
 def _number(shown: Mapping[str, Any], name: str) -> int:
