@@ -23,6 +23,7 @@ knows by its content, is sent, counted, answered and taken once each, in this or
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -39,6 +40,16 @@ ROOM = MappingProxyType(
     dict.fromkeys(("MaxCrashes", "MaxPowerLosses", "MaxFences", "MaxShrinks", "MaxOffset", "MaxVersion"), 128)
     | {"MaxEpoch": 24}
 )
+# What a broker shows of itself, in the spec's words.
+TEXTS = MappingProxyType(
+    {
+        "status": "status[{0}]", "leo": "leo(log[{0}])", "hw": "hw[{0}]", "epochs": "log[{0}]",
+        "flushed": "flushed[{0}]", "checkpoint": "checkpoint[{0}]", "epoch": "epoch[{0}]",
+        "role": "is_leader({0})", "late": "late[{0}] - isr[{0}]", "isr": "isr[{0}]",
+        "fenced": "knows[{0}].fenced", "version": "version[{0}]", "pending": "pending({0})",
+        "proposed": "get(alter[{0}]).isr",
+    }
+)  # fmt: skip
 STAGES = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
 
 
@@ -68,6 +79,11 @@ class ReplogTracing(Tracing):
         self._numbers: dict[int, int] = {}
         self._logs: dict[tuple[Any, ...], int] = {(0,): 0}
         self._words: dict[str, dict[str, Any]] = {}  # most events show a log that another one has shown
+        self._texts = {
+            name: {field: text.format(name) for field, text in TEXTS.items()} for name in self.names
+        }
+        self._shown: dict[bytes, tuple[Seen, ...]] = {}  # many show all that another one has
+        self._calls: dict[tuple[str, str], Call] = {}
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -101,21 +117,42 @@ class ReplogTracing(Tracing):
     def near(self, found: Event) -> Sequence[Call]:
         """A lost message matters where the next one is sent, a lost refusal at the next verdict."""
         if found["event"] == "fetch":
-            return (Call("lose_fetch", (self._me(found),)),)
-        return (Call("ask_again", (self.name(found["leader"]),)),) if found["event"] == "judge" else ()
+            return (self._call("lose_fetch", found["at"]),)
+        return (self._call("ask_again", found["leader"]),) if found["event"] == "judge" else ()
+
+    def _call(self, action: str, broker: Any) -> Call:
+        """A step of a broker; made once, since there are few."""
+        key = action, self.name(broker)
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = Call(action, key[1:])
+        return call
 
     def after(self, found: Event) -> Iterable[Seen]:
         """What brokers and the controller show of themselves."""
-        shown = found.get("after")
+        shown, kind = found.get("after"), found["event"]
+        seen: list[Seen] = []
         if shown:
-            yield from self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
+            seen += self._all_shown(found, shown)
         elif shown is not None and found["at"] != CONTROLLER:
-            yield Seen("status", f"status[{self._me(found)}]", "down")
-        if found["event"] in ("fetch", "serve"):
-            yield from self._fetch(found)
-        if found["event"] == "judge" and "verdict" in found:
+            seen.append(Seen("status", f"status[{self._me(found)}]", "down"))
+        if kind in ("fetch", "serve"):
+            seen += self._fetch(found)
+        if kind == "judge" and "verdict" in found:
             leader = self.name(found["leader"])
-            yield Seen("verdict", f"get(alter[{leader}]).state", found["verdict"])
+            seen.append(Seen("verdict", f"get(alter[{leader}]).state", found["verdict"]))
+        return seen
+
+    def _all_shown(self, found: Event, shown: Mapping[str, Any]) -> Sequence[Seen]:
+        """The part of a state in an event."""
+        late = found.get("late", ...) if found["event"] in TIMED else ...
+        # By their bytes, which differ where a number is a truth or a fraction.
+        key = marshal.dumps((found["at"], shown, late), 2)
+        seen = self._shown.get(key)
+        if seen is None:
+            every = self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
+            seen = self._shown[key] = tuple(every)
+        return seen
 
     def _fetch(self, found: Event) -> Iterable[Seen]:
         """The request, or what it was answered with."""
@@ -140,7 +177,7 @@ class ReplogTracing(Tracing):
     def fetch(self, found: Event) -> Call:
         """A request that the network has."""
         self._stage(found)
-        return Call("send_fetch", (self._me(found),))
+        return self._call("send_fetch", found["at"])
 
     @event("serve")
     def serve(self, found: Event) -> Ways:
@@ -165,7 +202,7 @@ class ReplogTracing(Tracing):
     def apply(self, found: Event) -> Call:
         """The follower takes an answer."""
         self._stage(found)
-        return Call("apply_response", (self._me(found),))
+        return self._call("apply_response", found["at"])
 
     def _stage(self, found: Event) -> None:
         """Messages go one way, once."""
@@ -187,7 +224,7 @@ class ReplogTracing(Tracing):
     @event("produce")
     def produce(self, found: Event) -> Ways:
         """Records are appended: one where the event has no count, since that is what the producers send."""
-        return self._in_time(found, *(Call("produce", (self._me(found),)),) * int(found.get("count", 1)))
+        return self._in_time(found, *(self._call("produce", found["at"]),) * int(found.get("count", 1)))
 
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
@@ -204,7 +241,7 @@ class ReplogTracing(Tracing):
     @event("settle")
     def settle(self, found: Event) -> Ways:
         """The controller's verdict arrives."""
-        return self._in_time(found, Call("apply_alter_reply", (self._me(found),)))
+        return self._in_time(found, self._call("apply_alter_reply", found["at"]))
 
     judge = single("judge", "alter_partition", "leader")  # granted, or refused for who is in it
     elect = single("elect", "elect", "broker")  # as an operator wants
@@ -243,45 +280,51 @@ class ReplogTracing(Tracing):
     def _set(self, numbers: Iterable[Any]) -> frozenset[str]:
         return frozenset(map(self.name, numbers))
 
-    def _broker(self, found: Event, shown: Mapping[str, Any]) -> Iterable[Seen]:
+    def _broker(self, found: Event, shown: Mapping[str, Any]) -> list[Seen]:
         me, role = self._me(found), shown.get("role")
+        texts = self._texts[me]
+        seen: list[Seen] = []
         if role is not None:
-            yield Seen("status", f"status[{me}]", "starting" if role == "none" else "running")
+            seen.append(Seen("status", texts["status"], "starting" if role == "none" else "running"))
         if "leo" in shown:
-            yield Seen("leo", f"leo(log[{me}])", shown["leo"])
+            seen.append(Seen("leo", texts["leo"], shown["leo"]))
         if "hw" in shown:
-            yield Seen("hw", f"hw[{me}]", shown["hw"])
+            seen.append(Seen("hw", texts["hw"], shown["hw"]))
         if "leo" in shown and "epochs" in shown:
-            yield Seen("epochs", f"log[{me}]", self._log(shown))
+            seen.append(Seen("epochs", texts["epochs"], self._log(shown)))
         if "flushed" in shown:
-            yield Seen("flushed", f"flushed[{me}]", shown["flushed"])
+            seen.append(Seen("flushed", texts["flushed"], shown["flushed"]))
         if shown.get("checkpoint") is not None:
-            yield Seen("checkpoint", f"checkpoint[{me}]", shown["checkpoint"])
+            seen.append(Seen("checkpoint", texts["checkpoint"], shown["checkpoint"]))
         # Of a broker without a role the spec has an epoch that means nothing.
         if role not in (None, "none"):
             if "epoch" in shown:
-                yield Seen("epoch", f"epoch[{me}]", shown["epoch"])
-            yield Seen("role", f"is_leader({me})", role == "leader")
-        yield from self._leader(found, me, shown)
+                seen.append(Seen("epoch", texts["epoch"], shown["epoch"]))
+            seen.append(Seen("role", texts["role"], role == "leader"))
+        return seen + self._leader(found, me, shown)
 
-    def _leader(self, found: Event, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
+    def _leader(self, found: Event, me: str, shown: Mapping[str, Any]) -> list[Seen]:
         """What only a leader shows."""
+        texts = self._texts[me]
+        seen: list[Seen] = []
         if "isr" in shown:
+            isr = self._set(shown["isr"])
             if found["event"] in TIMED and "late" in found:
-                late = self._set(found["late"]) - self._set(shown["isr"])
-                yield Seen("late", f"late[{me}] - isr[{me}]", late)
-            yield Seen("isr", f"isr[{me}]", self._set(shown["isr"]))
+                seen.append(Seen("late", texts["late"], self._set(found["late"]) - isr))
+            seen.append(Seen("isr", texts["isr"], isr))
         if "fenced" in shown:
-            yield Seen("fenced", f"knows[{me}].fenced", self._set(shown["fenced"]))
+            seen.append(Seen("fenced", texts["fenced"], self._set(shown["fenced"])))
         if "version" in shown:
-            yield Seen("version", f"version[{me}]", shown["version"] - 1)
+            seen.append(Seen("version", texts["version"], shown["version"] - 1))
         if "proposed" in shown:
             proposed = shown["proposed"]
-            yield Seen("pending", f"pending({me})", proposed is not None)
+            seen.append(Seen("pending", texts["pending"], proposed is not None))
             if proposed is not None:
-                yield Seen("proposed", f"get(alter[{me}]).isr", self._set(proposed))
+                seen.append(Seen("proposed", texts["proposed"], self._set(proposed)))
         for other, leo in shown.get("remote", {}).items():
-            yield Seen("remote", f"remote[{me}][{self.name(int(other))}]", None if leo < 0 else leo)
+            text = f"remote[{me}][{self.name(int(other))}]"
+            seen.append(Seen("remote", text, None if leo < 0 else leo))
+        return seen
 
     def _log(self, shown: Mapping[str, Any]) -> dict[str, Any]:
         """The log in the spec's words; what has the same words must have the same content."""
@@ -299,11 +342,12 @@ class ReplogTracing(Tracing):
         return words
 
     def _log_words(self, entries: Sequence[Sequence[int]], leo: int) -> dict[str, Any]:
-        ends, at = [], 0
-        for epoch in self.epochs:
-            while at < len(entries) and entries[at][0] <= epoch:
-                at += 1
-            ends.append(entries[at][1] if at < len(entries) else leo)
+        ends: list[int] = []
+        count = len(self.epochs)
+        for epoch, start in entries:
+            # Those before it end where it begins.
+            ends += [start] * (min(epoch, count) - len(ends))
+        ends += [leo] * (count - len(ends))
         return {"ends": dict(zip(self.epochs, ends, strict=True)), "cached": {epoch for epoch, _ in entries}}
 
 
