@@ -22,7 +22,7 @@ from specchk.ir.footprint import assigned_often, of_action
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map
 from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.operators import position_of
+from specchk.meaning.operators import position_of, replaced
 from specchk.meaning.texts.joined import called, filled, function_of
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values
@@ -133,6 +133,10 @@ class Stepper:
         for arg, domain in zip(args, self._domains[index], strict=True):
             if arg not in domain:
                 return []
+        return self.of_instance(state, index, args)
+
+    def of_instance(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
+        """As `of_action`, for arguments that an instance has."""
         env = self.environment(state)
         first = self.evaluator.first_local
         env[first : first + len(args)] = args
@@ -382,7 +386,7 @@ def _replaced(container: Any, path: Path, depth: int, new: Any) -> Any:
         raise IndexError(index)
     if depth + 1 < len(path):
         new = _replaced(container[index], path, depth + 1, new)
-    return (*container[:index], new, *container[index + 1 :])
+    return replaced(container, index, new)
 
 
 def _claim(e: list[Any], written: int, path: Path, stmt: nodes.Assign) -> None:

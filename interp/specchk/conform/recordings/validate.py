@@ -334,12 +334,12 @@ class Validator:
     def by_call(self, call: Call, before: Iterable[State]) -> Sequence[State]:
         """The successors by one call, each once."""
         number, instances = self.instances(call)
-        of_action = self.stepper.of_action
+        of_instance = self.stepper.of_instance
         reached: list[State] = []
         for state in before:
             for args in instances:
                 try:
-                    successors = of_action(state, number, args)
+                    successors = of_instance(state, number, args)
                 except Faulty:  # the spec has no meaning for this step here: it is not a step
                     continue
                 for _, _, after in successors:
