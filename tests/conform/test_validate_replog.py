@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -49,6 +52,27 @@ def test_a_run_with_faults_is_a_behaviour_of_the_spec(seed):
     assert found.blocked is None
     assert found.consumed == len(lines) - 2 > 50  # all but the header and the trailer
     assert found.most <= 16
+
+
+@pytest.mark.system
+def test_a_report_has_its_sets_in_the_words_of_the_spec_in_every_process(tmp_path):
+    """Whatever the hashes of names are there; this event is read as two steps with a set of brokers."""
+    lines = record(9)
+    spoiled = json.loads(lines[76])
+    assert spoiled["late"] == spoiled["gone"] == [1, 2]
+    spoiled["after"]["hw"] = 100
+    (tmp_path / "one.ndjson").write_text("\n".join([*lines[:76], json.dumps(spoiled), *lines[77:]]) + "\n")
+    calls, reports = "pass_time(b1, {b2, b3}) then shrink_isr_by(b1, {b2, b3})", []
+    for seed in ("1", "2", "3", "4"):
+        done = subprocess.run(
+            [sys.executable, "-m", "specchk", "validate", TRACING, "one.ndjson", "--json", "--no-power"],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "interp"), "PYTHONHASHSEED": seed},
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        report = json.loads(done.stdout)
+        assert calls in report["blocked"][0]["calls"]
+        reports.append({**report, "seconds": 0, "events_per_second": 0})
+    assert all(report == reports[0] for report in reports)
 
 
 def test_the_same_seed_writes_the_same_recording():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.conform.contract.values import NotAValue, Some, plain, raw
+from specchk.conform.contract.values import NotAValue, Some, plain, raw, words
 from specchk.ir.types import (
     BOOL,
     Bag,
@@ -22,7 +24,7 @@ from specchk.ir.types import (
     Union,
     cardinality,
 )
-from specchk.meaning.values import universe
+from specchk.meaning.values import show, universe
 
 SIDE = Enum("Side", ("heads", "tails"))
 BROKER = Sort("Broker", ("b1", "b2"))
@@ -47,6 +49,17 @@ def _deeper(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
 
 SCALARS = st.sampled_from([BOOL, Int(-1, 1), SIDE, BROKER])
 TYPES = st.recursive(SCALARS, _deeper, max_leaves=4).filter(lambda kind: cardinality(kind) <= 300)
+
+
+@pytest.mark.parametrize(
+    "kind", [BOOL, Int(8, 11), BROKER, Option(SIDE), Set(BROKER), Set(Int(8, 11)),
+             Map(BROKER, Set(SIDE)), Record((("isr", Set(BROKER)), ("late", BOOL)))],
+)  # fmt: skip
+def test_words_are_those_of_the_spec(kind: Type):
+    """A plain value is written as the spec's is, but for `some`, which most plain values do not have."""
+    for value in universe(kind):
+        text = show(value, kind)
+        assert words(plain(value, kind)) == re.sub(r"^some\((.*)\)$", r"\1", text)
 
 
 @given(TYPES)

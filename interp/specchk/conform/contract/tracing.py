@@ -30,6 +30,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.values import words
 from specchk.ir.program import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,7 +59,7 @@ class Call:
     args: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.action}({', '.join(map(str, self.args))})"
+        return f"{self.action}({', '.join(map(words, self.args))})"
 
 
 @dataclass(frozen=True, slots=True)

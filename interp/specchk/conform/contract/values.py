@@ -124,6 +124,30 @@ def _fields(value: Any, kind: Record) -> Table:
     return Table((name, plain(item, part)) for (name, part), item in zip(kind.fields, value, strict=True))
 
 
+def words(given: Any) -> str:
+    """A plain value as a spec writes it, as far as it shows without a type; names in sets by letters."""
+    match given:
+        case None:
+            return "none"
+        case bool():
+            return "true" if given else "false"
+        case Some(value):
+            return f"some({words(value)})"
+        case AnySet():
+            # A text that came by hash would be another one in each process.
+            is_numbers = all(isinstance(item, int) for item in given)
+            items = map(words, sorted(given)) if is_numbers else sorted(map(words, given))
+            return "{" + ", ".join(items) + "}"
+        case Mapping():
+            pairs = ", ".join(f"{words(key)}: {words(item)}" for key, item in given.items())
+            return "{ " + pairs + " }" if pairs else "{}"
+        case list():
+            return "[" + ", ".join(map(words, given)) + "]"
+        case tuple():
+            return "(" + ", ".join(map(words, given)) + ")"
+    return str(given)
+
+
 def raw(given: Any, kind: Type) -> Value:
     """The value whose plain form is `found`; raises `NotAValue`."""
     return reader(kind)(given)
@@ -299,4 +323,5 @@ def _limited(items: Callable[[Any], tuple[Value, ...]], kind: Seq | Bag) -> Read
 
 
 def _wrong(given: Any, kind: Type) -> NotAValue:
-    return NotAValue(f"{given!r} is not a value of {show_type(kind)}")
+    text = words(given) if isinstance(given, AnySet) else repr(given)
+    return NotAValue(f"{text} is not a value of {show_type(kind)}")

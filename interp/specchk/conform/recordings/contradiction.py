@@ -31,7 +31,7 @@ from typing import Any
 
 from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import ImpossibleEvent, Meaning, Tracing
-from specchk.conform.recordings.nearmiss import plainly
+from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Haste, TooMany, Validator
 from specchk.meaning.values import State
 
@@ -169,7 +169,7 @@ class _Shrinking:
         if number != self.last:
             trials.append(self._weaken(number, _step_open(self.meanings[number])))
             is_step_needed = trials[-1] is not LinesOutcome.BLOCKED
-        fields = {one.field: plainly(one.value) for one in self.meanings[number].seen}
+        fields = {one.field: words(one.value) for one in self.meanings[number].seen}
         return NeededLine(
             number + 1, self.events[number], is_step_needed, fields
         ), LinesOutcome.BOUND not in trials

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specchk.conform.contract.tracing import ImpossibleEvent, Repeated, Seen, TracedStep
+from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Blocked, Validator
 from specchk.meaning.explain import Blame, false_guards
 from specchk.meaning.step import Faulty
@@ -103,12 +104,7 @@ def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Ite
         has = expression.value(state)
         if expression.wanted(shown.value) != has:
             has_text = "nothing" if has is None else show(has, expression.type)
-            yield Differs(shown.field, shown.expression, plainly(shown.value), has_text)
-
-
-def plainly(value: Any) -> str:
-    """A recorded value as text; the items of a set in order."""
-    return "{" + ", ".join(sorted(map(str, value))) + "}" if isinstance(value, frozenset) else str(value)
+            yield Differs(shown.field, shown.expression, words(shown.value), has_text)
 
 
 def _guarded(validator: Validator, number: int, state: State, index: int, args: tuple[Any, ...]) -> NearMiss:
