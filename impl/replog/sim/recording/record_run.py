@@ -112,6 +112,12 @@ class RecordedRun:
         for _ in Pace(self.world, self.max_events).until(START_MS + self.weather.duration_ms):
             pass
 
+    def lines(self) -> list[str]:
+        """Run, and return the recording line by line."""
+        self.run()
+        events = (self.header(), *self.events, self.trailer())
+        return [json.dumps(event, separators=(",", ":")) for event in events]
+
     def header(self) -> RecordedEvent:
         """Return the first line."""
         acks = "all" if self.acks == -1 else "one"
@@ -206,10 +212,7 @@ def record(
     seed: int, rules: Protocol = CURRENT, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
 ) -> list[str]:
     """Return a recording, line by line; an exception of a core is the caller's to see."""
-    run = RecordedRun(seed, rules, weather, max_events)
-    run.run()
-    events = (run.header(), *run.events, run.trailer())
-    return [json.dumps(event, separators=(",", ":")) for event in events]
+    return RecordedRun(seed, rules, weather, max_events).lines()
 
 
 def _is_control(item: Item) -> bool:

@@ -12,7 +12,6 @@ Not here: what an event is (`start_world`), and recordings of everything else (`
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -84,7 +83,4 @@ def record_starts(
     seed: int, profile: str = "delete", rules: Protocol = CURRENT, max_events: int = MAX_EVENTS
 ) -> list[str]:
     """Return a recording, line by line; an exception of a core is the caller's to see."""
-    run = StartRun(seed, rules, WEATHERS[profile], max_events)
-    run.run()
-    events = (run.header(), *run.events, run.trailer())
-    return [json.dumps(event, separators=(",", ":")) for event in events]
+    return StartRun(seed, rules, WEATHERS[profile], max_events).lines()

@@ -10,7 +10,6 @@ Not here: what an event is (`record`), and recordings of a single partition (`re
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 
@@ -77,7 +76,4 @@ class TopicRun(RecordedRun):
 
 def record_topic(seed: int, rules: Protocol = CURRENT, max_events: int = MAX_EVENTS) -> list[str]:
     """Return a recording, line by line; an exception of a core is the caller's to see."""
-    run = TopicRun(seed, rules, max_events=max_events)
-    run.run()
-    events = (run.header(), *run.events, run.trailer())
-    return [json.dumps(event, separators=(",", ":")) for event in events]
+    return TopicRun(seed, rules, max_events=max_events).lines()
