@@ -1,8 +1,8 @@
-"""The log as the protocol sees it: batch headers, LEO, HW, log start, epoch cache, producers; no bytes.
+"""The log as the protocol sees it: batches, LEO, HW, log start, epoch cache, producers; no files.
 
-The runner keeps the bytes; every change made here has an effect (`replog.core.effects`) that makes the same
-change on disk.  One header per batch stays in memory, so the cost of a view is proportional to the number
-of batches kept.
+The runner keeps the files; every change made here has an effect (`replog.core.effects`) that makes the same
+change on disk.  Each batch stays in memory with its body, which is opaque here, so a view takes memory for
+all that is kept.
 
 Invariants (P1): log_start <= hw <= leo, batches contiguous, epochs never decrease along the log, and the
 epoch cache agrees with the batches.  A truncation that falls inside a batch drops the batch whole, and LEO
@@ -23,7 +23,7 @@ from replog.core.types import Batch
 
 
 class LogView:
-    """A mutable log of headers.  `copy` shares the frozen batches; equality is by content."""
+    """A mutable log of batches.  `copy` shares the frozen batches; equality is by content."""
 
     __slots__ = ("_bases", "batches", "epochs", "hw", "leo", "log_start", "producers", "unflushed")
 
