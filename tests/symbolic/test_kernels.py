@@ -331,7 +331,7 @@ def _twice(words: Words, count: int) -> int:
 def test_python_and_its_translation_agree():
     """Statements of all kinds that kernels may have."""
     initialize()
-    code = linked(optimised(str(module_of("twice", [_twice], ["_twice"]))), ["_twice"])
+    code = linked(optimised(str(module_of([_twice], ["_twice"]))), ["_twice"])
     compiled = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(code.at["_twice"])
     random = Random(2)
     for _ in range(100):
@@ -348,7 +348,7 @@ def _divides(a: int) -> int:
 def test_what_no_kernel_may_have_is_refused():
     """Division, which rounds otherwise in LLVM."""
     with pytest.raises(NotAKernel):
-        module_of("divides", [_divides], ["_divides"])
+        module_of([_divides], ["_divides"])
 
 
 def test_a_number_of_more_than_64_bits_is_refused():

@@ -25,10 +25,11 @@ from collections.abc import Callable, MutableSequence, Sequence
 from textwrap import dedent
 from typing import Any
 
-from llvmlite import ir
+from specchk.codegen.builder import IRBuilder
+from specchk.codegen.ir import Block, ConstantValue, Function, FunctionType, IntType, IRModule, Type, Value
 
 Words = MutableSequence[int]
-I1, I64 = ir.IntType(1), ir.IntType(64)
+I1, I64 = IntType(1), IntType(64)
 _ARITHMETIC = (
     (ast.Add, "add"), (ast.Sub, "sub"), (ast.Mult, "mul"), (ast.BitAnd, "and_"), (ast.BitOr, "or_"),
     (ast.LShift, "shl"),
@@ -38,14 +39,14 @@ _COMPARISONS = (
 )  # fmt: skip
 
 
-def module_of(name: str, functions: Sequence[Callable[..., int]], entries: Sequence[str]) -> ir.Module:
+def module_of(functions: Sequence[Callable[..., int]], entries: Sequence[str]) -> IRModule:
     """The module of some functions, which call none but each other; `entries` are called from outside."""
-    module = ir.Module(name=name)
-    made: dict[str, ir.Function] = {}
+    module = IRModule()
+    made: dict[str, Function] = {}
     for function in functions:
         tree = _definition(function)
-        kinds = [I64.as_pointer() if _is_words(arg) else I64 for arg in tree.args.args]
-        made[tree.name] = ir.Function(module, ir.FunctionType(I64, kinds), tree.name)
+        kinds: list[Type] = [I64.as_pointer() if _is_words(arg) else I64 for arg in tree.args.args]
+        made[tree.name] = Function(module, FunctionType(I64, kinds), tree.name)
         if tree.name not in entries:
             made[tree.name].linkage = "internal"
     for function in functions:
@@ -76,19 +77,19 @@ class NotAKernel(Exception):
 class _Body:
     """The translation of one function; every variable is a cell, which LLVM makes a register of."""
 
-    def __init__(
-        self, tree: ast.FunctionDef, made: dict[str, ir.Function], constants: dict[str, Any]
-    ) -> None:
+    def __init__(self, tree: ast.FunctionDef, made: dict[str, Function], constants: dict[str, Any]) -> None:
         self._tree = tree
         self._made = made
         self._constants = constants
         self._function = made[tree.name]
-        self._entry = ir.IRBuilder(self._function.append_basic_block("cells"))
-        self._b = ir.IRBuilder(self._function.append_basic_block("start"))
-        self._first = self._b.block
-        self._cells: dict[str, ir.Value] = {}
-        self._arrays: dict[str, ir.Value] = {}
-        self._loops: list[tuple[ir.Block, ir.Block]] = []  # where `continue` and `break` lead
+        # Cells are made where the function begins: in a loop each turn would make another.
+        self._entry, self._first = self._function.append_block(), self._function.append_block()
+        self._b = IRBuilder(self._function, self._entry)
+        self._b.expect(self._first)
+        self._b.position_at_end(self._first)
+        self._cells: dict[str, Value] = {}
+        self._arrays: dict[str, Value] = {}
+        self._loops: list[tuple[Block, Block]] = []  # where `continue` and `break` lead
 
     def build(self) -> None:
         """Translate all of it."""
@@ -99,13 +100,17 @@ class _Body:
                 self._b.store(value, self._cell(arg.arg))
         self._statements(self._tree.body)
         if not self._b.block.is_terminated:
-            # A block that nothing leads to, after statements that return: LLVM drops it.
-            self._b.ret(I64(0))
-        self._entry.branch(self._first)
+            # A block that nothing leads to, after statements that return: it is not written.
+            self._b.ret(0)
+        self._b.position_at_end(self._entry)
+        self._b.branch(self._first)
 
-    def _cell(self, name: str) -> ir.Value:
+    def _cell(self, name: str) -> Value:
         if name not in self._cells:
-            self._cells[name] = self._entry.alloca(I64, name=name)
+            here = self._b.block
+            self._b.position_at_end(self._entry)
+            self._cells[name] = self._b.alloca(I64)
+            self._b.position_at_end(here)
         return self._cells[name]
 
     def _statements(self, statements: Sequence[ast.stmt]) -> None:
@@ -144,7 +149,7 @@ class _Body:
             case _:
                 raise NotAKernel(ast.unparse(statement))
 
-    def _store(self, target: ast.expr, value: ir.Value) -> None:
+    def _store(self, target: ast.expr, value: Value) -> None:
         match target:
             case ast.Name(id=name):
                 self._b.store(value, self._cell(name))
@@ -154,7 +159,7 @@ class _Body:
                 raise NotAKernel(ast.unparse(target))
 
     def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
-        then, other, after = (self._function.append_basic_block() for _ in range(3))
+        then, other, after = (self._function.append_block() for _ in range(3))
         self._b.cbranch(self._truth(test), then, other)
         for block, statements in ((then, body), (other, orelse)):
             self._b.position_at_end(block)
@@ -172,7 +177,7 @@ class _Body:
         self._loop(ast.Compare(ast.Name(counter), [ast.Lt()], [ast.Name(end)]), body, (name, counter))
 
     def _loop(self, test: ast.expr, body: Sequence[ast.stmt], counted: tuple[str, str] | None) -> None:
-        head, inside, onward, after = (self._function.append_basic_block() for _ in range(4))
+        head, inside, onward, after = (self._function.append_block() for _ in range(4))
         self._b.branch(head)
         self._b.position_at_end(head)
         self._b.cbranch(self._truth(test), inside, after)
@@ -188,33 +193,33 @@ class _Body:
         self._b.position_at_end(onward)
         if counted is not None:
             counter = self._cell(counted[1])
-            self._b.store(self._b.add(self._b.load(counter), I64(1)), counter)
+            self._b.store(self._b.add(self._b.load(counter), ConstantValue(I64, 1)), counter)
         self._b.branch(head)
         self._b.position_at_end(after)
 
-    def _number(self, expression: ast.expr) -> ir.Value:
+    def _number(self, expression: ast.expr) -> Value:
         value = self._value(expression)
         return self._b.zext(value, I64) if value.type == I1 else value
 
-    def _truth(self, expression: ast.expr) -> ir.Value:
+    def _truth(self, expression: ast.expr) -> Value:
         value = self._value(expression)
-        return value if value.type == I1 else self._b.icmp_signed("!=", value, I64(0))
+        return value if value.type == I1 else self._b.icmp_signed("!=", value, ConstantValue(I64, 0))
 
-    def _value(self, expression: ast.expr) -> ir.Value:
+    def _value(self, expression: ast.expr) -> Value:
         match expression:
             case ast.Constant(value=int(number)):
-                return I64(int(number))
+                return ConstantValue(I64, int(number))
             case ast.Name(id=name) if name in self._cells:
                 return self._b.load(self._cells[name])
             case ast.Name(id=name) if type(self._constants.get(name)) is int:
-                return I64(self._constants[name])
+                return ConstantValue(I64, self._constants[name])
             case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._arrays:
                 return self._b.load(self._b.gep(self._arrays[name], [self._number(index)]))
             case ast.BinOp(left=left, op=op, right=right) if word := _word(op, _ARITHMETIC):
                 a, b = self._number(left), self._number(right)
                 return getattr(self._b, word)(a, b)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._b.neg(self._number(operand))
+                return self._b.sub(ConstantValue(I64, 0), self._number(operand))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self._b.not_(self._truth(operand))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if word := _word(op, _COMPARISONS):
@@ -228,16 +233,16 @@ class _Body:
                 return self._b.call(self._made[name], [self._argument(arg) for arg in args])
         raise NotAKernel(ast.unparse(expression))
 
-    def _argument(self, arg: ast.expr) -> ir.Value:
+    def _argument(self, arg: ast.expr) -> Value:
         if isinstance(arg, ast.Name) and arg.id in self._arrays:
             return self._arrays[arg.id]
         return self._number(arg)
 
-    def _choice(self, is_and: bool, values: Sequence[ast.expr]) -> ir.Value:
-        after = self._function.append_basic_block()
+    def _choice(self, is_and: bool, values: Sequence[ast.expr]) -> Value:
+        after = self._function.append_block()
         incoming = []
         for value in values[:-1]:
-            truth, onward = self._truth(value), self._function.append_basic_block()
+            truth, onward = self._truth(value), self._function.append_block()
             # The block after the operand, which may have made several: from there the branch is taken.
             incoming.append(self._b.block)
             self._b.cbranch(truth, *((onward, after) if is_and else (after, onward)))
@@ -245,14 +250,14 @@ class _Body:
         last, block = self._truth(values[-1]), self._b.block
         self._b.branch(after)
         self._b.position_at_end(after)
-        phi = self._b.phi(I1)
+        phi, decided = self._b.phi(I1), ConstantValue(I1, int(not is_and))
         for one in incoming:
-            phi.add_incoming(I1(int(not is_and)), one)
+            phi.add_incoming(decided, one)
         phi.add_incoming(last, block)
         return phi
 
-    def _conditional(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> ir.Value:
-        then, other, after = (self._function.append_basic_block() for _ in range(3))
+    def _conditional(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Value:
+        then, other, after = (self._function.append_block() for _ in range(3))
         self._b.cbranch(self._truth(test), then, other)
         ends = []
         for block, value in ((then, body), (other, orelse)):

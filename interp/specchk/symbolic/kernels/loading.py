@@ -44,7 +44,7 @@ class Kernels(NamedTuple):
 
 def text() -> str:
     """The LLVM IR of all kernels."""
-    return str(module_of("zones", FUNCTIONS, [name for name, _ in ENTRIES]))
+    return str(module_of(FUNCTIONS, [name for name, _ in ENTRIES]))
 
 
 @cache
