@@ -217,7 +217,8 @@ class _Body:
                 return self._b.load(self._b.gep(self._arrays[name], [self._number(index)]))
             case ast.BinOp(left=left, op=op, right=right) if word := _word(op, _ARITHMETIC):
                 a, b = self._number(left), self._number(right)
-                return getattr(self._b, word)(a, b)
+                result: Value = getattr(self._b, word)(a, b)
+                return result
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self._b.sub(ConstantValue(I64, 0), self._number(operand))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
