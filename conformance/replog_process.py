@@ -21,7 +21,7 @@ from typing import Any
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect, Send, SetTimer, Timer
-from replog.core.messages import Message
+from replog.core.messages import FetchReply, Message, ProduceRequest
 from replog.core.types import MetadataImage
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
@@ -67,10 +67,23 @@ def serve(link: Connection) -> None:
             date_fetch(replica, *arguments)
             effects = []
         else:
-            effects = getattr(replica, name)(*arguments)
-        for effect in effects:
-            if not isinstance(effect, Send | SetTimer):
-                disk.perform(effect)
+            effects = getattr(replica, name)(*(_arrived(disk, each) for each in arguments))
+        effects = [_performed(disk, effect) for effect in effects]
+
+
+def _arrived(disk: FileStorage, argument: object) -> object:
+    """Return an argument of an event as the core may keep it."""
+    is_message = isinstance(argument, ProduceRequest | FetchReply)
+    return disk.without_bodies(argument) if is_message else argument
+
+
+def _performed(disk: FileStorage, effect: Effect) -> Effect:
+    """Perform an effect on the disk; return it as it leaves the process."""
+    if isinstance(effect, Send):
+        return Send(effect.to, disk.with_bodies(effect.message))
+    if not isinstance(effect, SetTimer):
+        disk.perform(effect)
+    return effect
 
 
 @dataclass(slots=True)

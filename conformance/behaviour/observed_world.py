@@ -91,6 +91,14 @@ class ObservedStorage:
         )
         return recovered
 
+    def without_bodies(self, message: Message) -> Message:
+        """Return a message as the disk keeps it."""
+        return self.inner.without_bodies(message)
+
+    def with_bodies(self, message: Message) -> Message:
+        """Return a message with what the disk has."""
+        return self.inner.with_bodies(message)
+
     def perform(self, effect: Effect) -> None:
         """Do what a disk effect says."""
         kind = type(effect).__name__

@@ -3,14 +3,15 @@
 Every value here is frozen: it may sit in two logs, a message and a snapshot at once.  Offsets are 0-based,
 every "end" is exclusive, and -1 means "none" exactly where Kafka's wire protocol uses -1.
 
-Not here: bytes.  `Batch.body` is opaque to the core; a runner may put the encoded records there, or a
-handle to them.
+Not here: bytes.  `Batch.body` is opaque to the core, which reads nothing of it but its length; a runner may
+put the records there, or a handle to them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Protocol
 
 NO_LEADER = -1
 """The leader id of a partition that has none."""
@@ -88,6 +89,13 @@ class BrokerState(Enum):
     SHUTTING_DOWN = "shutting-down"
 
 
+class Body(Protocol):
+    """The records of a batch, or a runner's handle to them; two are equal if their bytes are."""
+
+    def __len__(self) -> int:
+        """Return the number of bytes, which a handle has without reading them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """`count` records at consecutive offsets, written in one leader epoch.
@@ -103,7 +111,13 @@ class Batch:
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_EPOCH
     first_seq: int = -1
-    body: bytes = b""
+    body: Body = b""
+
+    @property
+    def content(self) -> bytes:
+        """Return the bytes of the body: of a message, or of a log whose runner has no handles."""
+        assert isinstance(self.body, bytes), "the body is on the disk"
+        return self.body
 
     @property
     def next_offset(self) -> int:

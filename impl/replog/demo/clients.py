@@ -75,7 +75,7 @@ class LedgerConsumer:
         if message.error is Error.OFFSET_OUT_OF_RANGE:
             self.position = 0
         for batch in message.batches:
-            self.read |= {(offset, batch.body) for offset in range(batch.base_offset, batch.next_offset)}
+            self.read |= {(offset, batch.content) for offset in range(batch.base_offset, batch.next_offset)}
             self.position = max(self.position, batch.next_offset)
         return []
 

@@ -148,13 +148,15 @@ class Stage:
 
     def _files_of(self, node: Node) -> Log:
         """Read what a stopped broker left, and leave it as it was."""
+        assert isinstance(node.storage, BrokerFiles)
         recovered = node.storage.recover()
+        batches = node.storage.read(tuple(recovered.log.batches))
         # A look is a start like any other. The marker it used up is put back, so a later `dump` finds a clean
         # stop.
         node.storage.close(recovered.previous_broker_epoch)
         return {
-            offset: (batch.epoch, batch.body)
-            for batch in recovered.log.batches
+            offset: (batch.epoch, batch.content)
+            for batch in batches
             for offset in range(batch.base_offset, batch.next_offset)
         }
 

@@ -1,8 +1,11 @@
 """The log as the protocol sees it: batches, LEO, HW, log start, epoch cache, producers; no files.
 
 The runner keeps the files; every change made here has an effect (`replog.core.effects`) that makes the same
-change on disk.  Each batch stays in memory with its body, which is opaque here, so a view takes memory for
-all that is kept.
+change on disk.  Each batch stays in memory, but for its body: that is opaque here and the runner's to choose.
+On files it is a handle, so a view takes memory for the number of batches and not for their bytes: a batch
+that arrives has its bytes until `Append` is performed, and one that leaves has them from its segment, read as
+its `Send` is performed.  Nothing is truncated or deleted between a read of this view and the effect with its
+batches, so what a reply names is there when it leaves.
 
 Invariants (P1): log_start <= hw <= leo, batches contiguous, epochs never decrease along the log, and the
 epoch cache agrees with the batches.  A truncation that falls inside a batch drops the batch whole, and LEO
@@ -19,7 +22,7 @@ from collections.abc import Iterable
 
 from replog.core.log.epochs import EpochCache
 from replog.core.log.producer import ProducerTable
-from replog.core.types import Batch
+from replog.core.types import Batch, Body
 
 
 class LogView:
@@ -167,7 +170,7 @@ class LogView:
         self.epochs.truncate_from_start(target)
         return True
 
-    def cells(self) -> tuple[tuple[int, bytes], ...]:
+    def cells(self) -> tuple[tuple[int, Body], ...]:
         """Return the log record by record as (epoch, body), from its start: what two logs are compared by."""
         hidden = max(self.log_start - self._bases[0], 0) if self._bases else 0
         records = tuple((batch.epoch, batch.body) for batch in self.batches for _ in range(batch.count))

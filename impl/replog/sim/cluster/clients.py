@@ -137,7 +137,7 @@ class Producer:
             self.answered += 1
             self.has_begun = True
             if self.acks == -1:
-                self.observer.acknowledged(reply.base_offset, waiting.batch.count, waiting.batch.body)
+                self.observer.acknowledged(reply.base_offset, waiting.batch.count, waiting.batch.content)
             return
         if reply.error in REFUSED_FOR_GOOD:
             self.outstanding.remove(waiting)
@@ -195,7 +195,7 @@ class Consumer:
         for batch in message.batches:
             # The first batch may begin before the position, because batches are served whole.
             for offset in range(max(self.position, batch.base_offset), batch.next_offset):
-                self.observer.consumed(offset, (batch.epoch, batch.body))
+                self.observer.consumed(offset, (batch.epoch, batch.content))
                 self.position = offset + 1
         return []
 

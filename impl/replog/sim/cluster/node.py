@@ -77,10 +77,11 @@ class Counters:
     truncations: int = 0
 
 
-def event_of(item: Delivery | Alarm) -> Event:
-    """Return what a core is given when an item happens."""
+def event_of(item: Delivery | Alarm, storage: Storage | None = None) -> Event:
+    """Return what a core is given when an item happens: a message as its disk keeps bodies, if it has one."""
     if isinstance(item, Delivery):
-        return Received(item.source, item.message)
+        message = item.message if storage is None else storage.without_bodies(item.message)
+        return Received(item.source, message)
     fired = Fired(item.timer, item.token)
     return TimerOf(item.partition, fired) if item.partition else fired
 

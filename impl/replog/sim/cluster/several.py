@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replog.core.effects import Effect, Of
+from replog.core.messages import ForPartition, Message
 from replog.sim.cluster.storage import Chooser, Recovered, Storage
 
 
@@ -28,6 +29,19 @@ class SeveralStorage:
     def recover_all(self) -> dict[str, Recovered]:
         """Open all, repairing what a crash left."""
         return {name: part.recover() for name, part in self.parts.items()}
+
+    def without_bodies(self, message: Message) -> Message:
+        """Return a message that has arrived as the disk of its partition keeps it."""
+        part = self._part_of(message)
+        return message if part is None else part.without_bodies(message)
+
+    def with_bodies(self, message: Message) -> Message:
+        """Return a message that leaves with what the disk of its partition has."""
+        part = self._part_of(message)
+        return message if part is None else part.with_bodies(message)
+
+    def _part_of(self, message: Message) -> Storage | None:
+        return self.parts.get(message.partition) if isinstance(message, ForPartition) else None
 
     def perform(self, effect: Effect) -> None:
         """Do what an effect says on the disk of its partition."""

@@ -28,6 +28,7 @@ from replog.core.effects import (
 )
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
+from replog.core.messages import Message
 from replog.core.types import Batch
 
 Chooser = Callable[[int], int]
@@ -54,6 +55,12 @@ class Storage(Protocol):
 
     def recover(self) -> Recovered:
         """Open the disk, repairing what a crash left."""
+
+    def without_bodies(self, message: Message) -> Message:
+        """Return a message that has arrived as the core may keep it: without bytes that are on disk."""
+
+    def with_bodies(self, message: Message) -> Message:
+        """Return a message that leaves, with the bodies of its batches; `StorageError` if the disk fails."""
 
     def perform(self, effect: Effect) -> None:
         """Do what a disk effect says; `StorageError` if the disk fails."""
@@ -115,6 +122,14 @@ class MemoryStorage:
         marker, self.clean_epoch = self.clean_epoch, -1
         self.epochs = tuple(log.epochs.entries)
         return Recovered(log, marker)
+
+    def without_bodies(self, message: Message) -> Message:
+        """Return a message as it is: log and disk share the bodies, which are values."""
+        return message
+
+    def with_bodies(self, message: Message) -> Message:
+        """Return a message as it is."""
+        return message
 
     def perform(self, effect: Effect) -> None:
         """Apply one disk effect to the values."""

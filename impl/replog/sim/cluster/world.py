@@ -200,7 +200,7 @@ class World:
         self.counters.steps += 1
         # Each machine has its own clock, wrong by an offset. Timers run by the world's: a duration is right
         # even where the date is not.
-        effects = node.broker.handle(event_of(item), self.now_ms + node.clock_offset_ms)
+        effects = node.broker.handle(event_of(item, node.storage), self.now_ms + node.clock_offset_ms)
         # Before the effects: the state in memory has to keep the promises even if the process dies now.
         self.observer.changed(self, node)
         self._perform(node, effects)
@@ -230,9 +230,7 @@ class World:
                 self.crash(node.broker_id)
                 return
             node.effects_left -= node.effects_left > 0
-            if isinstance(effect, Send):
-                self.send(node.broker_id, effect.to, effect.message)
-            elif isinstance(effect, SetTimer):
+            if isinstance(effect, SetTimer):
                 self._arm(node, effect)
             elif isinstance(effect, Of) and isinstance(effect.effect, SetTimer):
                 self._arm(node, effect.effect, effect.partition)
@@ -241,15 +239,21 @@ class World:
                 return
             else:
                 try:
-                    node.storage.perform(effect)
-                    inner = effect.effect if isinstance(effect, Of) else effect
-                    self.counters.truncations += isinstance(inner, Truncate)
+                    self._perform_on_disk(node, effect)
                 except StorageError:
                     self.counters.disk_failures += 1
                     # Kafka halts when its last log directory fails. The effects that follow, replies among
                     # them, are not performed.
                     self.crash(node.broker_id)
                     return
+
+    def _perform_on_disk(self, node: Node, effect: Effect) -> None:
+        """Perform an effect that needs the disk: a message may have batches whose bodies are there."""
+        if isinstance(effect, Send):
+            self.send(node.broker_id, effect.to, node.storage.with_bodies(effect.message))
+            return
+        node.storage.perform(effect)
+        self.counters.truncations += isinstance(effect.effect if isinstance(effect, Of) else effect, Truncate)
 
     def _arm(self, node: Node, timer: SetTimer, partition: str = "") -> None:
         alarm = Alarm(node.broker_id, timer.timer, timer.token, node.incarnation, partition)

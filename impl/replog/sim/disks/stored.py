@@ -1,8 +1,9 @@
 """The real store under a simulated broker: `replog.store` on a file system that loses what real ones lose.
 
 Every disk effect becomes calls of `LogDirectory` and `PartitionLog`; every batch is encoded as Kafka's
-bytes and, at a start, decoded again, so the protocol's state and the content of the files can be compared
-record by record.
+bytes.  Bodies of batches are read from segments when a message with them leaves, and are kept nowhere else
+(`bodies`).  A simulated machine keeps them beside its files, which are in memory, too: so the oracles compare
+the protocol's state and the content of the files record by record.
 
 A copy shares no state, and opens the files anew when it is used; like every start it drops an epoch entry
 without a record.  Not here: which faults strike when (`faults`), and how files fail (`disk`).
@@ -10,7 +11,7 @@ without a record.  Not here: which faults strike when (`faults`), and how files 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
@@ -27,15 +28,17 @@ from replog.core.effects import (
 )
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
+from replog.core.messages import Message
 from replog.core.types import Batch
 from replog.sim.cluster.storage import Chooser, Recovered, StorageError
+from replog.sim.disks.bodies import StoredBody, decoded, handles_of, read_bodies, with_batches, with_body
 from replog.sim.disks.disk import CrashedError, Faults, SimFs
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.errors import StoreError
 from replog.store.files.fs import Fs
 from replog.store.partition import PartitionLog
-from replog.store.segments.records import ProducerFields, Record, decode_batch, encode_batch
+from replog.store.segments.records import ProducerFields, Record, encode_batch
 
 DIRECTORY = "data"
 TOPIC = "t"
@@ -64,11 +67,28 @@ class FileStorage:
         def read() -> Recovered:
             directory = self._directory = LogDirectory.open(self._fs, self._path, self._config)
             log = directory.log(*KEY)
-            view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
+            batches = map(self._kept, read_batches(log))
+            view = LogView(batches, None, directory.high_watermarks.get(KEY, 0), log.log_start)
             view.epochs = EpochCache(log.epochs)
             return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
 
         return self._guard(read)
+
+    def without_bodies(self, message: Message) -> Message:
+        """Return a message with handles in place of bodies, which `Append` writes."""
+        return with_batches(message, handles_of)
+
+    def with_bodies(self, message: Message) -> Message:
+        """Return a message with its bodies, read from the segments."""
+        return with_batches(message, self.read)
+
+    def read(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        """Return batches that follow each other in the log with their bodies, read from the segments."""
+        return self._guard(lambda: read_bodies(self._log(), batches))
+
+    def _kept(self, batch: Batch) -> Batch:
+        """Return a batch of a segment as memory keeps it."""
+        return with_body(batch, StoredBody(batch.content).written())
 
     def perform(self, effect: Effect) -> None:
         """Do what a disk effect says with the store's own calls."""
@@ -78,6 +98,9 @@ class FileStorage:
         match effect:
             case Append(batches):
                 self._log().append_as_follower(b"".join(map(encode, batches)))
+                for batch in batches:
+                    if isinstance(batch.body, StoredBody):
+                        batch.body.written()
             case StoreEpochs(entries):
                 self._log().store_epochs(entries)
             case StoreHighWatermark(offset):
@@ -162,6 +185,13 @@ class StoreStorage(FileStorage):
         self.fs = SimFs() if fs is None else fs
         super().__init__(self.fs)
 
+    def without_bodies(self, message: Message) -> Message:
+        """Return a message as it is: the oracles compare the bodies of logs."""
+        return message
+
+    def _kept(self, batch: Batch) -> Batch:
+        return batch
+
     def crash(self) -> None:
         """Kill the process; the page cache stays."""
         self.abandon()
@@ -211,27 +241,15 @@ class StoreStorage(FileStorage):
 
 def encode(batch: Batch) -> bytes:
     """Return a batch as Kafka's bytes: the body is the value of each record."""
-    records = [Record(batch.body)] * batch.count
+    body = batch.body
+    records = [Record(body.unwritten if isinstance(body, StoredBody) else batch.content)] * batch.count
     producer = ProducerFields(batch.producer_id, batch.producer_epoch, batch.first_seq)
     return encode_batch(records, producer, batch.base_offset, batch.epoch)
 
 
-def read_batches(log: PartitionLog) -> list[Batch]:
-    """Read and decode a whole log."""
-    batches: list[Batch] = []
+def read_batches(log: PartitionLog) -> Iterator[Batch]:
+    """Read and decode a whole log, batch by batch."""
     for header in log.headers(log.log_start):
         # No batch fits a byte, so exactly the first one is returned. The log may start inside of it.
         data = log.read(max(header.base_offset, log.log_start), 1)
-        value = decode_batch(data[: header.size_bytes])[0].value
-        batches.append(
-            Batch(
-                header.base_offset,
-                header.leader_epoch,
-                header.record_count,
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                b"" if value is None else value,
-            )
-        )
-    return batches
+        yield decoded(header, data[: header.size_bytes])

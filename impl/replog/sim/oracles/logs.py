@@ -20,7 +20,7 @@ def cells(log: LogView, start: int, end: int) -> list[Cell]:
             break
         low, high = max(start, batch.base_offset), min(end, batch.next_offset)
         if low < high:
-            groups.append([(batch.epoch, batch.body)] * (high - low))
+            groups.append([(batch.epoch, batch.content)] * (high - low))
     return [cell for group in reversed(groups) for cell in group]
 
 

@@ -362,7 +362,7 @@ class Oracles(Observer, ClientObserver):
             if batch.producer_id < 0 or batch.next_offset > len(self.committed):
                 continue
             self.checks["no-duplicate"] += 1
-            number = int(batch.body.rpartition(b"-")[2])
+            number = int(batch.content.rpartition(b"-")[2])
             if number <= last.get(batch.producer_id, -1):
                 raise ViolationError("no-duplicate", f"{batch.body!r} after number {last[batch.producer_id]}")
             last[batch.producer_id] = number

@@ -26,7 +26,7 @@ class Checksums:
             known.pop()
         crc = known[-1][1] if known else 0
         for batch in batches[len(known) :]:
-            crc = crc32(b"%d:%d:%b;" % (batch.epoch, batch.count, batch.body), crc)
+            crc = crc32(b"%d:%d:%b;" % (batch.epoch, batch.count, batch.content), crc)
             known.append((batch, crc))
         return crc
 

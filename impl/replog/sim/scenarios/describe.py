@@ -47,7 +47,7 @@ def describe_role(state: ReplicaState) -> str:
 def describe_log(log: LogView) -> str:
     """Return the batches as `name/epoch`; a batch of several records as `name*count/epoch`."""
     shown = [
-        f"{batch.body.decode()}{'' if batch.count == 1 else f'*{batch.count}'}/{batch.epoch}"
+        f"{batch.content.decode()}{'' if batch.count == 1 else f'*{batch.count}'}/{batch.epoch}"
         for batch in log.batches[-MAX_BATCHES:]
     ]
     hidden = "... " if len(log.batches) > MAX_BATCHES else ""
@@ -96,7 +96,7 @@ def describe_reply(message: Message) -> str:
         case FetchReply(error=error) if error is not Error.NONE:
             return f"client: read failed: {error.name}"
         case FetchReply(batches=batches):
-            read = " ".join(f"{batch.base_offset}:{batch.body.decode()}" for batch in batches)
+            read = " ".join(f"{batch.base_offset}:{batch.content.decode()}" for batch in batches)
             return f"client: read {read or 'nothing'}"
         case ListOffsetsReply(error=error) if error is not Error.NONE:
             return f"client: no offset: {error.name}"

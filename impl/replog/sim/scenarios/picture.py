@@ -59,4 +59,4 @@ def _batch_at(log: LogView, offset: int) -> Batch | None:
 def _name(batch: Batch | None) -> str:
     if batch is None:
         return ""
-    return f"{batch.body.decode()}{'' if batch.count == 1 else f'*{batch.count}'}/{batch.epoch}"
+    return f"{batch.content.decode()}{'' if batch.count == 1 else f'*{batch.count}'}/{batch.epoch}"

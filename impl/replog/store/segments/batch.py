@@ -107,11 +107,16 @@ def shape_fault(header: BatchHeader) -> str | None:
     return "batch offsets overflow"
 
 
+def checksum(data: Buffer) -> int:
+    """Return the CRC-32C of bytes."""
+    return int(crc32c(data))
+
+
 def check_crc(data: Buffer, header: BatchHeader, start: int = 0) -> None:
     """Raise `CorruptBatchError` unless the batch at `start` carries the CRC-32C of its own bytes."""
     # A slice of bytes would copy the batch only to compute its checksum.
     view = data if type(data) is memoryview else memoryview(data)
-    actual = crc32c(view[start + CRC_START : start + LENGTH_START + header.length])
+    actual = checksum(view[start + CRC_START : start + LENGTH_START + header.length])
     if actual != header.crc:
         raise CorruptBatchError(f"CRC {header.crc:#010x} stored, {actual:#010x} computed")
 

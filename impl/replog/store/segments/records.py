@@ -120,15 +120,31 @@ def decode_batch(batch: Buffer) -> tuple[Record, ...]:
     read.
     """
     header = peek_header(batch)
-    check_crc(batch, header)
-    reader = _Reader(
-        _decompress(bytes(batch[HEADER_BYTES : header.size_bytes]), header.attributes & CODEC_MASK)
-    )
+    reader = _open(batch, header)
     log_append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     records = tuple(_decode_record(reader, header, log_append_time) for _ in range(header.record_count))
     if reader.position != len(reader.data):
         raise CorruptBatchError(f"{len(reader.data) - reader.position} bytes after the last record")
     return records
+
+
+def first_value(batch: Buffer, header: BatchHeader) -> bytes | None:
+    """Decode the value of the first record of a whole batch, and nothing that follows it."""
+    reader = _open(batch, header)
+    # Length, attributes, timestamp, offset and key.
+    reader.varint()
+    reader.take(1)
+    reader.varint()
+    reader.varint()
+    reader.sized()
+    return reader.sized()
+
+
+def _open(batch: Buffer, header: BatchHeader) -> "_Reader":
+    """Return a cursor at the first record of a batch whose CRC is right."""
+    check_crc(batch, header)
+    body = bytes(batch[HEADER_BYTES : header.size_bytes])
+    return _Reader(_decompress(body, header.attributes & CODEC_MASK))
 
 
 def _decompress(body: bytes, codec: int) -> bytes:
