@@ -58,6 +58,7 @@ from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.conform.contract.ruled import CopyingBinding
 
 EVER_MS = 10**15
+ACKS = MappingProxyType({"zero": 0, "one": 1, "all": -1})
 
 
 class RequestsBinding(CopyingBinding[Server]):
@@ -90,6 +91,11 @@ class RequestsBinding(CopyingBinding[Server]):
                 "out.append(SetTimer(Timer.ISR_CHECK, max(state.config.lag_ms // 2, 1)))", "pass", "waiting"),
         BadCode("who is proposed counts", leader.check_produce, "len(leading.isr)",
                 "len(isr.maximal_isr(state, leading))", "small_isr"),
+        BadCode("acks=0 is answered", leader.finish_produce, "if request.acks == 0:", "if False:", "waiting"),
+        BadCode("acks=0 has the error of who leads no more", Replica._produce, "if request.acks != 0:",
+                "if True:", "elections"),
+        BadCode("acks=0 requires the least ISR", leader.check_produce, "request.acks == -1",
+                "request.acks != 1", "small_isr"),
     )  # fmt: skip
     rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({
         "wakes_consumers": True, "resigns_aloud": True, "commits_whole": True, "maximal": True,
@@ -126,8 +132,9 @@ class RequestsBinding(CopyingBinding[Server]):
         server.out = ()
         # So many bytes that a limit of bytes is a number of records.
         batch = Batch(0, -1, size, body=bytes((size - 1) * BATCH_OVERHEAD_BYTES))
-        number = server.number(PRODUCER)
-        server.receive(PRODUCER, ProduceRequest(number, batch, -1 if acks == "all" else 1, 2 * TICK_MS))
+        # Whatever answers acks=0 answers no request.
+        number = server.unanswered() if acks == "zero" else server.number(PRODUCER)
+        server.receive(PRODUCER, ProduceRequest(number, batch, ACKS[acks], 2 * TICK_MS))
 
     def _fetch(self, server: Server, who: str, epoch: int | None, offset: int, *, waits: bool) -> None:
         server.out = ()

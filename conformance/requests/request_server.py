@@ -82,8 +82,13 @@ class Server:
 
     def number(self, source: int) -> int:
         """Return the correlation of a new request."""
+        number = self.unanswered()
+        self.open.add((source, number))
+        return number
+
+    def unanswered(self) -> int:
+        """Return the correlation of a new request that has no answer."""
         self.requests += 1
-        self.open.add((source, self.requests))
         return self.requests
 
     def receive(self, source: int, message: Message) -> None:
