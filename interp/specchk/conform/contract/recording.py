@@ -14,13 +14,12 @@ Not here: what events mean (`tracing`), and whether a spec explains them (`valid
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 Event = Mapping[str, Any]
-Read = Callable[[str, int], tuple[Any, int]]
 
 
 class BadRecording(Exception):
@@ -80,8 +79,7 @@ def decode(name: str, data: bytes) -> Recording:
 
 def parse(name: str, lines: Sequence[str]) -> Recording:
     """A recording from its lines; raises `BadRecording`."""
-    read = json.JSONDecoder().raw_decode
-    objects = [_object(name, number, line, read) for number, line in enumerate(lines, 1)]
+    objects = _objects(name, lines)
     if not objects:
         raise Unfinished(f"{name}:1: the file is empty, so its first line is not a header with a `format`")
     _check_header(name, objects[0])
@@ -103,7 +101,7 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
 def header_of(name: str, line: bytes) -> Event:
     """The header in a file's first line; raises `BadRecording`."""
     # Bytes: what is no text is no JSON either.
-    header = _object(name, 1, line, json.JSONDecoder().raw_decode)
+    header = _object(name, 1, line)
     _check_header(name, header)
     return header
 
@@ -113,12 +111,25 @@ def _check_header(name: str, header: Event) -> None:
         raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
 
 
-def _object(name: str, number: int, line: str | bytes, read: Read) -> dict[str, Any]:
+def _objects(name: str, lines: Sequence[str]) -> list[dict[str, Any]]:
+    """The object of each line."""
+    # What `loads` calls behind some checks.
+    read = json.JSONDecoder().raw_decode
+    objects = []
+    for number, line in enumerate(lines, 1):
+        try:
+            data, end = read(line)
+        except (ValueError, RecursionError):
+            data, end = None, -1
+        # Nothing around the object, as of most lines; else `loads` decides.
+        is_whole = end == len(line) and data.__class__ is dict
+        objects.append(data if is_whole else _object(name, number, line))
+    return objects
+
+
+def _object(name: str, number: int, line: str | bytes) -> dict[str, Any]:
     try:
-        # As `loads` would read it: a line with nothing around its object, as most are, without what precedes.
-        data, end = read(line, 0) if isinstance(line, str) and line.startswith("{") else (None, -1)
-        if end != len(line):
-            data = json.loads(line)
+        data = json.loads(line)
     except (ValueError, RecursionError):  # the latter of arrays in arrays, a hundred thousand deep
         data = None
     if not isinstance(data, dict):

@@ -145,7 +145,8 @@ class Tracing:
     def __init__(self, program: Program, recording: Recording) -> None:
         self.program = program
         self.recording = recording
-        self._methods = {name: getattr(self, method) for name, method in self.events().items()}
+        # By name: methods of this tracing would refer to it, and it would last until the collector runs.
+        self._methods = self.events()
 
     def again(self) -> Self:
         """A tracing of the same recording that has read nothing yet."""
@@ -186,7 +187,7 @@ class Tracing:
             known = ", ".join(sorted(self._methods))
             raise ImpossibleEvent(f"no method reads the event `{found['event']}`; known events: {known}")
         try:
-            reading = method(found)
+            reading = getattr(self, method)(found)
             seen = tuple(self.after(found))
             # Now, since a tracing may have read more where an event is taken again.
             near = self.near(found) if self.silent else None

@@ -77,6 +77,10 @@ class Table(Mapping[Any, Any]):
         return repr(self._items)
 
 
+# Classes of plain values that do not change: what is known of one object remains true.
+LASTING = frozenset({bool, int, str, type(None), frozenset, Table})
+
+
 @lru_cache(maxsize=4096)
 def _keys(kind: Type) -> tuple[tuple[Any, str], ...]:
     """The plain keys of a map in the order of its values, each with how a spec writes it."""

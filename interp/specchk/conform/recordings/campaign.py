@@ -69,10 +69,12 @@ def run_campaign(
     # Put back as they were dealt, so that results have the order of the files.
     pairs = chain.from_iterable(zip(mine, part, strict=True) for mine, part in zip(dealt, parts, strict=True))
     results = tuple(one for _, one in sorted(pairs, key=itemgetter(0)))
-    chosen = to_contradict(tally_of(results), wanted)
+    tally = tally_of(results)
+    chosen = to_contradict(tally, wanted)
     found = _contradictions(cls, checked, {number: paths[number] for number, _ in chosen}, chosen, wanted)
     results = tuple(contradicted(number, one, found) for number, one in enumerate(results))
-    return concluded(cls, tally_of(results), wanted, perf_counter() - begun, workers, results)
+    tally = all_contradicted(tally, found)
+    return concluded(cls, tally, wanted, perf_counter() - begun, workers, results)
 
 
 def concluded(

@@ -1,7 +1,7 @@
 """The values of a spec's expressions in states, and whether they are as a recording shows them.
 
-An expression is compiled once.  Of successive states most have the same values in the few variables that an
-expression reads, so its last value is kept with these, and computed again only where they differ.
+An expression is compiled once, and those that events often show together become one function: the record of
+their values, which is compared with that of the recorded ones.
 
 Not here: which states there are (`validate`).
 """
@@ -10,70 +10,70 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.tracing import Seen
-from specchk.conform.contract.values import NotAValue, raw
-from specchk.ir.nodes import Expr, Var
-from specchk.ir.types import Bool, Int, Type
-from specchk.ir.walk import inside
+from specchk.conform.contract.values import LASTING, NotAValue, Table, raw
+from specchk.ir.nodes import Apply, Expr
+from specchk.ir.ops import Op
+from specchk.ir.types import Bool, Int, Record, Type
+from specchk.lang.text.source import Source, Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 
+OFTEN = 16  # a function of several expressions takes as long to make as this many uses of it save
+MOST_TOGETHER = 1 << 12  # where fields are missing by chance, nearly every event shows other ones
 _SCALARS = frozenset({int, bool, str, type(None)})
 _UNREAD = object()
+_NOWHERE = Span(Source("", ""), 0, 0)
 
 
 class ShownExpression:
-    """A compiled expression of the spec, with its last value and the values that it was compared with.
+    """A compiled expression of the spec, with the values that it was compared with.
 
     Of a number and a truth the plain value is the spec's; `own` is its class, and None of other types.
     """
 
-    __slots__ = ("_environment", "_evaluate", "_raw", "last", "own", "parts", "read", "type")
+    __slots__ = ("_fields", "_last", "_last_read", "_read", "evaluate", "expr", "own", "type")
 
-    def __init__(self, expr: Expr, evaluator: Evaluator, environment: Callable[[State], list[Any]]) -> None:
+    def __init__(self, expr: Expr, fields: Fields) -> None:
+        self.expr = expr
         self.type: Type = expr.type
         self.own: type | None = (
             int if isinstance(expr.type, Int) else bool if isinstance(expr.type, Bool) else None
         )
-        self._environment = environment
-        self._evaluate = evaluator.compile(expr)
-        slots = sorted({node.slot for node in inside(expr) if isinstance(node, Var)})
-        self.read: Callable[[State], Any] = itemgetter(*slots) if slots else lambda state: ()
-        self.parts: Any = _UNREAD
-        self.last: Any = None
-        self._raw: dict[Any, Any] = {}
+        self._fields = fields
+        self.evaluate = fields.evaluator.compile(expr)
+        self._read: dict[Any, Any] = {}
+        self._last = self._last_read = _UNREAD
 
     def value(self, state: State) -> Any:
         """The value in a state; None where it is undefined."""
-        parts = self.read(state)
-        if parts is not self.parts and parts != self.parts:
-            self.evaluate_in(state, parts)
-        return self.last
-
-    def evaluate_in(self, state: State, parts: Any) -> None:
-        """Compute the last value again, in a state with these values of what the expression reads."""
         try:
-            self.last = self._evaluate(self._environment(state))
+            return self.evaluate(self._fields.environment(state))
         except Undefined:
-            self.last = None
-        self.parts = parts
+            return None
 
     def wanted(self, value: Any) -> Any:
         """The spec's value of a plain one; the text of the reason, equal to no value, if it is none."""
+        # Most often the very object that was given before; of a class that does not change.
+        if value is not self._last or value.__class__ not in LASTING:
+            self._last_read = self._wanted(value)
+            self._last = value
+        return self._last_read
+
+    def _wanted(self, value: Any) -> Any:
         # With its type, since True is 1.
         key = (value.__class__, value) if value.__class__ in _SCALARS else _key(value)
-        known = self._raw.get(key, _UNREAD)
+        known = self._read.get(key, _UNREAD)
         if known is _UNREAD:
             try:
                 known = raw(value, self.type)
             except NotAValue as error:
                 known = str(error)
-            self._raw[key] = known
+            self._read[key] = known
         return known
 
 
@@ -81,9 +81,40 @@ def _key(value: Any) -> bytes | str:
     """What distinguishes values that may have no hash, by the types of their parts as well."""
     try:
         # A third of the time of a text; version 2 knows no references, so that equal values have equal bytes.
-        return marshal.dumps(value, 2)
+        return marshal.dumps(dict(value) if isinstance(value, Table) else value, 2)
     except ValueError:  # an object of some class
         return repr(value)
+
+
+class ShownTogether:
+    """The expressions that events show together; often enough, one function of their values."""
+
+    __slots__ = ("_evaluator", "_uses", "expressions", "values")
+
+    def __init__(self, expressions: Sequence[ShownExpression], evaluator: Evaluator) -> None:
+        self.expressions = expressions
+        self._evaluator = evaluator
+        self._uses = 0
+        every = [one.evaluate for one in expressions]
+        self.values: Callable[[list[Any]], Any] = lambda e: tuple([value(e) for value in every])
+
+    def wanted(self, seen: Sequence[Seen]) -> tuple[Any, ...]:
+        """The spec's values of the plain ones, as those of each expression."""
+        self._uses += 1
+        if self._uses == OFTEN:
+            self._join()
+        return tuple(
+            [
+                # A number out of the type's range is no value of it, and equal to none.
+                value if value.__class__ is shown.own else shown.wanted(value)
+                for (_, _, value), shown in zip(seen, self.expressions, strict=True)
+            ]
+        )
+
+    def _join(self) -> None:
+        kind = Record(tuple([(str(number), one.type) for number, one in enumerate(self.expressions, 1)]))
+        parts = tuple([one.expr for one in self.expressions])
+        self.values = self._evaluator.compile(Apply(kind, _NOWHERE, Op.RECORD, parts))
 
 
 class Fields:
@@ -93,40 +124,43 @@ class Fields:
         self.instance = instance
         self.evaluator = Evaluator(len(instance.program.variables))
         self._expressions: dict[str, ShownExpression] = {}
+        self._together: dict[tuple[str, ...], ShownTogether] = {}
         self._locals = 0
-        self._state: State | None = None
-        self._env: list[Any] = []
 
     def expression(self, text: str) -> ShownExpression:
         """An expression of the spec, compiled once; a `SpecError` if it is none."""
         known = self._expressions.get(text)
         if known is None:
             expr, count = self.instance.expression(text)
-            if count > self._locals:
-                self._locals, self._state = count, None
-            known = ShownExpression(expr, self.evaluator, self._environment)
-            self._expressions[text] = known
+            self._locals = max(self._locals, count)
+            known = self._expressions[text] = ShownExpression(expr, self)
         return known
 
-    def _environment(self, state: State) -> list[Any]:
-        """That of a state, one for all expressions: none reads a local that it has not bound."""
-        if state is not self._state:
-            # The state twice, since compiled code has the values after a step behind those before it.
-            self._env = [*state, *state, *([0] * self._locals)]
-            self._state = state
-        return self._env
+    def environment(self, state: State) -> list[Any]:
+        """That of a state, for all expressions: none reads a local that it has not bound."""
+        # The state twice, since compiled code has the values after a step behind those before it.
+        return [*state, *state, *([0] * self._locals)]
 
     def agree(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state is as an event shows it."""
-        expressions = self._expressions
-        # `wanted` and `value` in place: an event shows some fifteen fields, and a call takes longer.
-        for _, text, value in seen:
-            shown = expressions.get(text) or self.expression(text)
-            parts = shown.read(state)
-            if parts is not shown.parts and parts != shown.parts:
-                shown.evaluate_in(state, parts)
-            # A number out of the type's range is no value of it, and equal to none.
-            wanted = value if value.__class__ is shown.own else shown.wanted(value)
-            if wanted != shown.last:
-                return False
-        return True
+        return bool(self.agreeing((state,), seen))
+
+    def agreeing(self, states: Sequence[State], seen: Sequence[Seen]) -> list[State]:
+        """Those of the states that are as an event shows them."""
+        if not seen:
+            return list(states)
+        texts = tuple([text for _, text, _ in seen])
+        together = self._together.get(texts)
+        if together is None:
+            if len(self._together) == MOST_TOGETHER:
+                self._together.clear()
+            together = ShownTogether([self.expression(text) for text in texts], self.evaluator)
+            self._together[texts] = together
+        values, wanted, agreeing = together.values, together.wanted(seen), []
+        for state in states:
+            try:
+                if values(self.environment(state)) == wanted:
+                    agreeing.append(state)
+            except Undefined:  # a value that does not exist is equal to none
+                continue
+        return agreeing

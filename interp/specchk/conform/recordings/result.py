@@ -9,15 +9,17 @@ That is what lets tasks on other machines send tallies, and the driver keep one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from specchk.conform.recordings.explanation import Explanation
 
 MOST_KEPT = 100
 T = TypeVar("T")
+_ADDED = ("recordings", "accepted", "events", "consumed", "total", "silent", "acted", "seconds")
+_FIRSTS = ("blocked", "bad", "idle", "missed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,6 @@ class Firsts(Generic[T]):
         every = [(number, item) for item in items]
         return cls(len(every), tuple(every[:MOST_KEPT]))
 
-    def __add__(self, other: Firsts[T]) -> Firsts[T]:
-        """Both together."""
-        kept = sorted((*self.kept, *other.kept), key=itemgetter(0))
-        return Firsts(self.count + other.count, tuple(kept[:MOST_KEPT]))
-
     @property
     def items(self) -> list[T]:
         """The first ones, without numbers."""
@@ -124,7 +121,7 @@ class Tally:
         missed = [Missed(result.name, copy.kind, copy.what) for copy in result.copies if not copy.rejected]
         return cls(
             1, int(result.accepted), result.events, result.consumed, result.most, result.total, result.silent,
-            result.acted, result.seconds, result.kinds, _two_of_each(result.values),
+            result.acted, result.seconds, result.kinds, _two_of_each((result.values,)),
             Counter((copy.kind, copy.rejected) for copy in result.copies),
             Firsts.of(number, shown), Firsts.of(number, [result.bad] if result.bad else []),
             Firsts.of(number, [result.name] if result.accepted and result.is_idle else []),
@@ -133,14 +130,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         """That of both."""
-        return Tally(
-            self.recordings + other.recordings, self.accepted + other.accepted, self.events + other.events,
-            self.consumed + other.consumed, max(self.most, other.most), self.total + other.total,
-            self.silent + other.silent, self.acted + other.acted, self.seconds + other.seconds,
-            self.kinds + other.kinds, _two_of_each(self.values, other.values), self.copies + other.copies,
-            self.blocked + other.blocked, self.bad + other.bad, self.idle + other.idle,
-            self.missed + other.missed,
-        )  # fmt: skip
+        return together((self, other))
 
     def power(self, kind: str | None = None) -> float | None:
         """The share of spoiled copies that were rejected; None if there were none."""
@@ -151,12 +141,36 @@ class Tally:
         return rejected / every if every else None
 
 
-def _two_of_each(*tables: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    names = {name: None for table in tables for name in table}
-    together = {name: frozenset().union(*(table.get(name, ()) for table in tables)) for name in names}
+def together(tallies: Sequence[Tally]) -> Tally:
+    """The tally of all; at once, since each tally in between would have a table of all fields."""
+    kinds: Counter[str] = Counter()
+    copies: Counter[tuple[str, bool]] = Counter()
+    for tally in tallies:
+        kinds.update(tally.kinds)
+        copies.update(tally.copies)
+    most = max((tally.most for tally in tallies), default=0)
+    sums: dict[str, Any] = {name: sum(getattr(tally, name) for tally in tallies) for name in _ADDED}
+    firsts: dict[str, Any] = {
+        name: firsts_of([getattr(tally, name) for tally in tallies]) for name in _FIRSTS
+    }
+    values = _two_of_each(tally.values for tally in tallies)
+    return Tally(most=most, kinds=kinds, copies=copies, values=values, **sums, **firsts)
+
+
+def firsts_of(every: Sequence[Firsts[T]]) -> Firsts[T]:
+    """The first of all."""
+    kept = sorted((item for one in every for item in one.kept), key=itemgetter(0))
+    return Firsts(sum(one.count for one in every), tuple(kept[:MOST_KEPT]))
+
+
+def _two_of_each(tables: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
+    together: dict[str, set[str]] = {}
+    for table in tables:
+        for name, known in table.items():
+            together.setdefault(name, set()).update(known)
     return {name: frozenset(sorted(known, key=repr)[:2]) for name, known in together.items()}
 
 
 def tally_of(results: Iterable[RecordingResult]) -> Tally:
     """The tally of recordings in order."""
-    return sum((Tally.of(number, result) for number, result in enumerate(results)), Tally())
+    return together([Tally.of(number, result) for number, result in enumerate(results)])

@@ -21,10 +21,9 @@ are computed, so the cost is that of the events and not of the spec.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import product
 from typing import Any, NamedTuple
 
 from specchk.compile.instantiate import Instance
@@ -39,7 +38,7 @@ from specchk.conform.contract.tracing import (
     TracedStep,
     Tracing,
 )
-from specchk.conform.contract.values import NotAValue, raw
+from specchk.conform.recordings.called import CalledInstances
 from specchk.conform.recordings.fields import Fields
 from specchk.ir.types import Map
 from specchk.meaning.evaluate import Evaluator
@@ -51,6 +50,7 @@ from specchk.meaning.values import State, Values, show
 # campaign called vacuous, beyond it is given up.
 MOST_CANDIDATES = 4_096
 MOST_COMPARED = 8  # states that are compared in pairs
+READ_AHEAD = 512  # events
 
 
 class Haste(Enum):
@@ -140,6 +140,20 @@ class TooMany(Exception):
     """The recording shows so little that the candidates cannot be followed."""
 
 
+def _meanings(tracing: Tracing, events: Sequence[Event]) -> Iterator[Meaning]:
+    """The meaning of each event; raises what the tracing does, at the event for which it does."""
+    # Some ahead: in turns with steps of the spec reading takes nearly twice as long, since the code of
+    # neither stays in the processor's caches.
+    for first in range(0, len(events), READ_AHEAD):
+        read: list[Meaning] = []
+        try:
+            read.extend(map(tracing.meaning, events[first : first + READ_AHEAD]))
+        except Exception:
+            yield from read  # the events before it are explained first
+            raise
+        yield from read
+
+
 def distinct(states: list[State]) -> Sequence[State]:
     """The states, each once, in their order."""
     # Mostly there are one or two.  A hash reads hundreds of numbers, and is not kept; a comparison of two
@@ -172,10 +186,7 @@ class Validator:
         self.stepper = Uncounted(self.program)
         self.fields = Fields(instance)
         self.initial = tuple(initial_states(self.program))
-        self._numbers = {action.name: number for number, action in enumerate(self.program.actions)}
-        values = Values()
-        self._domains = [[values.values(p.type) for p in action.params] for action in self.program.actions]
-        self._instances: dict[tuple[str, str], tuple[int, list[tuple[Any, ...]]]] = {}
+        self.instances = CalledInstances(self.program).of
 
     def explain(self, tracing: Tracing, recording: Recording) -> Explained:
         """Explain a recording, or as long a prefix of it as can be."""
@@ -194,10 +205,11 @@ class Validator:
         candidates = idle = self.initial
         compared = Compared(explained.seen)
         costs = dict.fromkeys(self.initial, 0)
+        meanings = _meanings(tracing, recording.events)
         for number, event in enumerate(recording.events, 1):
             meaning: Meaning | None = None
             try:
-                meaning = tracing.meaning(event)
+                meaning = next(meanings)
                 known = trail.after(number, candidates)
                 onward = self.onward(tracing, meaning, candidates, haste, known)
                 if haste is Haste.LAZY:
@@ -284,7 +296,7 @@ class Validator:
             states = dict.fromkeys([*idle, *(state for edge in runs for state in edge)])
         except TooMany:  # of a guard alone: until an event is a step, they are taken to explain it
             return idle
-        return tuple(state for state in states if self.fields.agree(state, meaning.seen))
+        return tuple(self.fields.agreeing(tuple(states), meaning.seen))
 
     def _every_silent(self, tracing: Tracing) -> tuple[Call, ...]:
         """All silent actions, with arguments unknown."""
@@ -296,11 +308,10 @@ class Validator:
         states: list[State] = []
         for way in meaning.ways:
             states += self.by_way(way, before)
-        reached = distinct(states)
+        reached = distinct(states) if len(states) > 1 else states
         # Before what is seen is compared, which is what takes long.
         self.bounded(len(reached))
-        agree, seen = self.fields.agree, meaning.seen
-        return tuple([state for state in reached if agree(state, seen)])
+        return tuple(self.fields.agreeing(reached, meaning.seen))
 
     @staticmethod
     def bounded(states: int) -> None:
@@ -344,34 +355,7 @@ class Validator:
                     continue
                 for _, _, after in successors:
                     reached.append(after)
-        return distinct(reached)
-
-    def instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
-        """An action's number, and all arguments that a call may have; raises `ImpossibleEvent`."""
-        # By the text of the arguments, which has their types (True is 1) and exists where a hash does not.
-        key = call.action, repr(call.args)
-        if key not in self._instances:
-            self._instances[key] = self._all_instances(call)
-        return self._instances[key]
-
-    def _all_instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
-        number = self._numbers.get(call.action)
-        if number is None:
-            raise ImpossibleEvent(f"the spec has no action `{call.action}`")
-        params, domains = self.program.actions[number].params, self._domains[number]
-        if len(params) != len(call.args):
-            raise ImpossibleEvent(f"`{call.action}` takes {len(params)} arguments, not {len(call.args)}")
-        choices: list[Sequence[Any]] = []
-        for arg, param, domain in zip(call.args, params, domains, strict=True):
-            if arg is ANY:
-                choices.append(domain)
-                continue
-            try:
-                value = raw(arg, param.type)
-            except NotAValue as error:
-                raise ImpossibleEvent(f"{call}: {error}") from None
-            choices.append((value,) if value in domain else ())
-        return number, list(product(*choices))
+        return distinct(reached) if len(reached) > 1 else reached
 
     @staticmethod
     def keys(kind: Map) -> list[str]:

@@ -1,0 +1,122 @@
+"""What is kept from event to event changes no verdict: values, calls, functions, events read ahead."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+from bank import bank
+from bank_tracing import BankTracing, moved, recorded
+
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.tracing import Call, Seen
+from specchk.conform.contract.values import Table
+from specchk.conform.recordings import fields as fields_module
+from specchk.conform.recordings import validate as validate_module
+from specchk.conform.recordings.called import CalledInstances
+from specchk.conform.recordings.fields import OFTEN, Fields
+from specchk.conform.recordings.validate import Validator
+from specchk.lang.frontend import check
+from specchk.meaning.initial import initial_states
+
+INSTANCE = bank()
+START = tuple(initial_states(INSTANCE.program))
+CHOSEN = """spec chosen
+sort Account
+var chosen : set[Account] = {}
+action select(among: set[Account]):
+    chosen' = among
+model two:
+    Account = 2
+"""
+BALANCES = "{ a: balance[a] for a in Account }"
+
+
+def shown(**values: object) -> list[Seen]:
+    return [
+        Seen(name, name if name == "days" else f"balance[{name}]", value) for name, value in values.items()
+    ]
+
+
+def test_fields_agree_alike_as_one_function_and_as_many():
+    """However often the same fields were shown, the same values agree; an undefined one never does."""
+    fields = Fields(INSTANCE)
+    undefined = Seen("none", "1 // days", 0)
+    for _ in range(2 * OFTEN):
+        assert fields.agree(START[0], shown(a1=2, a2=2, days=0))
+        assert not fields.agree(START[0], shown(a1=2, a2=3, days=0))
+        assert not fields.agree(START[0], shown(a1=2, a2=2, days=False))
+        assert not fields.agree(START[0], [*shown(a1=2), undefined])
+    assert fields.agreeing(START, []) == list(START)
+
+
+def test_as_many_kinds_of_fields_as_there_are_do_not_pile_up(monkeypatch):
+    """Where the fields are others in every event, what is kept of them has a bound."""
+    monkeypatch.setattr(fields_module, "MOST_TOGETHER", 3)
+    fields = Fields(INSTANCE)
+    for count in range(1, 9):
+        assert fields.agree(START[0], shown(a1=2) * count)
+        assert len(fields._together) <= 3
+
+
+@pytest.mark.parametrize("kind", [dict, list])
+def test_a_value_that_a_tracing_changes_is_read_again(kind):
+    """The same object with other contents is another value."""
+    fields = Fields(INSTANCE)
+    value = {"a1": 2, "a2": 2}
+    expression, given = (BALANCES, value) if kind is dict else ("[balance[a1]]", [2])
+    assert fields.agree(START[0], [Seen("all", expression, given)])
+    given["a1" if kind is dict else 0] = 3
+    assert not fields.agree(START[0], [Seen("all", expression, given)])
+
+
+def test_an_object_that_does_not_change_is_read_once(monkeypatch):
+    """The point of a table: the second time nothing of it is read."""
+    fields = Fields(INSTANCE)
+    table = Table({"a1": 2, "a2": 2}.items())
+    assert fields.agree(START[0], [Seen("all", BALANCES, table)])
+    monkeypatch.setattr(fields_module, "_key", None)
+    assert fields.agree(START[0], [Seen("all", BALANCES, table)])
+
+
+def test_a_call_whose_arguments_change_is_another_call(tmp_path):
+    """What is known of a call by its address is that of the call only while nothing of it changes."""
+    spec = tmp_path / "chosen.spec"
+    spec.write_text(CHOSEN)
+    called = CalledInstances(instantiate(check(str(spec))).program)
+    names = {"a1"}
+    call = Call("select", (names,))
+    assert called.of(call) == (0, [((0,),)])
+    names.add("a2")
+    assert called.of(call) == (0, [((0, 1),)])
+    fixed = Call("select", (frozenset({"a2"}),))
+    assert called.of(fixed) == called.of(fixed) == (0, [((1,),)])
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 512])
+def test_an_event_that_cannot_be_read_is_reported_where_it_is_reached(ahead, monkeypatch):
+    """However many events are read ahead, the first that is not explained is reported."""
+    monkeypatch.setattr(validate_module, "READ_AHEAD", ahead)
+    validator = Validator(INSTANCE)
+    broken, wrong = {"event": "looked", "broken": True}, {"event": "looked", "after": {"a1": 4}}
+    for events, number, reason in (
+        ((moved("a1"), wrong, broken), 2, ""),
+        ((moved("a1"), moved("a2"), broken, wrong), 3, "it is broken"),
+    ):
+        recording = recorded(*events)
+        blocked = validator.explain(BankTracing(validator.program, recording), recording).blocked
+        assert (blocked.number, blocked.reason) == (number, reason)
+
+
+def test_a_tracing_is_freed_without_the_collector():
+    """It does not refer to itself: of thousands of recordings none is kept until a collection."""
+    gc.disable()
+    try:
+        tracing = BankTracing(INSTANCE.program, recorded(moved("a1")))
+        tracing.meaning(tracing.recording.events[0])
+        freed = weakref.ref(tracing)
+        del tracing
+        assert freed() is None
+    finally:
+        gc.enable()
