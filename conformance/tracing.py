@@ -25,14 +25,16 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from cluster_tracing import CONTROLLER, MOST_VALUES, ClusterTracing, SeenValues, room_for, single
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Tracing, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Ways, event
+from specchk.conform.contract.values import Table
 from specchk.ir.program import Program
 
-CONTROLLER = -1
 TIMED = ("serve", "produce", "settle", "lead", "shrink")
 # What constants are rounded up to.  A program takes as long as a thousand events, and one more epoch slows no
 # event down; most recordings need up to 16.
@@ -47,23 +49,59 @@ TEXTS = MappingProxyType(
         "flushed": "flushed[{0}]", "checkpoint": "checkpoint[{0}]", "epoch": "epoch[{0}]",
         "role": "is_leader({0})", "late": "late[{0}] - isr[{0}]", "isr": "isr[{0}]",
         "fenced": "knows[{0}].fenced", "version": "version[{0}]", "pending": "pending({0})",
-        "proposed": "get(alter[{0}]).isr",
+        "proposed": "get(alter[{0}]).isr", "offset": "get(fetch[{0}]).offset",
+        "reply": "get(fetch[{0}]).body is Diverging",
     }
 )  # fmt: skip
-STAGES = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
 
 
-def single(name: str, action: str, broker: str = "at") -> Any:
-    """Return the method for an event that is one step of the broker in a field of it."""
+class ShownValues:
+    """All that brokers of these names may show of themselves; of epochs that are numbers in this range."""
 
-    @event(name)
-    def method(tracing: ReplogTracing, found: Event) -> Call:
-        return Call(action, (tracing.name(found[broker]),))
+    def __init__(self, names: Sequence[str], epochs: range) -> None:
+        self.epochs = epochs
+        self.of_broker = {
+            name: {field: SeenValues(field, text.format(name)) for field, text in TEXTS.items()}
+            for name in names
+        }
+        self.remote = {
+            name: [SeenValues("remote", f"remote[{name}][{other}]") for other in names] for name in names
+        }
+        self._logs: dict[tuple[str, bytes], tuple[Seen, tuple[int, ...]]] = {}
 
-    return method
+    def log(self, name: str, entries: Sequence[Sequence[int]], leo: int) -> tuple[Seen, tuple[int, ...]]:
+        """A log in the spec's words, and where its epochs' records end."""
+        key = name, marshal.dumps((entries, leo), 2)
+        known = self._logs.get(key)
+        if known is None:
+            if len(self._logs) == MOST_VALUES:
+                self._logs.clear()
+            ends = self._ends(entries, leo)
+            words = {
+                "ends": dict(zip(self.epochs, ends, strict=True)),
+                "cached": {epoch for epoch, _ in entries},
+            }
+            seen = Seen("epochs", TEXTS["epochs"].format(name), Table(words.items()))
+            known = self._logs[key] = seen, tuple(ends) if leo else (0,)
+        return known
+
+    def _ends(self, entries: Sequence[Sequence[int]], leo: int) -> list[int]:
+        """Where each epoch's records end."""
+        ends: list[int] = []
+        count = len(self.epochs)
+        for epoch, start in entries:
+            # Those before it end where it begins.
+            ends += [start] * (min(epoch, count) - len(ends))
+        return ends + [leo] * (count - len(ends))
 
 
-class ReplogTracing(Tracing):
+@lru_cache(maxsize=16)
+def shown_values(names: tuple[str, ...], epochs: range) -> ShownValues:
+    """Kept for all recordings of clusters of one size, since most have the same few values."""
+    return ShownValues(names, epochs)
+
+
+class ReplogTracing(ClusterTracing):
     """All events of replog's recorder."""
 
     spec, model, reads = "../spec/recorded.spec", "waiting_fetches", "replog-recording/1"
@@ -71,19 +109,9 @@ class ReplogTracing(Tracing):
 
     def __init__(self, program: Program, recording: Recording) -> None:
         super().__init__(program, recording)
-        self.names = program.sorts[0].members
-        epochs = next(one.value for one in program.constants if one.name == "MaxEpoch")
-        self.epochs = range(int(str(epochs)) + 1)
-        self.taken = frozenset(e["message"] for e in recording.events if e["event"] == "apply")
-        self._stages: dict[str, int] = {}
-        self._numbers: dict[int, int] = {}
-        self._logs: dict[tuple[Any, ...], int] = {(0,): 0}
-        self._words: dict[str, dict[str, Any]] = {}  # most events show a log that another one has shown
-        self._texts = {
-            name: {field: text.format(name) for field, text in TEXTS.items()} for name in self.names
-        }
+        self._checksums: dict[tuple[Any, ...], int] = {(0,): 0}
+        self._values = shown_values(tuple(self.names), self.epochs)
         self._shown: dict[bytes, tuple[Seen, ...]] = {}  # many show all that another one has
-        self._calls: dict[tuple[str, str], Call] = {}
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -95,38 +123,25 @@ class ReplogTracing(Tracing):
         unseen = {name: sum(name not in one for one in ruled) for name in ("epoch", "version")}
         # A batch may have several records, as with producers of other clients.
         produced = sum(int(one.get("count", 1)) for one in recording.events if one["event"] == "produce")
+        most = {name: _most(shown, name) for name in ("leo", "epoch", "version")}
         faults = {
             "MaxCrashes": kinds.count("crash") + kinds.count("power-loss") + 1,
             "MaxPowerLosses": kinds.count("power-loss") + 1,
             "MaxFences": kinds.count("fence") + 1,
             "MaxShrinks": kinds.count("shrink") + 1,
-            "MaxOffset": max((_number(one, "leo") for one in shown), default=0) + produced,
-            "MaxEpoch": max((_number(one, "epoch") for one in shown), default=0) + unseen["epoch"] + 1,
-            "MaxVersion": max((_number(one, "version") for one in shown), default=0) + unseen["version"] + 1,
+            "MaxOffset": most["leo"] + produced,
+            "MaxEpoch": most["epoch"] + unseen["epoch"] + 1,
+            "MaxVersion": most["version"] + unseen["version"] + 1,
         }
-        header = recording.header
-        rules = {
-            "Broker": str(header["brokers"]),
-            "first_leader": f"b{int(header['first_leader']) + 1}",
-            "min_isr": str(header["min_isr"]),
-            "acks": str(header["acks"]),
-            "one_record": "true",
-        }
-        return rules | {name: str(room_for(value, ROOM[name])) for name, value in faults.items()}
+        rules = {"min_isr": str(recording.header["min_isr"]), "acks": str(recording.header["acks"])}
+        bounds = {name: str(room_for(value, ROOM[name])) for name, value in faults.items()}
+        return cls.header_constants(recording) | rules | bounds
 
     def near(self, found: Event) -> Sequence[Call]:
         """A lost message matters where the next one is sent, a lost refusal at the next verdict."""
         if found["event"] == "fetch":
-            return (self._call("lose_fetch", found["at"]),)
-        return (self._call("ask_again", found["leader"]),) if found["event"] == "judge" else ()
-
-    def _call(self, action: str, broker: Any) -> Call:
-        """A step of a broker; made once, since there are few."""
-        key = action, self.name(broker)
-        call = self._calls.get(key)
-        if call is None:
-            call = self._calls[key] = Call(action, key[1:])
-        return call
+            return (self.lost(found),)
+        return (self.call("ask_again", found["leader"]),) if found["event"] == "judge" else ()
 
     def after(self, found: Event) -> Iterable[Seen]:
         """What brokers and the controller show of themselves."""
@@ -135,7 +150,7 @@ class ReplogTracing(Tracing):
         if shown:
             seen += self._all_shown(found, shown)
         elif shown is not None and found["at"] != CONTROLLER:
-            seen.append(Seen("status", f"status[{self._me(found)}]", "down"))
+            seen.append(self._values.of_broker[self.me(found)]["status"]["down"])
         if kind in ("fetch", "serve"):
             seen += self._fetch(found)
         if kind == "judge" and "verdict" in found:
@@ -157,91 +172,36 @@ class ReplogTracing(Tracing):
     def _fetch(self, found: Event) -> Iterable[Seen]:
         """The request, or what it was answered with."""
         serves = found["event"] == "serve"
-        asker = self.name(found["follower"]) if serves else self._me(found)
+        values = self._values.of_broker[self.name(found["follower"]) if serves else self.me(found)]
         if "offset" in found:
-            yield Seen("offset", f"get(fetch[{asker}]).offset", found["offset"])
+            yield values["offset"].number(found["offset"])
         if serves and "reply" in found:
-            kind = f"get(fetch[{asker}]).body is Diverging"
-            yield Seen("reply", kind, {"waits": False, "records": False, "diverges": True}[found["reply"]])
-
-    def _me(self, found: Event) -> str:
-        return self.name(found["at"])
-
-    def name(self, number: Any) -> str:
-        """A broker's name in the spec."""
-        if not isinstance(number, int) or not 0 <= number < len(self.names):
-            raise ImpossibleEvent(f"there is no broker {number!r}")
-        return self.names[number]
-
-    @event("fetch")
-    def fetch(self, found: Event) -> Call:
-        """A request that the network has."""
-        self._stage(found)
-        return self._call("send_fetch", found["at"])
-
-    @event("serve")
-    def serve(self, found: Event) -> Ways:
-        """The leader counts it."""
-        self._stage(found)
-        return self._in_time(found, Call("serve_fetch", (self._me(found), self.name(found["follower"]))))
-
-    def _in_time(self, found: Event, *calls: Call) -> Ways:
-        """Steps of a leader, after time has passed for its followers or without."""
-        late = self._set(found["late"]) if "late" in found else ANY
-        passed = Call("pass_time", (self._me(found), late))
-        return Ways((calls, (passed, *calls)))
-
-    @event("answer")
-    def answer(self, found: Event) -> Ways:
-        """A fetch that has waited is answered; for nobody, if the follower never takes the answer."""
-        self._stage(found)
-        step = Call("complete_fetch", (self._me(found), self.name(found["follower"])))
-        return Ways(((step,),) if found["message"] in self.taken else ((),))
-
-    @event("apply")
-    def apply(self, found: Event) -> Call:
-        """The follower takes an answer."""
-        self._stage(found)
-        return self._call("apply_response", found["at"])
-
-    def _stage(self, found: Event) -> None:
-        """Messages go one way, once."""
-        message, stage = found["message"], STAGES[found["event"]]
-        if stage == 0:
-            asker, number = map(int, message.split("/"))
-            if number <= self._numbers.get(asker, 0):
-                raise ImpossibleEvent(f"the message {message} is sent after {asker}/{self._numbers[asker]}")
-            self._numbers[asker] = number
-        before = self._stages.get(message, -1)
-        is_next = before in (1, 2) if stage == 3 else before == stage - 1
-        if not is_next:
-            done = "" if before < 0 else f" after its `{list(STAGES)[before]}`"
-            raise ImpossibleEvent(
-                f"the message {message} has its `{found['event']}`{done or ' before it was sent'}"
-            )
-        self._stages[message] = stage
+            yield values["reply"][{"waits": False, "records": False, "diverges": True}[found["reply"]]]
 
     @event("produce")
     def produce(self, found: Event) -> Ways:
         """Records are appended: one where the event has no count, since that is what the producers send."""
-        return self._in_time(found, *(self._call("produce", found["at"]),) * int(found.get("count", 1)))
+        count = int(found.get("count", 1))
+        if count == 1:
+            return self.step_in_time(found, "produce", found["at"])
+        return self.in_time(found, *(self.call("produce", found["at"]),) * count)
 
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
         """Laggards are to leave the ISR."""
         if "gone" not in found:
-            one = self._in_time(found, Call("shrink_isr", (self._me(found), ANY)))
-            several = self._in_time(found, Call("shrink_isr_by", (self._me(found), ANY)))
+            one = self.in_time(found, Call("shrink_isr", (self.me(found), ANY)))
+            several = self.in_time(found, Call("shrink_isr_by", (self.me(found), ANY)))
             return Ways((*one.ways, *several.ways))
         gone = [self.name(one) for one in found["gone"]]
         if len(gone) == 1:
-            return self._in_time(found, Call("shrink_isr", (self._me(found), gone[0])))
-        return self._in_time(found, Call("shrink_isr_by", (self._me(found), frozenset(gone))))
+            return self.in_time(found, Call("shrink_isr", (self.me(found), gone[0])))
+        return self.in_time(found, Call("shrink_isr_by", (self.me(found), frozenset(gone))))
 
     @event("settle")
     def settle(self, found: Event) -> Ways:
         """The controller's verdict arrives."""
-        return self._in_time(found, self._call("apply_alter_reply", found["at"]))
+        return self.step_in_time(found, "apply_alter_reply", found["at"])
 
     judge = single("judge", "alter_partition", "leader")  # granted, or refused for who is in it
     elect = single("elect", "elect", "broker")  # as an operator wants
@@ -257,12 +217,12 @@ class ReplogTracing(Tracing):
     @event("lead")
     def lead(self, found: Event) -> Ways:
         """Metadata in which this broker leads."""
-        return self._in_time(found, Call("become_leader", (self._me(found), found.get("epoch", ANY))))
+        return self.in_time(found, Call("become_leader", (self.me(found), found.get("epoch", ANY))))
 
     @event("follow")
     def follow(self, found: Event) -> Call:
         """Metadata in which another broker leads, or none."""
-        return Call("become_follower", (self._me(found), found.get("epoch", ANY)))
+        return Call("become_follower", (self.me(found), found.get("epoch", ANY)))
 
     def _controller(self, shown: Mapping[str, Any]) -> Iterable[Seen]:
         if "epoch" in shown:
@@ -271,92 +231,71 @@ class ReplogTracing(Tracing):
             leader = None if shown["leader"] is None else self.name(shown["leader"])
             yield Seen("controller.leader", "meta[current].leader", leader)
         if "isr" in shown:
-            yield Seen("controller.isr", "meta[current].isr", self._set(shown["isr"]))
+            yield Seen("controller.isr", "meta[current].isr", self.set_of(shown["isr"]))
         if "version" in shown:
             yield Seen("controller.version", "meta[current].version", shown["version"] - 1)
         if "fenced" in shown:
-            yield Seen("controller.fenced", "fenced", self._set(shown["fenced"]))
-
-    def _set(self, numbers: Iterable[Any]) -> frozenset[str]:
-        return frozenset(map(self.name, numbers))
+            yield Seen("controller.fenced", "fenced", self.set_of(shown["fenced"]))
 
     def _broker(self, found: Event, shown: Mapping[str, Any]) -> list[Seen]:
-        me, role = self._me(found), shown.get("role")
-        texts = self._texts[me]
+        me, role = self.me(found), shown.get("role")
+        values = self._values.of_broker[me]
         seen: list[Seen] = []
         if role is not None:
-            seen.append(Seen("status", texts["status"], "starting" if role == "none" else "running"))
+            seen.append(values["status"]["starting" if role == "none" else "running"])
         if "leo" in shown:
-            seen.append(Seen("leo", texts["leo"], shown["leo"]))
+            seen.append(values["leo"].number(shown["leo"]))
         if "hw" in shown:
-            seen.append(Seen("hw", texts["hw"], shown["hw"]))
+            seen.append(values["hw"].number(shown["hw"]))
         if "leo" in shown and "epochs" in shown:
-            seen.append(Seen("epochs", texts["epochs"], self._log(shown)))
+            seen.append(self._log(me, shown))
         if "flushed" in shown:
-            seen.append(Seen("flushed", texts["flushed"], shown["flushed"]))
+            seen.append(values["flushed"].number(shown["flushed"]))
         if shown.get("checkpoint") is not None:
-            seen.append(Seen("checkpoint", texts["checkpoint"], shown["checkpoint"]))
+            seen.append(values["checkpoint"].number(shown["checkpoint"]))
         # Of a broker without a role the spec has an epoch that means nothing.
         if role not in (None, "none"):
             if "epoch" in shown:
-                seen.append(Seen("epoch", texts["epoch"], shown["epoch"]))
-            seen.append(Seen("role", texts["role"], role == "leader"))
+                seen.append(values["epoch"].number(shown["epoch"]))
+            seen.append(values["role"][role == "leader"])
         return seen + self._leader(found, me, shown)
 
     def _leader(self, found: Event, me: str, shown: Mapping[str, Any]) -> list[Seen]:
         """What only a leader shows."""
-        texts = self._texts[me]
+        values = self._values.of_broker[me]
         seen: list[Seen] = []
         if "isr" in shown:
-            isr = self._set(shown["isr"])
+            isr = self.set_of(shown["isr"])
             if found["event"] in TIMED and "late" in found:
-                seen.append(Seen("late", texts["late"], self._set(found["late"]) - isr))
-            seen.append(Seen("isr", texts["isr"], isr))
+                seen.append(values["late"][self.set_of(found["late"]) - isr])
+            seen.append(values["isr"][isr])
         if "fenced" in shown:
-            seen.append(Seen("fenced", texts["fenced"], self._set(shown["fenced"])))
+            seen.append(values["fenced"][self.set_of(shown["fenced"])])
         if "version" in shown:
-            seen.append(Seen("version", texts["version"], shown["version"] - 1))
+            seen.append(values["version"].number(shown["version"] - 1))
         if "proposed" in shown:
             proposed = shown["proposed"]
-            seen.append(Seen("pending", texts["pending"], proposed is not None))
+            seen.append(values["pending"][proposed is not None])
             if proposed is not None:
-                seen.append(Seen("proposed", texts["proposed"], self._set(proposed)))
+                seen.append(values["proposed"][self.set_of(proposed)])
+        remote = self._values.remote[me]
         for other, leo in shown.get("remote", {}).items():
-            text = f"remote[{me}][{self.name(int(other))}]"
-            seen.append(Seen("remote", text, None if leo < 0 else leo))
+            number = int(other)
+            self.name(number)  # there may be no such broker
+            seen.append(remote[number].number(None if leo < 0 else leo))
         return seen
 
-    def _log(self, shown: Mapping[str, Any]) -> dict[str, Any]:
+    def _log(self, me: str, shown: Mapping[str, Any]) -> Seen:
         """The log in the spec's words; what has the same words must have the same content."""
-        entries, leo = shown["epochs"], shown["leo"]
-        text = repr((entries, leo))
-        if text not in self._words:
-            self._words[text] = self._log_words(entries, leo)
-        words = self._words[text]
-        key = tuple(words["ends"].values()) if leo else (0,)
-        if "crc" in shown and self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
+        seen, content = self._values.log(me, shown["epochs"], shown["leo"])
+        if "crc" in shown and self._checksums.setdefault(content, shown["crc"]) != shown["crc"]:
             raise ImpossibleEvent(
-                f"a log with the ends {[*words['ends'].values()]} had the checksum {self._logs[key]}, "
-                f"and has {shown['crc']}"
+                f"a log with the ends {[*seen.value['ends'].values()]} had the checksum "
+                f"{self._checksums[content]}, and has {shown['crc']}"
             )
-        return words
-
-    def _log_words(self, entries: Sequence[Sequence[int]], leo: int) -> dict[str, Any]:
-        ends: list[int] = []
-        count = len(self.epochs)
-        for epoch, start in entries:
-            # Those before it end where it begins.
-            ends += [start] * (min(epoch, count) - len(ends))
-        ends += [leo] * (count - len(ends))
-        return {"ends": dict(zip(self.epochs, ends, strict=True)), "cached": {epoch for epoch, _ in entries}}
+        return seen
 
 
-def room_for(value: int, step: int) -> int:
-    """A bound, rounded up so that recordings share programs."""
-    # At least one step: a recording without records has the room, and the program, of the others.
-    return max(-(-value // step), 1) * step
-
-
-def _number(shown: Mapping[str, Any], name: str) -> int:
-    found = shown.get(name)
-    return found if isinstance(found, int) else 0
+def _most(shown: Sequence[Mapping[str, Any]], name: str) -> int:
+    """The largest number that events show of a field."""
+    return max([value for one in shown if isinstance(value := one.get(name), int)], default=0)

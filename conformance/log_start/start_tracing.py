@@ -21,33 +21,27 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `tracing`
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `cluster_tracing`
 
+from cluster_tracing import CONTROLLER, ClusterTracing, room_for, single
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Tracing, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Ways, event
 from specchk.ir.program import Program
-from tracing import room_for, single
 
-CONTROLLER = -1
-STAGES = MappingProxyType({"fetch": 0, "serve": 1, "list": 1, "answer": 2, "apply": 3})
 REPLIES = MappingProxyType({"diverges": "Diverging", "out-of-range": "OutOfRange"})
 REQUESTS = MappingProxyType({"end": "AskedEnd", "start": "AskedStart"})
 
 
-class StartTracing(Tracing):
+class StartTracing(ClusterTracing):
     """All events of the recorder of log starts."""
 
     spec, model, reads = "../../spec/recorded_start.spec", "waiting_fetches", "replog-start-recording/1"
     silent: ClassVar[tuple[str, ...]] = ("lose_fetch",)
+    stages = MappingProxyType({**ClusterTracing.stages, "list": 1})
 
     def __init__(self, program: Program, recording: Recording) -> None:
         super().__init__(program, recording)
-        self.names = program.sorts[0].members
-        epochs = next(one.value for one in program.constants if one.name == "MaxEpoch")
-        self.epochs = range(int(str(epochs)) + 1)
-        self.taken = frozenset(e["message"] for e in recording.events if e["event"] == "apply")
-        self._stages: dict[str, int] = {}
-        self._logs: dict[tuple[Any, ...], int] = {}
+        self._checksums: dict[tuple[Any, ...], int] = {}
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -64,92 +58,40 @@ class StartTracing(Tracing):
             "MaxOffset": (max((one.get("leo", 0) for one in shown), default=0) + kinds.count("produce"), 128),
             "MaxEpoch": (max((one.get("epoch", 0) for one in shown), default=0) + unseen + 1, 8),
         }
-        return {
-            "one_record": "true",
-            "Broker": str(recording.header["brokers"]),
-            "first_leader": f"b{int(recording.header['first_leader']) + 1}",
-            **{name: str(room_for(value, step)) for name, (value, step) in bounds.items()},
-        }
+        rooms = {name: str(room_for(value, step)) for name, (value, step) in bounds.items()}
+        return cls.header_constants(recording) | rooms
 
     def near(self, found: Event) -> Sequence[Call]:
         """A lost message matters where the next one is sent."""
-        return (Call("lose_fetch", (self._me(found),)),) if found["event"] == "fetch" else ()
-
-    def _me(self, found: Event) -> str:
-        return self.name(found["at"])
-
-    def name(self, number: Any) -> str:
-        """A broker's name in the spec."""
-        if not isinstance(number, int) or not 0 <= number < len(self.names):
-            raise ImpossibleEvent(f"there is no broker {number!r}")
-        return self.names[number]
-
-    @event("fetch")
-    def fetch(self, found: Event) -> Call:
-        """A request that the network has."""
-        self._stage(found)
-        return Call("send_fetch", (self._me(found),))
-
-    @event("serve")
-    def serve(self, found: Event) -> Ways:
-        """The leader counts a fetch, or refuses it as out of range."""
-        self._stage(found)
-        return self._in_time(found, Call("serve_fetch", (self._me(found), self.name(found["follower"]))))
+        return (self.lost(found),) if found["event"] == "fetch" else ()
 
     @event("list")
     def list_offsets(self, found: Event) -> Call:
         """The leader answers with an end of its log."""
-        self._stage(found)
-        return Call("list_offsets", (self._me(found), self.name(found["follower"])))
-
-    @event("answer")
-    def answer(self, found: Event) -> Ways:
-        """A fetch that has waited is answered; for nobody, if the follower never takes the answer."""
-        self._stage(found)
-        step = Call("complete_fetch", (self._me(found), self.name(found["follower"])))
-        return Ways(((step,),) if found["message"] in self.taken else ((),))
-
-    @event("apply")
-    def apply(self, found: Event) -> Call:
-        """The follower takes an answer."""
-        self._stage(found)
-        return Call("apply_response", (self._me(found),))
-
-    def _stage(self, found: Event) -> None:
-        """Messages go one way, once."""
-        message, stage = found["message"], STAGES[found["event"]]
-        before = self._stages.get(message, -1)
-        if not (before in (1, 2) if stage == 3 else before == stage - 1):
-            raise ImpossibleEvent(f"the message {message} has its `{found['event']}` out of order")
-        self._stages[message] = stage
-
-    def _in_time(self, found: Event, *calls: Call) -> Ways:
-        """Steps of a leader, after time has passed for its followers or without."""
-        late = frozenset(map(self.name, found["late"])) if "late" in found else ANY
-        return Ways((calls, (Call("pass_time", (self._me(found), late)), *calls)))
+        self.stage(found)
+        return self.call("list_offsets", found["at"], found["follower"])
 
     @event("produce")
     def produce(self, found: Event) -> Ways:
         """Records are appended."""
-        calls = (Call("produce", (self._me(found),)),) * int(found.get("count", 1))
-        return self._in_time(found, *calls)
+        return self.in_time(found, *(self.call("produce", found["at"]),) * int(found.get("count", 1)))
 
     @event("delete")
     def delete(self, found: Event) -> Call:
         """A client requests it."""
-        return Call("delete_records", (self._me(found), found["to"]))
+        return Call("delete_records", (self.me(found), found["to"]))
 
     @event("retain")
     def retain(self, found: Event) -> Call:
         """A broker does it on its own."""
-        return Call("retain", (self._me(found), found["to"]))
+        return Call("retain", (self.me(found), found["to"]))
 
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
         """Laggards have left the ISR."""
         gone = [self.name(one) for one in found["gone"]]
         one = Call("shrink_isr", (gone[0],))
-        return self._in_time(found, one if len(gone) == 1 else Call("shrink_isr_by", (frozenset(gone),)))
+        return self.in_time(found, one if len(gone) == 1 else Call("shrink_isr_by", (frozenset(gone),)))
 
     @event("lead")
     def lead(self, found: Event) -> Ways:
@@ -162,7 +104,7 @@ class StartTracing(Tracing):
         return self._applied(found)
 
     def _applied(self, found: Event) -> Ways:
-        here = (self._me(found), found.get("epoch", ANY))
+        here = (self.me(found), found.get("epoch", ANY))
         return Ways(((Call("apply_metadata", here),), (Call("start", here),)))
 
     @event("fence")
@@ -185,7 +127,7 @@ class StartTracing(Tracing):
         if shown:
             yield from self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
         elif shown is not None and found["at"] != CONTROLLER:
-            yield Seen("status", f"status[{self._me(found)}]", "down")
+            yield Seen("status", f"status[{self.me(found)}]", "down")
         if found["event"] == "fetch":
             yield from self._request(found)
         if found["event"] == "serve" and "reply" in found:
@@ -194,7 +136,7 @@ class StartTracing(Tracing):
                 yield Seen("reply", f"{body} is {kind}", found["reply"] == reply)
 
     def _request(self, found: Event) -> Iterable[Seen]:
-        body = f"get(fetch[{self._me(found)}]).body"
+        body = f"get(fetch[{self.me(found)}]).body"
         if "asks" in found:
             for asks, kind in REQUESTS.items():
                 yield Seen("asks", f"{body} is {kind}", found["asks"] == asks)
@@ -212,13 +154,10 @@ class StartTracing(Tracing):
             yield Seen("leader_hw", "hw[meta[current].leader]", shown["leader_hw"])
         for name in ("isr", "fenced"):
             if name in shown:
-                yield Seen(f"controller.{name}", f"meta[current].{name}", self._set(shown[name]))
-
-    def _set(self, numbers: Iterable[Any]) -> frozenset[str]:
-        return frozenset(map(self.name, numbers))
+                yield Seen(f"controller.{name}", f"meta[current].{name}", self.set_of(shown[name]))
 
     def _broker(self, found: Event, shown: Mapping[str, Any]) -> Iterable[Seen]:
-        me, role = self._me(found), shown.get("role")
+        me, role = self.me(found), shown.get("role")
         if role is not None:
             yield Seen("status", f"status[{me}]", "starting" if role == "none" else "running")
         if "hw" in shown:
@@ -240,9 +179,9 @@ class StartTracing(Tracing):
     def _leader(self, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
         """What only a leader shows."""
         if "isr" in shown:
-            yield Seen("isr", f"meta[epoch[{me}]].isr", self._set(shown["isr"]))
+            yield Seen("isr", f"meta[epoch[{me}]].isr", self.set_of(shown["isr"]))
         if "fenced" in shown:
-            yield Seen("known fenced", f"meta[epoch[{me}]].fenced", self._set(shown["fenced"]))
+            yield Seen("known fenced", f"meta[epoch[{me}]].fenced", self.set_of(shown["fenced"]))
         for other, leo in shown.get("remote", {}).items():
             start = shown.get("starts", {}).get(other)
             told = None if leo < 0 else {"leo": leo, "start": start}
@@ -268,7 +207,7 @@ class StartTracing(Tracing):
                     f"epoch {epoch} starts at {begin}, not as the records from {start} to {leo}"
                 )
         key = (start, *ends)
-        if "crc" in shown and self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
+        if "crc" in shown and self._checksums.setdefault(key, shown["crc"]) != shown["crc"]:
             raise ImpossibleEvent(f"a log from {start} with the ends {ends} had another checksum")
         return {
             "start": start,

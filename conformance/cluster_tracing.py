@@ -1,0 +1,175 @@
+"""What all recordings of replog have in common: brokers, messages, leaders' clocks.
+
+A message, which the specs know by its content, is sent, counted, answered and taken once each, in this order;
+its sender's numbers rise.  A broker is a number in a recording, and a name in a spec.
+
+Of a recording most events show what another one has shown, so whatever is made of its values is kept: calls,
+sets of brokers, and the fields themselves.
+
+Not here: what brokers show of themselves, and the events of one spec alone (`tracing`, `start_tracing`).
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Tracing, Ways, event
+from specchk.ir.program import Program
+
+CONTROLLER = -1
+MOST_VALUES = 1 << 12  # of one expression: many times those of recordings
+
+
+def single(name: str, action: str, broker: str = "at") -> Any:
+    """Return the method for an event that is one step of the broker in a field of it."""
+
+    @event(name)
+    def method(tracing: ClusterTracing, found: Event) -> Call:
+        return tracing.call(action, found[broker])
+
+    return method
+
+
+def room_for(value: int, step: int) -> int:
+    """A bound, rounded up so that recordings share programs."""
+    # At least one step: a recording without records has the room, and the program, of the others.
+    return max(-(-value // step), 1) * step
+
+
+class SeenValues(dict[Any, Seen]):
+    """The fields that show one expression, by their values, which are all of one class; each is made once."""
+
+    def __init__(self, field: str, expression: str) -> None:
+        super().__init__()
+        self.field, self.expression = field, expression
+
+    def __missing__(self, value: Any) -> Seen:
+        """The field of a value that is shown for the first time."""
+        if len(self) == MOST_VALUES:
+            self.clear()
+        self[value] = seen = Seen(self.field, self.expression, value)
+        return seen
+
+    def number(self, value: Any) -> Seen:
+        """The field of a number, or of what a recording has in its place."""
+        # By its very class: True and 1.0 are equal to 1, and are no numbers of a spec.
+        return self[value] if value.__class__ is int else Seen(self.field, self.expression, value)
+
+
+class ClusterTracing(Tracing):
+    """Events of brokers that fetch, lead and answer; `stages` has the order of a message's events."""
+
+    stages: ClassVar[Mapping[str, int]] = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
+
+    def __init__(self, program: Program, recording: Recording) -> None:
+        super().__init__(program, recording)
+        self.names = program.sorts[0].members
+        epochs = next(one.value for one in program.constants if one.name == "MaxEpoch")
+        self.epochs = range(int(str(epochs)) + 1)
+        self.taken = frozenset(e["message"] for e in recording.events if e["event"] == "apply")
+        self._last: dict[str, str] = {}  # of each message, its last event
+        self._numbers: dict[int, int] = {}
+        self._calls: dict[tuple[str, ...], Call] = {}
+        self._timed: dict[tuple[Any, ...], Ways] = {}
+        self._sets: dict[bytes, frozenset[str]] = {}
+
+    @staticmethod
+    def header_constants(recording: Recording) -> dict[str, str]:
+        """The constants of both specs that a header decides."""
+        header = recording.header
+        return {
+            "Broker": str(header["brokers"]),
+            "first_leader": f"b{int(header['first_leader']) + 1}",
+            "one_record": "true",
+        }
+
+    def name(self, number: Any) -> str:
+        """A broker's name in the spec."""
+        if not isinstance(number, int) or not 0 <= number < len(self.names):
+            raise ImpossibleEvent(f"there is no broker {number!r}")
+        return self.names[number]
+
+    def me(self, found: Event) -> str:
+        """The name of the broker that wrote an event."""
+        return self.name(found["at"])
+
+    def set_of(self, numbers: Iterable[Any]) -> frozenset[str]:
+        """The names of some brokers."""
+        # By their bytes, which differ where a number is a truth or a fraction.
+        key = marshal.dumps(numbers, 2)
+        known = self._sets.get(key)
+        if known is None:
+            known = self._sets[key] = frozenset(map(self.name, numbers))
+        return known
+
+    def call(self, action: str, *brokers: Any) -> Call:
+        """A step of some brokers."""
+        key = (action, *map(self.name, brokers))
+        known = self._calls.get(key)
+        if known is None:
+            known = self._calls[key] = Call(action, key[1:])
+        return known
+
+    def in_time(self, found: Event, *calls: Call) -> Ways:
+        """Steps of a leader, after time has passed for its followers or without."""
+        late = self.set_of(found["late"]) if "late" in found else ANY
+        passed = Call("pass_time", (self.me(found), late))
+        return Ways((calls, (passed, *calls)))
+
+    def step_in_time(self, found: Event, action: str, *brokers: Any) -> Ways:
+        """As `in_time`, for one step of some brokers."""
+        call = self.call(action, *brokers)
+        key = (action, call.args, self.set_of(found["late"]) if "late" in found else None)
+        known = self._timed.get(key)
+        if known is None:
+            known = self._timed[key] = self.in_time(found, call)
+        return known
+
+    def stage(self, found: Event) -> None:
+        """Messages go one way, once."""
+        message, stage = found["message"], self.stages[found["event"]]
+        if stage == 0:
+            asker, number = map(int, message.split("/"))
+            if number <= self._numbers.get(asker, 0):
+                raise ImpossibleEvent(f"the message {message} is sent after {asker}/{self._numbers[asker]}")
+            self._numbers[asker] = number
+        last = self._last.get(message)
+        before = -1 if last is None else self.stages[last]
+        is_next = before in (1, 2) if stage == 3 else before == stage - 1
+        if not is_next:
+            when = "before it was sent" if last is None else f"after its `{last}`"
+            raise ImpossibleEvent(f"the message {message} has its `{found['event']}` {when}")
+        self._last[message] = found["event"]
+
+    @event("fetch")
+    def fetch(self, found: Event) -> Call:
+        """A request that the network has."""
+        self.stage(found)
+        return self.call("send_fetch", found["at"])
+
+    @event("serve")
+    def serve(self, found: Event) -> Ways:
+        """The leader counts it, or refuses it as out of range."""
+        self.stage(found)
+        return self.step_in_time(found, "serve_fetch", found["at"], found["follower"])
+
+    @event("answer")
+    def answer(self, found: Event) -> Ways:
+        """A fetch that has waited is answered; for nobody, if the follower never takes the answer."""
+        self.stage(found)
+        step = self.call("complete_fetch", found["at"], found["follower"])
+        return Ways(((step,),) if found["message"] in self.taken else ((),))
+
+    @event("apply")
+    def apply(self, found: Event) -> Call:
+        """The follower takes an answer."""
+        self.stage(found)
+        return self.call("apply_response", found["at"])
+
+    def lost(self, found: Event) -> Call:
+        """The silent step that its sender's last message got lost."""
+        return self.call("lose_fetch", found["at"])
