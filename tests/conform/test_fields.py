@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import ClassVar
 
 import pytest
 from bank import bank
 from bank_tracing import BankTracing, moved, recorded
 
 from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.recording import Event
 from specchk.conform.contract.tracing import Call, Seen
 from specchk.conform.contract.values import Table
 from specchk.conform.recordings import fields as fields_module
@@ -107,6 +109,27 @@ def test_an_event_that_cannot_be_read_is_reported_where_it_is_reached(ahead, mon
         recording = recorded(*events)
         blocked = validator.explain(BankTracing(validator.program, recording), recording).blocked
         assert (blocked.number, blocked.reason) == (number, reason)
+
+
+class RunningTracing(BankTracing):
+    """Shows the same mapping in each event, which it changes."""
+
+    balances: ClassVar[dict[str, int]] = {}
+
+    def after(self, found: Event) -> list[Seen]:
+        self.balances.update(found.get("after", {}))
+        return [Seen("all", BALANCES, self.balances)]
+
+
+def test_a_value_that_a_later_event_changes_is_compared_before_it_does():
+    """What a tracing makes of a later event is not compared with an earlier state."""
+    validator = Validator(INSTANCE)
+    recording = recorded(moved("a1", a1=1, a2=3), moved("a1", a1=0, a2=4), moved("a2", a1=1, a2=3))
+    found = validator.explain(RunningTracing(validator.program, recording), recording)
+    assert (found.consumed, found.blocked) == (3, None)
+    recording = recorded(moved("a1", a1=2, a2=2), moved("a1", a1=0, a2=4))
+    blocked = validator.explain(RunningTracing(validator.program, recording), recording).blocked
+    assert (blocked.number, blocked.meaning.seen[0].value) == (1, {"a1": 2, "a2": 2})
 
 
 def test_a_tracing_is_freed_without_the_collector():

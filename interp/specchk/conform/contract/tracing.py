@@ -30,7 +30,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.values import words
+from specchk.conform.contract.values import LASTING, words
 from specchk.ir.program import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +45,7 @@ class Any_:  # noqa: N801 - the type of one value
 
 
 ANY = Any_()
+LASTING_ARGS = LASTING | {Any_}
 
 
 class ImpossibleEvent(Exception):

@@ -78,7 +78,7 @@ class Table(Mapping[Any, Any]):
 
 
 # Classes of plain values that do not change: what is known of one object remains true.
-LASTING = frozenset({bool, int, str, type(None), frozenset, Table})
+LASTING = frozenset({bool, int, float, str, type(None), frozenset, Table})
 
 
 @lru_cache(maxsize=4096)

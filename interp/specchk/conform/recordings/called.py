@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent
-from specchk.conform.contract.values import LASTING, NotAValue, raw
+from specchk.conform.contract.tracing import ANY, LASTING_ARGS, Call, ImpossibleEvent
+from specchk.conform.contract.values import NotAValue, raw
 from specchk.ir.program import Program
 from specchk.meaning.values import Values
 
@@ -35,7 +35,7 @@ class CalledInstances:
         known = self._same.get(id(call))
         if known is None:
             known = call, self._equal(call)
-            if all(arg is ANY or arg.__class__ in LASTING for arg in call.args):
+            if LASTING_ARGS.issuperset([arg.__class__ for arg in call.args]):
                 if len(self._same) == MOST_CALLS:
                     self._same.clear()
                 self._same[id(call)] = known

@@ -30,6 +30,7 @@ from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import (
     ANY,
+    LASTING_ARGS,
     Call,
     ImpossibleEvent,
     Meaning,
@@ -38,6 +39,7 @@ from specchk.conform.contract.tracing import (
     TracedStep,
     Tracing,
 )
+from specchk.conform.contract.values import LASTING
 from specchk.conform.recordings.called import CalledInstances
 from specchk.conform.recordings.fields import Fields
 from specchk.ir.types import Map
@@ -144,14 +146,30 @@ def _meanings(tracing: Tracing, events: Sequence[Event]) -> Iterator[Meaning]:
     """The meaning of each event; raises what the tracing does, at the event for which it does."""
     # Some ahead: in turns with steps of the spec reading takes nearly twice as long, since the code of
     # neither stays in the processor's caches.
-    for first in range(0, len(events), READ_AHEAD):
-        read: list[Meaning] = []
-        try:
-            read.extend(map(tracing.meaning, events[first : first + READ_AHEAD]))
-        except Exception:
-            yield from read  # the events before it are explained first
-            raise
-        yield from read
+    read: list[Meaning] = []
+    try:
+        for event in events:
+            meaning = tracing.meaning(event)
+            read.append(meaning)
+            if len(read) == READ_AHEAD or not _lasts(meaning):
+                yield from read
+                read.clear()
+    except Exception:
+        yield from read  # the events before it are explained first
+        raise
+    yield from read
+
+
+def _lasts(meaning: Meaning) -> bool:
+    """Whether a tracing that reads on cannot change a value of the meaning."""
+    if not LASTING.issuperset([value.__class__ for _, _, value in meaning.seen]):
+        return False
+    for way in meaning.ways:
+        for step in way:
+            call = step.call if isinstance(step, Repeated) else step
+            if not LASTING_ARGS.issuperset([arg.__class__ for arg in call.args]):
+                return False
+    return True
 
 
 def distinct(states: list[State]) -> Sequence[State]:
