@@ -65,6 +65,7 @@ SMALL = (
     "store",
     "reassignment",
     "log_start",
+    "coordinator",
 )
 FOLDERS = (ROOT / "conformance", *(ROOT / "conformance" / name for name in (*SMALL, "behaviour")))
 FILES = At("two_brokers", {"MaxOffset": "1", "MaxEpoch": "0"}, "faults")
@@ -85,6 +86,7 @@ PARTS = (
     "files",
     "replication",
     "log_start",
+    "coordinator",
 )
 SEEDS = range(40)
 

@@ -21,13 +21,14 @@ from pathlib import Path
 import click
 
 from replog.core.protocol import preset_names
+from replog.sim.faults.profiles import profile as profile_of
 from replog.sim.faults.profiles import profile_names
 from replog.sim.oracles.pace import MAX_EVENTS
-from replog.sim.oracles.promises import ORACLES, ViolationError
+from replog.sim.oracles.promises import ORACLES, ViolationError, praise
 from replog.sim.recording.record_run import record as recorded
 from replog.sim.recording.start_run import WEATHERS, record_starts
 from replog.sim.recording.topic_run import record_topic
-from replog.sim.run import Report, praise, simulate
+from replog.sim.run import Report, simulate
 
 SHOW_EVERY_S = 0.5
 MAX_SEED = (1 << 63) - 1
@@ -174,7 +175,8 @@ def run_all(seeds: range, profile: str, protocol: str, max_events: int) -> int:
             break
     if shown > start:
         click.echo("\r\033[K", nl=False, err=True)
-    verdict = praise(summary.checks) if failure is None else f"seed {failure.seed} broke a promise"
+    kept = praise(summary.checks, has_groups=profile_of(profile).groups != "")
+    verdict = kept if failure is None else f"seed {failure.seed} broke a promise"
     click.echo(f"{summary.runs} of {len(seeds)} seeds, profile {profile}: {verdict}")
     for line in summary.lines(time.perf_counter() - start):
         click.echo(line)

@@ -26,6 +26,7 @@ from specchk.lang.frontend import check
 CONFORMANCE = ROOT / "conformance"
 LARGE = (CONFORMANCE / "binding.py", CONFORMANCE / "past_rules.py")
 FOLDERS = (
+    "coordinator",
     "delivery",
     "fetcher",
     "isr_timing",
@@ -131,6 +132,7 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
      ("fetcher", "two_leaders", {"own_fetcher": "false"}),
      ("metadata", "far_behind", {"requests_gaps": "false"}),
      ("proposals", "two_lives", {"newest_only": "false"}),
+     ("coordinator", "offset_commits", {"fence_fetch": "false"}),
      ("delivery", "exactly_once", {"idempotent": "false"}), ("delivery", "exactly_once", {"inflight": "1"})],
 )  # fmt: skip
 def test_rules_that_replog_does_not_follow_here_are_refused(folder, model, change):

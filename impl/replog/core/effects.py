@@ -30,6 +30,8 @@ class Timer(Enum):
     ISR_CHECK = "isr-check"
     ALTER_RETRY = "alter-retry"
     HW_CHECKPOINT = "hw-checkpoint"
+    COMPLETE_COMMITS = "complete-commits"
+    RESIGN = "resign"
     HEARTBEAT = "heartbeat"
     SESSION_CHECK = "session-check"
 

@@ -2,7 +2,7 @@
 
 The fields are those of Kafka's requests and responses that carry meaning (Fetch v12, Produce v7,
 DeleteRecords v2, OffsetForLeaderEpoch v3, ListOffsets v5, AlterPartition v3, AlterPartitionReassignments,
-BrokerRegistration, BrokerHeartbeat).
+BrokerRegistration, BrokerHeartbeat, JoinGroup, OffsetCommit, OffsetFetch).
 `correlation` pairs a reply with its request; it is unique within one incarnation of the sender.  Fields are
 as a peer wrote them: nothing here is validated.
 """
@@ -273,6 +273,74 @@ class ReassignReply:
     error: Error
 
 
+@dataclass(frozen=True, slots=True)
+class JoinGroupRequest:
+    """A consumer becomes the owner of a group, and fences every earlier one (A31)."""
+
+    correlation: int
+    group: str
+    member: int
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroupReply:
+    """The generation that the consumer owns the group in, -1 with an error."""
+
+    correlation: int
+    error: Error
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """OffsetCommit: the group will continue at `offset` in `partition`, as its owner knows."""
+
+    correlation: int
+    group: str
+    partition: str
+    offset: int
+    member: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReply:
+    """The outcome of a `CommitRequest`; without an error it survives whatever acknowledged records do."""
+
+    correlation: int
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class PositionRequest:
+    """OffsetFetch: the owner of a group requests where to continue in `partition`."""
+
+    correlation: int
+    group: str
+    partition: str
+    member: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PositionReply:
+    """The offset committed last, -1 if there is none or with an error."""
+
+    correlation: int
+    error: Error
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLog:
+    """The log of groups as a leader finds it when its epoch begins; it sends that to itself, to read it."""
+
+    leader_epoch: int
+    batches: tuple[Batch, ...]
+
+
+GroupRequest = JoinGroupRequest | CommitRequest | PositionRequest
+GroupReply = JoinGroupReply | CommitReply | PositionReply
 ControlMessage = (
     AlterPartitionRequest
     | AlterPartitionReply
@@ -301,6 +369,9 @@ PartitionMessage = (
     | EpochEndReply
     | ListOffsetsRequest
     | ListOffsetsReply
+    | GroupRequest
+    | GroupReply
+    | GroupLog
     | ControlMessage
 )
 

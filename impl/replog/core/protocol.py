@@ -6,11 +6,12 @@ back; the presets exist so that a demonstration can say `--protocol hw-truncatio
 place that defines it.
 
 `Protocol()` is the preset `kafka-4.1`: a new cluster of it, which has eligible leader replicas.  One that was
-upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In four rules it is not
+upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In five rules it is not
 Kafka's but the safe side: a leader forgets what its followers had fetched in an earlier epoch
 (`keeps_remote_leo`), who is removed by a reassignment is eligible no longer (`removed_leave_elr`), a
-request for another reassignment replaces all of the earlier one (`override_replaces`), and who joins the ISR
-knows the log start (`join_needs_start`).  `kafka-4.1-as-is` has Kafka's, and loses.
+request for another reassignment replaces all of the earlier one (`override_replaces`), who joins the ISR
+knows the log start (`join_needs_start`), and a coordinator that leads no more answers no commit
+(`completes_as_leader`).  `kafka-4.1-as-is` has Kafka's, and loses.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -139,6 +140,12 @@ class Protocol:
 
     In Kafka one that adds, or removes, none leaves the earlier one's marks, and these replicas go in the end.
     """
+    completes_as_leader: bool = True
+    """A group coordinator answers a commit only in the leader epoch in which it wrote it (KAFKA-20634).
+
+    In Kafka up to 4.1 a broker that follows already, and has yet to resign, answers what HW passes, although
+    it has cut the record.
+    """
 
 
 CURRENT = Protocol()
@@ -149,6 +156,7 @@ AS_IS = replace(
     removed_leave_elr=False,
     override_replaces=False,
     join_needs_start=False,
+    completes_as_leader=False,
 )
 
 # From version to version, backwards; each line names what came in between. Two things stay as today: ISR

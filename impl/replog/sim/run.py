@@ -20,6 +20,7 @@ from replog.core.log.producer import WINDOW
 from replog.core.protocol import Protocol, preset
 from replog.core.types import NO_LEADER, Role
 from replog.sim.cluster.clients import Cleaner, Consumer, Producer
+from replog.sim.cluster.members import Member, members, settle
 from replog.sim.cluster.node import Call
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage
@@ -28,10 +29,11 @@ from replog.sim.cluster.world import START_MS, World
 from replog.sim.disks.stored import StoreStorage
 from replog.sim.faults.faults import ARMED, FaultyNetwork, Injector
 from replog.sim.faults.profiles import Fault, Profile, profile
+from replog.sim.oracles.commits import CommitWatch
 from replog.sim.oracles.convergence import converged
 from replog.sim.oracles.oracles import Figures, Oracles
 from replog.sim.oracles.pace import MAX_EVENTS, Pace
-from replog.sim.oracles.promises import ORACLES, ViolationError
+from replog.sim.oracles.promises import ViolationError, praise
 from replog.sim.oracles.several import SeveralOracles
 
 LOOK_EVERY_STEPS = 256
@@ -65,6 +67,7 @@ class Report:
     restarts: int
     truncations: int
     max_events: int = MAX_EVENTS
+    has_groups: bool = False
     faults: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
     figures: Figures = field(default_factory=Figures)
@@ -82,7 +85,11 @@ class Report:
 
     def text(self) -> str:
         """Return the verdict in a few lines, the command last."""
-        verdict = f"broken: {self.oracle}: {self.detail}" if self.is_failure else praise(self.checks)
+        verdict = (
+            f"broken: {self.oracle}: {self.detail}"
+            if self.is_failure
+            else praise(self.checks, has_groups=self.has_groups)
+        )
         figures = self.figures
         faults = ", ".join(f"{name} {n}" for name, n in sorted(self.faults.items())) or "none"
         outside = f"of ELR members {figures.elr_elections}, outside ISR and ELR {figures.unclean_elections}"
@@ -98,12 +105,6 @@ class Report:
         if self.is_failure:
             lines.append(f"  repeat: {self.command}")
         return "\n".join(lines)
-
-
-def praise(checks: Counter[str]) -> str:
-    """Return the verdict on runs without a broken promise, and how often each oracle was checked."""
-    unchecked = [oracle for oracle in ORACLES if not checks[oracle]]
-    return "all oracles hold" + (f", nothing to check for {', '.join(unchecked)}" if unchecked else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class Simulation:
             coalesces_metadata=weather.coalesces_metadata,
             make_storage=StoreStorage if weather.uses_store else MemoryStorage,
             partitions=self.partitions,
+            groups=weather.groups,
         )
         self.watch: Watch = self.several or self.oracles
         self.world = make_world(options, self.network, self.watch)
@@ -185,7 +187,10 @@ class Simulation:
             watched = self.several.parts.items()
             views = [(self.several.view(self.world, name), oracles) for name, oracles in watched]
             self.parts = [Part(view, oracles, number) for number, (view, oracles) in enumerate(views)]
-        self.producers = [self._producer(part, i, acks) for part in self.parts for i, acks in enumerate(ACKS)]
+        # The log of groups has one writer, its coordinator.
+        written = [part for part in self.parts if not weather.groups or part.partition != weather.groups]
+        self.members: list[Member] = []
+        self.producers = [self._producer(part, i, acks) for part in written for i, acks in enumerate(ACKS)]
         self._begin()
 
     def _begin(self) -> None:
@@ -203,6 +208,8 @@ class Simulation:
             find = partial(self.find_leader, self.parts[0])
             cleaner = Cleaner(-30, find, self.random.randrange, self._deletable, self.oracles)
             self.world.start_client(cleaner.address, cleaner, self.random.randrange(2_000))
+        if self.profile.groups:
+            self._start_members(CommitWatch(self.oracles.checks))
         if self.several is not None:
             self._turn()
         self.injector.start()
@@ -221,6 +228,16 @@ class Simulation:
             looks_for_start=self.profile.deletes or self.profile.retention_bytes >= 0,
         )
         self.world.start_client(consumer.address, consumer, self.random.randrange(2_000), part.partition)
+
+    def _start_members(self, watch: CommitWatch) -> None:
+        """Start three members of one group, which read the first partition."""
+        parts = {part.partition: part for part in self.parts}
+        self.members = members(
+            3, next(iter(parts)), self.profile.groups, lambda name: self.find_leader(parts[name]),
+            self.random.randrange, watch,
+        )  # fmt: skip
+        for member in self.members:
+            self.world.start_client(member.address, member, self.random.randrange(2_000))
 
     def _deletable(self) -> int:
         """Return an offset before which records may go.
@@ -295,6 +312,7 @@ class Simulation:
     def _heal(self) -> None:
         """End the faults and wait until all is well, looking every second."""
         self.injector.stop()
+        settle(self.members)
         deadline_ms = self.world.now_ms + self.profile.heal_ms
         while missing := self._look():
             if self.world.now_ms >= deadline_ms:
@@ -324,7 +342,11 @@ class Simulation:
                 return part.prefix + missing
         waiting = sum(len(producer.outstanding) for producer in self.producers)
         unsent = sum(producer.limit - producer.next_number for producer in self.producers)
-        return f"{waiting} produces waiting, {unsent} unsent" if waiting or unsent else ""
+        if waiting or unsent:
+            return f"{waiting} produces waiting, {unsent} unsent"
+        end = len(self.parts[0].oracles.committed)
+        behind = [member for member in self.members if not member.is_over and member.committed != end]
+        return f"the group has committed {behind[0].committed} of {end} records" if behind else ""
 
     def _last_checks(self) -> None:
         """Compare whole logs and disks, once everything is still."""
@@ -361,6 +383,7 @@ class Simulation:
             counters.restarts,
             counters.truncations,
             self.pace.max_events,
+            self.profile.groups != "",
             +(self.network.faults + Counter({fault.value: number for fault, number in happened.items()})),
             +self.watch.checks,
             replace(self.watch.figures),

@@ -1,4 +1,4 @@
-"""Makes `planted` importable by the tests of this folder (pytest runs with importlib mode)."""
+"""Makes `planted` and `planting` importable by the tests of this folder (pytest runs with importlib mode)."""
 
 import sys
 from pathlib import Path

@@ -11,12 +11,11 @@ reads in between).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-from replog.core.broker import deletion, follower, isr, leader, membership
+from planting import Patch, Planted
+
+from replog.core.broker import coordinator, deletion, follower, isr, leader, membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
 from replog.core.controller import election
@@ -26,49 +25,11 @@ from replog.core.log import producer
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.messages import ProduceReply
-from replog.core.protocol import MaximalIsr, Protocol, Truncation, preset
+from replog.core.protocol import MaximalIsr, Truncation
 from replog.core.types import NO_LEADER, BrokerState, EpochEnd, Error, Role
 from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.disks.disk import SimFile
 from replog.sim.disks.stored import FileStorage
-from replog.sim.faults.profiles import profile
-
-Patch = tuple[object, str, Any]
-
-
-@dataclass(frozen=True)
-class Planted:
-    """One bug: what it mirrors, how to make it, where to look for it."""
-
-    name: str
-    mirrors: str
-    oracle: str
-    switches: Mapping[str, Any] = field(default_factory=dict)
-    patches: Callable[[], list[Patch]] = list
-    profile: str = "all"
-    seed: int = 0
-
-    @property
-    def whole(self) -> Protocol:
-        return preset(profile(self.profile).protocol)
-
-    @property
-    def rules(self) -> Protocol:
-        return replace(self.whole, **self.switches)
-
-
-@contextmanager
-def planted(bug: Planted) -> Iterator[Protocol]:
-    """Put a bug's functions in place of the right ones while the block runs."""
-    patches = bug.patches()
-    before = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
-    for owner, name, value in patches:
-        setattr(owner, name, value)
-    try:
-        yield bug.rules
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
 
 
 def _follower_hw_unclamped() -> list[Patch]:
@@ -285,6 +246,10 @@ def _start_stays_in_memory() -> list[Patch]:
     return [(MemoryStorage, "_advance_start", lambda self, offset: None)]
 
 
+def _commits_answered_when_written() -> list[Patch]:
+    return [(coordinator, "_is_due", lambda one, state: True)]
+
+
 BUGS = (
     Planted("truncate-to-hw", "B1 KIP-101", "isr-complete", {"truncation": Truncation.HW}, seed=6),
     Planted("no-truncation", "B31", "committed-agree", {"truncation": Truncation.NONE}),
@@ -386,5 +351,21 @@ BUGS = (
         seed=17,
     ),
     Planted("start-stays-in-memory", "A35", "disk-is-log", patches=_start_stays_in_memory, profile="delete"),
+    Planted(
+        "completes-as-follower",
+        "KAFKA-20634",
+        "commits-kept",
+        {"completes_as_leader": False},
+        profile="groups",
+        seed=84,
+    ),
+    Planted(
+        "commits-answered-when-written",
+        "A31",
+        "commits-kept",
+        patches=_commits_answered_when_written,
+        profile="groups",
+        seed=3,
+    ),
     Planted("no-leader-raises", "A19", "no-exception", patches=_unknown_leader_raises),
 )

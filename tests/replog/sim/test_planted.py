@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from planted import BUGS, planted
+from planted import BUGS
+from planting import planted
 
 from replog.sim.faults.profiles import profile
 from replog.sim.oracles import promises

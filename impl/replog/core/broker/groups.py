@@ -7,16 +7,17 @@ order, and moves to another coordinator by replaying them.
     poll, commit, process, crash  -> restart after m, m never processed   (at most once)
     poll, process, commit, crash  -> restart at m, m processed twice      (at least once)
 
-Not here: assignment of partitions to members, heartbeats of members, and the log the commits are written to.
+Not here: assignment of partitions to members, heartbeats of members, and who writes the log (`coordinator`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from replog.core.types import Error
+from replog.core.types import Batch, Error
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,23 @@ class Generation:
 
 
 def from_body(body: bytes) -> Commit | Generation:
-    """Return what a record of the log of groups means."""
-    kind, *fields = json.loads(body)
-    return Commit(*fields) if kind == "commit" else Generation(*fields)
+    """Return what a record of the log of groups means; ValueError if it is none."""
+    match json.loads(body):
+        case ["commit", str(group), str(partition), int(offset), int(leader_epoch)]:
+            return Commit(group, partition, offset, leader_epoch)
+        case ["generation", str(group), int(number), int(member)]:
+            return Generation(group, number, member)
+    raise ValueError(f"not a record of groups: {body!r}")
+
+
+def records_of(batches: Iterable[Batch]) -> Iterator[tuple[int, Commit | Generation]]:
+    """Yield the records of a log of groups, one a batch, each with the offset after it.
+
+    What means nothing is ignored, as in Kafka: a newer broker may have written it.
+    """
+    for batch in batches:
+        with suppress(ValueError):
+            yield batch.next_offset, from_body(batch.content)
 
 
 @dataclass(slots=True)
@@ -74,19 +89,21 @@ class Groups:
 
     def join(self, name: str, member: int) -> Generation:
         """Make `member` the owner; return the new generation, for the log."""
-        group = self.groups.setdefault(name, Group())
+        record = self.next_generation(name, member)
+        self.take(record)
+        return record
+
+    def next_generation(self, name: str, member: int) -> Generation:
+        """Return the generation in which `member` becomes the owner, once it is in the log."""
         # Even for the same member: a restarted consumer must not commit what its earlier self had polled.
-        group.generation += 1
-        group.member = member
-        return Generation(name, group.generation, member)
+        group = self.groups.get(name)
+        return Generation(name, 1 if group is None else group.generation + 1, member)
 
     def commit(self, commit: Commit, member: int, generation: int) -> Error:
         """Check a commit and take it."""
         error = self.check(commit, member, generation)
         if error is Error.NONE:
-            group = self.groups[commit.group]
-            # Backwards is allowed: a new owner may rewind on purpose.
-            group.committed[commit.partition] = commit
+            self.take(commit)
         return error
 
     def check(self, commit: Commit, member: int, generation: int) -> Error:
@@ -94,13 +111,18 @@ class Groups:
 
         A former owner gets ILLEGAL_GENERATION, a stranger UNKNOWN_MEMBER_ID.
         """
-        group = self.groups.get(commit.group)
+        error = self.owner_error(commit.group, member, generation)
+        if error is not Error.NONE:
+            return error
+        return Error.INVALID_REQUEST if commit.offset < 0 else Error.NONE
+
+    def owner_error(self, name: str, member: int, generation: int) -> Error:
+        """Return why `member` is not the owner of a group in this generation, `NONE` if it is."""
+        group = self.groups.get(name)
         if group is None or member != group.member:
             return Error.UNKNOWN_MEMBER_ID
         if generation != group.generation:
             return Error.ILLEGAL_GENERATION
-        if commit.offset < 0:
-            return Error.INVALID_REQUEST
         return Error.NONE
 
     def position(self, name: str, partition: str) -> int | None:
@@ -114,10 +136,15 @@ class Groups:
         """Return the groups that a log means."""
         rebuilt = cls()
         for record in records:
-            group = rebuilt.groups.setdefault(record.group, Group())
-            if isinstance(record, Commit):
-                group.committed[record.partition] = record
-            else:
-                # Counted from 1 again, a former owner's commit could have the new owner's number.
-                group.generation, group.member = record.number, record.member
+            rebuilt.take(record)
         return rebuilt
+
+    def take(self, record: Commit | Generation) -> None:
+        """Take what was found in the log of groups, or was written there after `check`."""
+        group = self.groups.setdefault(record.group, Group())
+        if isinstance(record, Commit):
+            # Backwards is allowed: a new owner may rewind on purpose.
+            group.committed[record.partition] = record
+        else:
+            # Counted from 1 again, a former owner's commit could have the new owner's number.
+            group.generation, group.member = record.number, record.member

@@ -37,6 +37,8 @@ class Config:
     Kafka deletes by segments, which the core does not know.
     """
     retention_check_ms: int = 300_000
+    resign_ms: int = 0
+    """How late a group coordinator resigns: behind all events that wait when it leads no more."""
     follower_read: bool = False
     """Serve consumers from followers, up to the follower's HW (KIP-392)."""
 

@@ -28,3 +28,5 @@ class WorldOptions:
     """How many of the brokers hold the partition at first, from broker 0 on; 0: all."""
     partitions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Several partitions and their replicas; none is the one partition `t-0`."""
+    groups: str = ""
+    """The partition that is the log of consumer groups, if there is one."""

@@ -24,6 +24,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 
 from replog.core.broker.broker import Broker
+from replog.core.broker.coordinator import GroupReplica
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
@@ -163,7 +164,8 @@ class World:
             case ForPartition(name, AlterPartitionReply(correlation=sent, error=Error.INELIGIBLE_REPLICA)):
                 self._lose_copies(to, sent, name)
         copies = 0
-        for delay_ms in self.network.delays(source, to, message):
+        # What a broker sends to itself goes over no network.
+        for delay_ms in (0,) if source == to else self.network.delays(source, to, message):
             self.schedule(delay_ms, Delivery(source, to, message, incarnation))
             copies += 1
         if copies == 0:
@@ -294,7 +296,7 @@ class World:
         # this one.
         number = node.incarnation * CORRELATIONS_PER_INCARNATION
         replicas = [
-            Replica(
+            (GroupReplica if name == self.options.groups else Replica)(
                 ReplicaState(broker_id, name, config, self.options.protocol, known.log, correlation=number)
             )
             for name, known in recovered.items()

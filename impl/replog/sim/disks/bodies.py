@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from replog.core.messages import FetchReply, ForPartition, Message, ProduceRequest
+from replog.core.messages import FetchReply, ForPartition, GroupLog, Message, ProduceRequest
 from replog.core.types import Batch, Body
 from replog.store.files.errors import CorruptBatchError
 from replog.store.partition import PartitionLog
@@ -83,13 +83,18 @@ def with_batches(message: Message, change: Callable[[Batches], Batches]) -> Mess
     match message:
         case ProduceRequest(batch=batch):
             return replace(message, batch=change((batch,))[0])
-        case FetchReply(batches=batches) if batches:
+        case FetchReply(batches=batches) | GroupLog(batches=batches) if batches:
             return replace(message, batches=change(batches))
         case ForPartition(message=inner):
             changed = with_batches(inner, change)
             return message if changed is inner else replace(message, message=changed)
         case _:
             return message
+
+
+def is_own_log(message: Message) -> bool:
+    """Return whether a message is a broker's own log, sent to itself with its bytes."""
+    return isinstance(message.message if isinstance(message, ForPartition) else message, GroupLog)
 
 
 def handles_of(batches: Batches) -> Batches:

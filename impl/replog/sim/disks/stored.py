@@ -31,7 +31,15 @@ from replog.core.log.logview import LogView
 from replog.core.messages import Message
 from replog.core.types import Batch
 from replog.sim.cluster.storage import Chooser, Recovered, StorageError
-from replog.sim.disks.bodies import StoredBody, decoded, handles_of, read_bodies, with_batches, with_body
+from replog.sim.disks.bodies import (
+    StoredBody,
+    decoded,
+    handles_of,
+    is_own_log,
+    read_bodies,
+    with_batches,
+    with_body,
+)
 from replog.sim.disks.disk import CrashedError, Faults, SimFs
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
@@ -76,7 +84,7 @@ class FileStorage:
 
     def without_bodies(self, message: Message) -> Message:
         """Return a message with handles in place of bodies, which `Append` writes."""
-        return with_batches(message, handles_of)
+        return message if is_own_log(message) else with_batches(message, handles_of)
 
     def with_bodies(self, message: Message) -> Message:
         """Return a message with its bodies, read from the segments."""

@@ -89,6 +89,8 @@ class Profile:
     """Three of them hold the partition at first."""
     topics: tuple[tuple[str, int], ...] = ()
     """Topics and how many partitions each has; none is one partition of one topic."""
+    groups: str = ""
+    """The partition that is the log of consumer groups, if any; members of a group read the first one."""
 
     def config(self) -> Config:
         """Return the brokers' tuning: Kafka's, with times scaled down so that much happens in little time."""
@@ -105,6 +107,7 @@ class Profile:
             follower_read=self.follower_read,
             retention_bytes=self.retention_bytes,
             retention_check_ms=2_000,
+            resign_ms=3_000 if self.groups else 0,
         )
 
 
@@ -252,6 +255,27 @@ _PROFILES = MappingProxyType(
             topics=(("t", 3), ("u", 3)),
             batches=12,
             duration_ms=20_000,
+        ),
+        "groups": replace(
+            _CALM,
+            name="groups",
+            about="leaders change and brokers die, while members of a consumer group commit and take over",
+            # No message comes twice: of one generation the same commit, later, takes the group back, in
+            # Kafka, too, whose connections deliver once.
+            weights={
+                Fault.ELECTION: 8,
+                Fault.LINK: 4,
+                Fault.PARTITION: 2,
+                Fault.PAUSE: 2,
+                Fault.CRASH: 2,
+                Fault.CRASH_MID_EFFECTS: 2,
+            },
+            fault_every_ms=1_000,
+            jitter_ms=40,
+            duration_ms=60_000,
+            batches=30,
+            topics=(("t", 1), ("groups", 1)),
+            groups="groups-0",
         ),
     }
 )

@@ -16,6 +16,7 @@
                          ELR earlier than clients know it                                      (A35, P27)
     no-duplicate         an idempotent producer's record is in the log once, in order          (P15, P16)
     never-gives-up       a retried batch of an idempotent producer is never refused for good    (A2)
+    commits-kept         a consumer group goes on where it has committed, whoever coordinates   (A31, S62)
     flushed-survives     a power loss takes nothing that was flushed
     disk-is-log          what a process has in memory is what its disk would give back
     has-leader           once faults are over and all brokers run, one leads                   (P26)
@@ -31,11 +32,13 @@ Not here: how they are checked (`oracles`).
 
 from __future__ import annotations
 
+from collections import Counter
+
 ORACLES = (
     "hw-within-log", "hw-monotone", "committed-agree", "committed-copies", "isr-complete", "leader-complete",
     "one-leader", "in-assignment", "log-matching", "ack-after-commit", "reads-committed", "log-start",
-    "no-duplicate", "never-gives-up", "flushed-survives", "disk-is-log", "has-leader", "converges",
-    "step-limit", "no-exception",
+    "no-duplicate", "never-gives-up", "commits-kept", "flushed-survives", "disk-is-log", "has-leader",
+    "converges", "step-limit", "no-exception",
 )  # fmt: skip
 """Every oracle, as in the table above."""
 
@@ -51,3 +54,13 @@ class ViolationError(Exception):
 
     def __str__(self) -> str:
         return f"{self.oracle}: {self.detail}"
+
+
+def praise(checks: Counter[str], *, has_groups: bool) -> str:
+    """Return the verdict on runs without a broken promise, and which oracles had nothing to check.
+
+    Without groups nobody commits, so there is no such promise.
+    """
+    promised = [oracle for oracle in ORACLES if has_groups or oracle != "commits-kept"]
+    unchecked = [oracle for oracle in promised if not checks[oracle]]
+    return "all oracles hold" + (f", nothing to check for {', '.join(unchecked)}" if unchecked else "")

@@ -1,0 +1,267 @@
+"""The group coordinator: a replica of the log of consumer groups that serves their owners while it leads.
+
+    owner -> JoinGroup, OffsetCommit    a record each, answered once HW has passed it
+    owner -> OffsetFetch                answered from what HW has passed, to the owner that is in it
+    complete                            a timer, after HW has moved: answers what it has passed
+    resign                              a timer, later, after a leadership has ended: the others have an error
+    new leader -> itself                its log, read from the disk
+
+Theory: A31, A32 and coordinator.spec; CoordinatorRuntime of Kafka (HighWatermarkListener,
+scheduleUnloadOperation).  What is written next is checked by all that is written, committed or not; what is
+answered is committed.  A coordinator that does not know the generation of a request refuses it, so none that
+was replaced can name an old position to a new owner.
+
+Invariants: the groups are those of the replica's log, up to its end (`written`) and up to HW (`committed`);
+an answer without an error is given for a record in the leader epoch in which it was written.
+
+Not here: which consumer reads which partition, sessions of members, and several partitions of this log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from replog.core.broker import leader, purgatory
+from replog.core.broker.groups import Commit, Generation, Groups, records_of
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import Leading, ReplicaState
+from replog.core.effects import Effect, Send, SetTimer, Timer
+from replog.core.messages import (
+    CommitReply,
+    CommitRequest,
+    GroupLog,
+    GroupReply,
+    GroupRequest,
+    JoinGroupReply,
+    JoinGroupRequest,
+    Message,
+    PositionReply,
+    PositionRequest,
+    ProduceRequest,
+)
+from replog.core.types import NO_EPOCH, Batch, Error, MetadataImage
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An answer that is due once HW has passed `end`, if this is still the leader of `epoch`."""
+
+    source: int
+    reply: JoinGroupReply | CommitReply
+    epoch: int
+    end: int
+
+
+class Coordinator:
+    """What a coordinator knows beside its replica's log, and what it has to answer."""
+
+    __slots__ = ("_armed", "_behind", "committed", "epoch", "is_loaded", "waiting", "written")
+
+    def __init__(self) -> None:
+        self.epoch = NO_EPOCH
+        """The leader epoch that it coordinates in, `NO_EPOCH` if none."""
+        self.is_loaded = False
+        """Whether it has read its log in this epoch."""
+        self.written = Groups()
+        self.committed = Groups()
+        self.waiting: tuple[Waiting, ...] = ()
+        # What HW has yet to pass: each record with the offset after it.
+        self._behind: tuple[tuple[int, Commit | Generation], ...] = ()
+        self._armed: frozenset[Timer] = frozenset()
+
+    def copy(self) -> Coordinator:
+        """Return an independent copy."""
+        twin = Coordinator()
+        twin.epoch, twin.is_loaded, twin.waiting = self.epoch, self.is_loaded, self.waiting
+        twin._behind = self._behind
+        twin.written, twin.committed = self.written.copy(), self.committed.copy()
+        twin._armed = self._armed
+        return twin
+
+    def receive(
+        self, state: ReplicaState, source: int, request: GroupRequest, now_ms: int, out: list[Effect]
+    ) -> None:
+        """Answer a request of an owner, or write it and let its answer wait."""
+        leading = state.leading
+        if leading is None or not self.is_loaded:
+            error = Error.NOT_COORDINATOR if leading is None else Error.COORDINATOR_LOAD_IN_PROGRESS
+            out.append(Send(source, _refusal(request, error)))
+            return
+        match request:
+            case PositionRequest():
+                out.append(Send(source, self._position(request)))
+            case JoinGroupRequest():
+                self._join(state, leading, source, request, now_ms, out)
+            case CommitRequest():
+                commit = Commit(request.group, request.partition, request.offset, state.leader_epoch)
+                error = self.written.check(commit, request.member, request.generation)
+                if error is Error.NONE:
+                    reply = CommitReply(request.correlation, Error.NONE)
+                    self._write(state, leading, source, reply, commit, now_ms, out)
+                else:
+                    out.append(Send(source, CommitReply(request.correlation, error)))
+
+    def _position(self, request: PositionRequest) -> PositionReply:
+        """Look up what is committed, for the owner in a generation that is."""
+        error = self.committed.owner_error(request.group, request.member, request.generation)
+        offset = self.committed.position(request.group, request.partition)
+        known = -1 if offset is None or error is not Error.NONE else offset
+        return PositionReply(request.correlation, error, known)
+
+    def _join(
+        self,
+        state: ReplicaState,
+        leading: Leading,
+        source: int,
+        request: JoinGroupRequest,
+        now_ms: int,
+        out: list[Effect],
+    ) -> None:
+        record = self.written.next_generation(request.group, request.member)
+        reply = JoinGroupReply(request.correlation, Error.NONE, record.number)
+        self._write(state, leading, source, reply, record, now_ms, out)
+
+    def _write(
+        self,
+        state: ReplicaState,
+        leading: Leading,
+        source: int,
+        reply: JoinGroupReply | CommitReply,
+        record: Commit | Generation,
+        now_ms: int,
+        out: list[Effect],
+    ) -> None:
+        """Append a record, on as many replicas as acks=all promises, and let the answer wait for HW."""
+        batch = Batch(0, -1, 1, body=record.to_body())
+        # Of everything that a leader refuses, before anything is taken.
+        error = leader.check_produce(state, leading, ProduceRequest(0, batch, -1, 0))
+        if error is not Error.NONE:
+            # As Kafka words it to the client of a coordinator (CoordinatorOperationExceptionHelper).
+            is_short = error is Error.NOT_ENOUGH_REPLICAS
+            out.append(Send(source, failed(reply, Error.COORDINATOR_NOT_AVAILABLE if is_short else error)))
+            return
+        leader.append(state, leader.stamp(state, batch), out)
+        leader.advance_hw(state, leading, now_ms, out)
+        purgatory.complete_fetches(state, leading, out)
+        self.written.take(record)
+        self._behind = (*self._behind, (state.log.leo, record))
+        self.wait(state, source, reply)
+
+    def wait(self, state: ReplicaState, source: int, reply: JoinGroupReply | CommitReply) -> None:
+        """Let an answer wait for the record that the leader has written last."""
+        self.waiting = (*self.waiting, Waiting(source, reply, state.leader_epoch, state.log.leo))
+
+    def follow(self, state: ReplicaState, out: list[Effect]) -> None:
+        """Take note of what an event has made of the replica: whether it leads, its log, its HW."""
+        epoch = NO_EPOCH if state.leading is None else state.leader_epoch
+        if epoch != self.epoch:
+            # What was loaded is of a log that others have written since, or will.
+            self.epoch, self.is_loaded, self._behind = epoch, False, ()
+            self.written, self.committed = Groups(), Groups()
+            if state.leading is not None:
+                out.append(Send(state.broker_id, GroupLog(epoch, tuple(state.log.batches))))
+        while self._behind and self._behind[0][0] <= state.log.hw:
+            self.committed.take(self._behind[0][1])
+            self._behind = self._behind[1:]
+        if any(_is_due(one, state) for one in self.waiting):
+            self._arm(Timer.COMPLETE_COMMITS, 0, out)
+        # Behind all events that wait already; that of a new HW passes them (KAFKA-20634).
+        if any(_is_over(one, state) for one in self.waiting):
+            self._arm(Timer.RESIGN, state.config.resign_ms, out)
+
+    def _arm(self, timer: Timer, delay_ms: int, out: list[Effect]) -> None:
+        if timer not in self._armed:
+            self._armed |= {timer}
+            out.append(SetTimer(timer, delay_ms))
+
+    def load(self, log: GroupLog) -> None:
+        """Make the groups that the log means; nobody else writes it in this epoch."""
+        if log.leader_epoch != self.epoch or self.is_loaded:
+            return
+        self.is_loaded, self._behind = True, tuple(records_of(log.batches))
+        self.written = Groups.replay(record for _, record in self._behind)
+
+    def complete(self, state: ReplicaState, out: list[Effect]) -> None:
+        """Answer what HW has passed."""
+        self._armed -= {Timer.COMPLETE_COMMITS}
+        done = [one for one in self.waiting if _is_due(one, state)]
+        out.extend(Send(one.source, one.reply) for one in done)
+        self.waiting = tuple(one for one in self.waiting if one not in done)
+
+    def resign(self, state: ReplicaState, out: list[Effect]) -> None:
+        """Answer with an error who waits for a record of an epoch that is over: others may cut it."""
+        self._armed -= {Timer.RESIGN}
+        over = [one for one in self.waiting if _is_over(one, state)]
+        out.extend(Send(one.source, failed(one.reply, Error.NOT_COORDINATOR)) for one in over)
+        self.waiting = tuple(one for one in self.waiting if one not in over)
+
+
+class GroupReplica(Replica):
+    """A replica of the log of groups, with the coordinator that it is while it leads."""
+
+    __slots__ = ("coordinator",)
+
+    def __init__(self, state: ReplicaState, coordinator: Coordinator | None = None) -> None:
+        super().__init__(state)
+        self.coordinator = Coordinator() if coordinator is None else coordinator
+
+    def copy(self) -> GroupReplica:
+        """Return a snapshot that can be run on its own."""
+        return GroupReplica(self.state.copy(), self.coordinator.copy())
+
+    def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
+        """Take what the controller says; the coordinator loads its log, or resigns later."""
+        out = super().apply(metadata, broker_epoch, now_ms)
+        self.coordinator.follow(self.state, out)
+        return out
+
+    def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
+        """Handle one message, of a group's owner or of anybody else."""
+        out: list[Effect] = []
+        if isinstance(message, GroupRequest):
+            self.coordinator.receive(self.state, source, message, now_ms, out)
+        elif isinstance(message, GroupLog):
+            if source == self.state.broker_id:
+                self.coordinator.load(message)
+        else:
+            out = super().receive(source, message, now_ms)
+        self.coordinator.follow(self.state, out)
+        return out
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Handle a timer, of the coordinator or of the replica."""
+        out: list[Effect] = []
+        if timer is Timer.COMPLETE_COMMITS:
+            self.coordinator.complete(self.state, out)
+        elif timer is Timer.RESIGN:
+            self.coordinator.resign(self.state, out)
+        else:
+            out = super().fire(timer, token, now_ms)
+        self.coordinator.follow(self.state, out)
+        return out
+
+
+def _is_due(one: Waiting, state: ReplicaState) -> bool:
+    # Not by the offset alone, where the record may be another one by now: this broker may have cut its own
+    # since, and HW rises again while it follows (KAFKA-20634).
+    return state.log.hw >= one.end and not (state.protocol.completes_as_leader and _is_over(one, state))
+
+
+def _is_over(one: Waiting, state: ReplicaState) -> bool:
+    return state.leading is None or state.leader_epoch != one.epoch
+
+
+def failed(reply: JoinGroupReply | CommitReply, error: Error) -> GroupReply:
+    """Return the same answer with an error."""
+    if isinstance(reply, JoinGroupReply):
+        return replace(reply, error=error, generation=-1)
+    return replace(reply, error=error)
+
+
+def _refusal(request: GroupRequest, error: Error) -> GroupReply:
+    match request:
+        case PositionRequest():
+            return PositionReply(request.correlation, error, -1)
+        case JoinGroupRequest():
+            return JoinGroupReply(request.correlation, error, -1)
+    return CommitReply(request.correlation, error)
