@@ -14,6 +14,8 @@ from replog.demo.story import STORIES, story_of
 from replog.demo.verdict import verdict_lines
 
 TODAY = "kafka-4.1"
+MOST_PARTITIONS = 12
+"""So many fit a terminal of 24 lines, one a line."""
 
 
 @click.command(short_help="Watch a three-broker cluster lose its leader.")
@@ -28,6 +30,14 @@ TODAY = "kafka-4.1"
     "--story",
     type=click.Choice(list(STORIES)),
     help="What happens to the cluster; default: the story in which the rules show.",
+)
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, MOST_PARTITIONS),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Partitions of the topic, led in turns; the story is about the first one's leader.",
 )
 @click.option(
     "--speed",
@@ -46,7 +56,7 @@ TODAY = "kafka-4.1"
 )
 @click.pass_context
 def command(
-    context: click.Context, protocol: str, story: str | None, speed: float, plain: bool,
+    context: click.Context, protocol: str, story: str | None, partitions: int, speed: float, plain: bool,
     directory: Path | None,
 ) -> None:  # fmt: skip
     """Run three brokers on real files, let the leader fail, and show what happens to the log.
@@ -54,7 +64,7 @@ def command(
     A table shows, for each broker, the end of its log (LEO), its high watermark (HW) and its leader epochs,
     and the in-sync replicas (ISR). With --protocol hw-truncation the brokers follow the rules of Kafka up to
     0.10, and acknowledged records are lost. Each protocol has a story in which its rules show; --story plays
-    that story under other rules. The exit code is 1 if the leader lacks a record that was
+    that story under other rules. The exit code is 1 if the leader of a partition lacks a record that was
     acknowledged with acks=all or read by a consumer, if brokers hold different records at one offset, or if
     there is no leader.
     """
@@ -63,29 +73,32 @@ def command(
     screen = Screen(sys.stdout, speed, is_live, min(WIDTH, columns))
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="replog-demo-") as path:
-            context.exit(perform(path, protocol, story or story_of(protocol), screen))
+            context.exit(perform(path, protocol, story or story_of(protocol), screen, partitions))
     if directory.exists() and any(directory.iterdir()):
         raise click.UsageError(f"{directory} is not empty")
     directory.mkdir(parents=True, exist_ok=True)
-    code = perform(str(directory), protocol, story or story_of(protocol), screen)
+    code = perform(str(directory), protocol, story or story_of(protocol), screen, partitions)
     for broker in sorted(directory.iterdir()):
-        screen.say(f"inspect: replog dump {broker}")
+        for folder in [broker] if partitions == 1 else sorted(broker.iterdir()):
+            screen.say(f"inspect: replog dump {folder}")
     context.exit(code)
 
 
-def perform(path: str, protocol: str, name: str, screen: Screen) -> int:
+def perform(path: str, protocol: str, name: str, screen: Screen, partitions: int = 1) -> int:
     """Play a story, print its verdict and the next command; return the exit code."""
     story = STORIES[name]
     screen.say(f"replog demo, protocol {protocol}, story {name}")
     screen.say(story.about)
     screen.say()
-    stage = Stage(path, preset(protocol), screen, skips_metadata=story.skips_metadata)
+    stage = Stage(path, preset(protocol), screen, skips_metadata=story.skips_metadata, partitions=partitions)
     story.tell(stage)
-    verdict = stage.reckoning()
-    for line in verdict_lines(verdict):
-        screen.say(line)
-    screen.say(f"next: replog demo {_next(protocol, name)}")
-    return int(not verdict.is_well)
+    verdicts = stage.reckonings()
+    for partition, verdict in verdicts.items():
+        for line in verdict_lines(verdict):
+            screen.say(line if partitions == 1 else f"{partition}  {line}")
+    same = "" if partitions == 1 else f" --partitions {partitions}"
+    screen.say(f"next: replog demo {_next(protocol, name)}{same}")
+    return int(not all(verdict.is_well for verdict in verdicts.values()))
 
 
 def _next(protocol: str, story: str) -> str:

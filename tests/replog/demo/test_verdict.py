@@ -15,7 +15,15 @@ from replog.core.protocol import Truncation, preset, preset_names
 from replog.core.types import CONTROLLER, NO_LEADER
 from replog.demo.screen import Screen
 from replog.demo.stage import Stage
-from replog.demo.story import STORIES, Story, cut_off, cut_the_leader, kill_the_leader, story_of
+from replog.demo.story import (
+    STORIES,
+    Story,
+    bring_back_who_is_dead,
+    cut_off,
+    cut_the_leader,
+    kill_the_leader,
+    story_of,
+)
 from replog.demo.verdict import Ending, Verdict, judge, verdict_lines
 
 PROMISE, OTHER = (3, b"promised"), (3, b"other")
@@ -47,10 +55,10 @@ def read_values(records: bytes, count: int) -> list[bytes]:
     return values
 
 
-def read_disk(folder: Path) -> dict[int, tuple[int, bytes]]:
+def read_disk(folder: Path, partition: str = "t-0") -> dict[int, tuple[int, bytes]]:
     """Read a broker's segments without any code of replog: offset to epoch and value."""
     found: dict[int, tuple[int, bytes]] = {}
-    for path in sorted(folder.glob("t-0/*.log")):
+    for path in sorted(folder.glob(f"{partition}/*.log")):
         data, at = path.read_bytes(), 0
         while at < len(data):
             base, size, epoch = struct.unpack_from(">qii", data, at)
@@ -311,3 +319,33 @@ def test_offsets_are_shown_as_the_ranges_they_are():
     promised = [(offset, b"x") for offset in (1, 2, 3, 7, 9, 10, 20, 30)]
     line = verdict_lines(judge(promised, [], Ending(0, 40, [{}, {}, {}])))[0]
     assert line == "LOST: 8 of 8 records acknowledged with acks=all (offsets 1..3, 7, 9..10, 20, ...)."
+
+
+@pytest.mark.parametrize("rules", ["kafka-4.1", "hw-truncation"])
+def test_each_partition_has_a_verdict_of_its_own(rules: str, tmp_path: Path):
+    """Three partitions, led in turns by Kafka's rule: what is lost of each is what its files lack."""
+    screen = Screen(io.StringIO(), 0, is_live=False)
+    stage = Stage(str(tmp_path), preset(rules), screen, partitions=3)
+    stage.calm_days()
+    assert [part.leader() for part in stage.parts] == [0, 1, 2]
+    assert [part.image.replicas for part in stage.parts] == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    # Before anything happens each has records, and none of another's.
+    assert all(part.producer.promised for part in stage.parts)
+    cut_the_leader(stage)
+    kill_the_leader(stage)
+    bring_back_who_is_dead(stage)
+    leaders = [part.leader() for part in stage.parts]
+    verdicts = stage.reckonings()
+    assert list(verdicts) == ["t-0", "t-1", "t-2"]
+    for number, (part, leader) in enumerate(zip(stage.parts, leaders, strict=True)):
+        disks = [
+            read_disk(tmp_path / f"broker-{broker}" / f"data-{number}", part.name) for broker in range(3)
+        ]
+        lost = [o for o, body in sorted(part.producer.promised) if disks[leader].get(o, (0, b""))[1] != body]
+        values = {value for disk in disks for _, value in disk.values()}
+        clicks = {value for value in values if value.startswith(b"click")}
+        assert all(value.startswith(b"order of %s " % part.name.encode()) for value in values - clicks)
+        assert bool(clicks) <= (number == 0)
+        assert list(verdicts[part.name].lost) == lost
+        assert verdicts[part.name].promised == len(part.producer.promised) > 200
+    assert any(verdict.lost for verdict in verdicts.values()) == (rules == "hw-truncation")

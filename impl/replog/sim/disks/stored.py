@@ -60,12 +60,15 @@ T = TypeVar("T")
 class FileStorage:
     """A Kafka log directory with one partition, driven by the protocol's disk effects, on any file system."""
 
-    __slots__ = ("_config", "_directory", "_end", "_flushed", "_fs", "_path")
+    __slots__ = ("_config", "_directory", "_end", "_flushed", "_fs", "_key", "_path")
 
-    def __init__(self, fs: Fs, path: str = DIRECTORY, config: LogConfig = CONFIG) -> None:
+    def __init__(
+        self, fs: Fs, path: str = DIRECTORY, config: LogConfig = CONFIG, key: tuple[str, int] = KEY
+    ) -> None:
         self._fs = fs
         self._path = path
         self._config = config
+        self._key = key
         self._directory: LogDirectory | None = None
         self._end = self._flushed = 0
 
@@ -74,9 +77,9 @@ class FileStorage:
 
         def read() -> Recovered:
             directory = self._directory = LogDirectory.open(self._fs, self._path, self._config)
-            log = directory.log(*KEY)
+            log = directory.log(*self._key)
             batches = map(self._kept, read_batches(log))
-            view = LogView(batches, None, directory.high_watermarks.get(KEY, 0), log.log_start)
+            view = LogView(batches, None, directory.high_watermarks.get(self._key, 0), log.log_start)
             view.epochs = EpochCache(log.epochs)
             return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
 
@@ -112,7 +115,7 @@ class FileStorage:
             case StoreEpochs(entries):
                 self._log().store_epochs(entries)
             case StoreHighWatermark(offset):
-                self._opened().checkpoint({KEY: offset})
+                self._opened().checkpoint({self._key: offset})
             case Truncate(offset):
                 self._log().truncate_to(offset)
             case Flush():
@@ -122,7 +125,7 @@ class FileStorage:
             case Reset(offset):
                 self._log().reset(offset)
             case Delete():
-                self._opened().delete(*KEY)
+                self._opened().delete(*self._key)
                 self._end = self._flushed = 0
             case _:
                 raise AssertionError(f"{effect} is no disk effect")
@@ -130,7 +133,7 @@ class FileStorage:
     @property
     def hw_checkpoint(self) -> int:
         """Return the HW in replication-offset-checkpoint; 0 if there is none."""
-        return self._opened().high_watermarks.get(KEY, 0)
+        return self._opened().high_watermarks.get(self._key, 0)
 
     def close(self, broker_epoch: int) -> None:
         """Shut the directory down cleanly."""
@@ -166,10 +169,10 @@ class FileStorage:
             self._directory = None
 
     def _existing(self) -> PartitionLog | None:
-        return None if self._directory is None else self._directory.logs.get(KEY)
+        return None if self._directory is None else self._directory.logs.get(self._key)
 
     def _log(self) -> PartitionLog:
-        return self._opened().log(*KEY)
+        return self._opened().log(*self._key)
 
     def _opened(self) -> LogDirectory:
         if self._directory is None:
