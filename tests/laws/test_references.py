@@ -120,7 +120,7 @@ def test_the_switches_are_those_of_the_spec_and_of_replog():
     """The table of switches names constants of the specs, and every field of `Protocol` once."""
     section = TEXT.split("### G.2", 1)[1].split("\n## ", 1)[0]
     rows = _SWITCHES.findall(section)[1:]
-    names = ("replication", "isr_timing", "reassignment", "log_start", "coordinator")
+    names = ("replication", "isr_timing", "reassignment", "log_start", "coordinator", "controller_log")
     text = "".join((ROOT / "spec" / f"{name}.spec").read_text(encoding="utf-8") for name in names)
     constants = {name for left, _ in rows for name in re.findall(r"`(\w+)`", left)} - set(names)
     assert constants

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from replog.core.messages import Message
-from replog.core.types import Batch
+from replog.core.types import Batch, MetadataRecord
 
 
 class Timer(Enum):
@@ -34,6 +34,7 @@ class Timer(Enum):
     RESIGN = "resign"
     HEARTBEAT = "heartbeat"
     SESSION_CHECK = "session-check"
+    QUORUM = "quorum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,22 @@ class ShutDown:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreVote:
+    """Effect of a controller: write its term, and for whom it has voted in it (0: nobody), durably."""
+
+    term: int
+    vote: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRecords:
+    """Effect of a controller: cut its log to `start` records and append these, durably."""
+
+    start: int
+    records: tuple[MetadataRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Of:
     """Effect of one of several partitions of a broker: what its disk or its timers are to do."""
 
@@ -168,4 +185,6 @@ Effect = (
     | StoreEpochs
     | StoreHighWatermark
     | ShutDown
+    | StoreVote
+    | StoreRecords
 )

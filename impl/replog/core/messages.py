@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replog.core.quorum_messages import NotController, QuorumMessage
 from replog.core.types import CONSUMER, NO_EPOCH, Batch, EpochEnd, Error, MetadataImage
 
 LATEST = -1
@@ -341,6 +342,8 @@ class GroupLog:
 
 GroupRequest = JoinGroupRequest | CommitRequest | PositionRequest
 GroupReply = JoinGroupReply | CommitReply | PositionReply
+
+
 ControlMessage = (
     AlterPartitionRequest
     | AlterPartitionReply
@@ -356,6 +359,7 @@ ControlMessage = (
     | ConfigureReply
     | ReassignRequest
     | ReassignReply
+    | NotController
 )
 """What brokers and operators exchange with the controller."""
 PartitionMessage = (
@@ -384,4 +388,12 @@ class ForPartition:
     message: Message
 
 
-Message = PartitionMessage | ForPartition
+@dataclass(frozen=True, slots=True)
+class OfTerm:
+    """A message of a broker, with the newest term that it knows, or of a controller, with its own."""
+
+    term: int
+    message: Message
+
+
+Message = PartitionMessage | ForPartition | OfTerm | QuorumMessage

@@ -76,6 +76,13 @@ class CaughtUpRule(Enum):
     """Only when it fetches the leader's LEO (0.9 to 0.10.1, and the seeds)."""
 
 
+class RecordIs(Enum):
+    """How far a record of the controllers' log has to be before others depend on it (A36)."""
+
+    COMMITTED = "committed"
+    APPENDED = "appended"
+
+
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """The rules in force; every default is today's."""
@@ -146,6 +153,14 @@ class Protocol:
     In Kafka up to 4.1 a broker that follows already, and has yet to resign, answers what HW passes, although
     it has cut the record.
     """
+    answered_when: RecordIs = RecordIs.COMMITTED
+    """What a controller of a quorum answers waits for its records; else a granted ISR may be lost (A36)."""
+    applied_when: RecordIs = RecordIs.COMMITTED
+    """Brokers get metadata that is committed; else a change may be lost, and another made (A36)."""
+    own_record: bool = True
+    """A new active controller first commits a record of its own (KAFKA-12619)."""
+    newest_only: bool = True
+    """A broker goes by no controller that is older than one it has known (A36)."""
 
 
 CURRENT = Protocol()

@@ -18,7 +18,7 @@ NO_LEADER = -1
 METADATA_HISTORY = 64
 """The versions of the metadata that the controller keeps; a broker further behind gets the newest alone."""
 CONTROLLER = -1
-"""The address of the controller.
+"""The address of the controller, of a quorum the first one.
 
 Brokers are addressed by their id (>= 0), clients by any other negative number.
 """
@@ -201,3 +201,16 @@ class MetadataImage:
     version: int
     partitions: dict[str, PartitionImage]
     brokers: dict[int, BrokerImage]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRecord:
+    """One record of the controllers' log: the metadata after a change, and who decided it.
+
+    `term` is the controller epoch of the active controller that appended it.  `incarnations` are those of the
+    registered brokers; a controller needs them to recognize a repeated registration.
+    """
+
+    term: int
+    image: MetadataImage
+    incarnations: dict[int, int]

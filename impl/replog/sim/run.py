@@ -27,8 +27,8 @@ from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.cluster.views import AnyWorld, PartitionView
 from replog.sim.cluster.world import START_MS, World
 from replog.sim.disks.stored import StoreStorage
-from replog.sim.faults.faults import ARMED, FaultyNetwork, Injector
-from replog.sim.faults.profiles import Fault, Profile, profile
+from replog.sim.faults.faults import FaultyNetwork, Injector, struck
+from replog.sim.faults.profiles import Profile, profile
 from replog.sim.oracles.commits import CommitWatch
 from replog.sim.oracles.convergence import converged
 from replog.sim.oracles.oracles import Figures, Oracles
@@ -174,6 +174,7 @@ class Simulation:
             session_timeout_ms=6_000,
             coalesces_metadata=weather.coalesces_metadata,
             make_storage=StoreStorage if weather.uses_store else MemoryStorage,
+            controllers=weather.controllers,
             partitions=self.partitions,
             groups=weather.groups,
         )
@@ -365,12 +366,7 @@ class Simulation:
         """Return the figures so far."""
         counters = self.world.counters
         self.oracles.checks["no-exception"] = self.oracles.checks["step-limit"] = self.pace.events
-        happened = {
-            Fault.CRASH_MID_EFFECTS: counters.crashes_mid_effects,
-            Fault.DISK_ERROR: counters.disk_failures,
-            Fault.SHUTDOWN: counters.stops,
-        }
-        assert happened.keys() == ARMED
+        happened = struck(self.world)
         return Report(
             self.seed,
             self.profile.name,

@@ -115,7 +115,7 @@ FIRST = "next(iter(self.parts.values()))"
 ALL_REPLICAS, ALL_PARTITIONS = "self.replicas.items()", "self.state.partitions.items()"
 FLAWS = {
     "messages reach the first replica": (Broker._receive, "replica.receive(", "self.replica.receive("),
-    "timers ring at the first replica": (Broker.handle, "replica.fire(fired", "self.replica.fire(fired"),
+    "timers ring at the first replica": (Broker._handle, "replica.fire(fired", "self.replica.fire(fired"),
     "metadata reaches the first replica": (Broker._update, ALL_REPLICAS, f"[*{ALL_REPLICAS}][:1]"),
     "one disk for all partitions": (SeveralStorage.perform, "self.parts[effect.partition]", FIRST),
     "a start recovers one disk for all": (SeveralStorage.recover_all, "part.recover()", f"{FIRST}.recover()"),

@@ -12,20 +12,45 @@ role.
 
 from __future__ import annotations
 
+from replog.core.broker.contact import Contact
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
-from replog.core.effects import Effect, Event, Fired, Of, Received, Send, ShutDown, Timer, TimerOf
-from replog.core.messages import ForPartition, HeartbeatReply, MetadataUpdate, RegisterReply
+from replog.core.effects import (
+    Effect,
+    Event,
+    Fired,
+    Of,
+    Received,
+    Send,
+    ShutDown,
+    StoreRecords,
+    StoreVote,
+    Timer,
+    TimerOf,
+)
+from replog.core.messages import (
+    ForPartition,
+    HeartbeatReply,
+    MetadataUpdate,
+    OfTerm,
+    RegisterReply,
+)
+from replog.core.quorum_messages import NotController
+from replog.core.types import CONTROLLER
 
 
 class Broker:
     """All the volatile state of one broker process."""
 
-    __slots__ = ("membership", "replicas")
+    __slots__ = ("contact", "membership", "replicas")
 
-    def __init__(self, membership: Membership, replica: Replica, *others: Replica) -> None:
+    def __init__(
+        self, membership: Membership, replica: Replica, *others: Replica, contact: Contact | None = None
+    ) -> None:
         self.membership = membership
+        self.contact = contact
+        """Which of several controllers it goes by; None where there is one."""
         self.replicas = {each.state.partition: each for each in (replica, *others)}
 
     @property
@@ -46,10 +71,28 @@ class Broker:
     def start(self) -> list[Effect]:
         """Begin: arm the timers and register."""
         timers = [e for name, replica in self.replicas.items() for e in self._named(name, replica.start())]
-        return [*timers, *self.membership.beat()]
+        return self._addressed([*timers, *self.membership.beat()])
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Handle one event at the local time `now_ms`; return the effects, to be performed in order."""
+        if self.contact is not None and isinstance(event, Received) and isinstance(event.message, OfTerm):
+            message = self.contact.accept(event.source, event.message)
+            if message is None:
+                return []
+            if isinstance(message, NotController):
+                return self._addressed(self._beat_again())
+            event = Received(CONTROLLER, message)
+        return self._addressed(self._handle(event, now_ms))
+
+    def _addressed(self, effects: list[Effect]) -> list[Effect]:
+        """Address what is for the controller, where there are several."""
+        return effects if self.contact is None else self.contact.addressed(effects)
+
+    def _beat_again(self) -> list[Effect]:
+        """Return a registration or heartbeat beside those that the timer drives, which is armed already."""
+        return [effect for effect in self.membership.beat() if isinstance(effect, Send)]
+
+    def _handle(self, event: Event, now_ms: int) -> list[Effect]:
         if isinstance(event, TimerOf):
             replica, fired = self.replicas[event.partition], event.fired
             return self._named(event.partition, replica.fire(fired.timer, fired.token, now_ms))
@@ -82,7 +125,7 @@ class Broker:
 
     def shut_down(self) -> list[Effect]:
         """Request a controlled shutdown."""
-        return self.membership.request_shutdown()
+        return self._addressed(self.membership.request_shutdown())
 
     def _update(self, update: MetadataUpdate, now_ms: int) -> list[Effect]:
         """Apply new metadata versions in order, and report to the controller how far this broker is."""
@@ -91,9 +134,9 @@ class Broker:
             for name, replica in self.replicas.items():
                 out.extend(self._named(name, replica.apply(image, self.membership.broker_epoch, now_ms)))
         # A fenced broker is unfenced by a heartbeat with the version it applied. Waiting for the next beat
-        # would cost up to two seconds at every start; the timer that is already armed is not doubled.
+        # would cost up to two seconds at every start.
         if images and self.membership.is_fenced:
-            out.extend(effect for effect in self.membership.beat() if isinstance(effect, Send))
+            out.extend(self._beat_again())
         return out
 
 
@@ -101,5 +144,6 @@ def named(partition: str, effect: Effect) -> Effect:
     """Return an effect of a replica with the name of its partition."""
     if isinstance(effect, Send):
         return Send(effect.to, ForPartition(partition, effect.message))
-    assert not isinstance(effect, Of | ShutDown), "a replica is one of a partition, and ends no process"
+    foreign = Of | ShutDown | StoreVote | StoreRecords
+    assert not isinstance(effect, foreign), "a replica is one of a partition, and ends no process"
     return Of(partition, effect)

@@ -1,9 +1,9 @@
 """The controller: registers brokers, fences the silent, elects leaders, and judges every ISR change.
 
 Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29, A34 of the
-project's Kafka reference.  It represents the whole controller quorum: one state that does not fail (it may
-be slow or out of reach). Every change makes a new `MetadataImage`, sent to all registered brokers in the
-same step; they apply it when they can.
+project's Kafka reference.  It is one state that does not fail (it may be slow or out of reach), or what the
+active controller of a quorum decides by (`core.quorum`).  Every change makes a new `MetadataImage`, sent to
+all registered brokers in the same step; they apply it when they can.
 
 Invariants: at most one leader per leader epoch; partition epochs grow by one; only members that are
 registered, active and of the proposed incarnation join an ISR (KIP-841, KIP-903); an incarnation registers

@@ -5,7 +5,7 @@ Not here: what changes it (`controller`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import METADATA_HISTORY, BrokerState, MetadataImage, PartitionImage
@@ -58,3 +58,16 @@ class ControllerState:
             list(self.history),
             self.is_dirty,
         )
+
+
+def expire_session(state: ControllerState, broker_id: int, now_ms: int) -> bool:
+    """Let a broker's session be over by now, and no other; return whether it had one."""
+    known = state.brokers.get(broker_id)
+    if known is None or known.state is BrokerState.FENCED:
+        return False
+    # Only the chosen session is old enough. The check itself is the controller's own, so that fencing has
+    # one way.
+    for other, registration in state.brokers.items():
+        seen_ms = -now_ms if other == broker_id else now_ms
+        state.brokers[other] = replace(registration, last_seen_ms=seen_ms)
+    return True

@@ -26,6 +26,8 @@ class WorldOptions:
     make_storage: Callable[[], Storage] = MemoryStorage
     replicas: int = 0
     """How many of the brokers hold the partition at first, from broker 0 on; 0: all."""
+    controllers: int = 1
+    """One that does not fail, or the voters of a quorum."""
     partitions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Several partitions and their replicas; none is the one partition `t-0`."""
     groups: str = ""

@@ -16,6 +16,7 @@ from replog.core.broker.replica import Replica
 from replog.core.controller.controller import Controller
 from replog.core.types import PartitionImage
 from replog.sim.cluster.node import Node
+from replog.sim.cluster.quorum import Quorum
 from replog.sim.cluster.several import SeveralStorage
 from replog.sim.cluster.storage import Storage
 from replog.sim.cluster.world import World
@@ -76,6 +77,11 @@ class PartitionView:
     def controller(self) -> Controller:
         """Return the controller of all partitions."""
         return self.world.controller
+
+    @property
+    def quorum(self) -> Quorum | None:
+        """Return the controllers, if there are several."""
+        return self.world.quorum
 
     def running(self) -> Iterator[NodeView]:
         """Yield the nodes with a living process, by id."""

@@ -11,8 +11,9 @@ effects when its `effects_left` runs out.
 
 Messages belong to connections: one to an incarnation that has died is lost with it (as with TCP), one from it
 may still arrive.  What arrives out of order came over several; but no copy of an ISR
-proposal arrives after one that was sent later has been refused: a refusal changes no epoch, so the copy would
-be granted behind its leader's back.  (Kafka, too, has nothing but its connections against that.)
+proposal arrives after one that was sent later has been refused (`connections`).
+
+The controller is one that does not fail, or several (`quorum`); then `controller` shows what is committed.
 
 Not here: chance (`network`, `faults`), what is right (`oracles`), the free-running loop (`run`).
 """
@@ -29,7 +30,7 @@ from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig, ControllerState
+from replog.core.controller.state import ControllerConfig, ControllerState, expire_session
 from replog.core.effects import (
     Effect,
     Fired,
@@ -42,17 +43,12 @@ from replog.core.effects import (
     Timer,
     Truncate,
 )
-from replog.core.messages import (
-    AlterPartitionReply,
-    AlterPartitionRequest,
-    ElectRequest,
-    ForPartition,
-    Message,
-    ReassignRequest,
-)
-from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage, Role
+from replog.core.messages import ElectRequest, ForPartition, Message, ReassignRequest
+from replog.core.types import CONTROLLER, PartitionImage, Role
+from replog.sim.cluster import connections
 from replog.sim.cluster.node import Alarm, Call, Client, Counters, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.options import WorldOptions
+from replog.sim.cluster.quorum import Quorum, Wires, addresses, begin_with
 from replog.sim.cluster.several import SeveralStorage, recovered_by_name
 from replog.sim.cluster.storage import Storage, StorageError
 
@@ -103,7 +99,18 @@ class World:
         # registers.
         for name, replicas in self.partitions.items():
             self.controller.create_partition(name, replicas)
-        self.perform_for(CONTROLLER, self.controller.start())
+        self.controllers = addresses(options.controllers)
+        self.quorum: Quorum | None = None
+        if options.controllers == 1:
+            self.perform_for(CONTROLLER, self.controller.start())
+        else:
+            wires = Wires(self.send, self.schedule, lambda: self.now_ms)
+            self.quorum = begin_with(self.controller.state, self.controllers, wires)
+            self.quorum.start()
+
+    def _look_at_quorum(self, quorum: Quorum) -> None:
+        self.controller = quorum.view()
+        self.observer.decided(self)
 
     def _make_storage(self) -> Storage:
         make = self.options.make_storage
@@ -156,13 +163,13 @@ class World:
         node = self.nodes.get(to)
         # Fixed when the message is sent: the connection is to the process that runs now.
         incarnation = 0 if node is None else node.incarnation
-        # The leader rolls back on this error, and a copy of the proposal that is granted later would change
-        # the ISR behind its back. Connections rule that out in Kafka (see the module's text).
-        match message:
-            case AlterPartitionReply(correlation=sent, error=Error.INELIGIBLE_REPLICA):
-                self._lose_copies(to, sent, "")
-            case ForPartition(name, AlterPartitionReply(correlation=sent, error=Error.INELIGIBLE_REPLICA)):
-                self._lose_copies(to, sent, name)
+        if self.quorum is not None and to in self.quorum.hosts:
+            incarnation = self.quorum.hosts[to].incarnation
+        # Its leader rolls back, and a copy that is granted later would change the ISR behind its back.
+        attempt = connections.refused(message)
+        if attempt is not None:
+            for entry in [entry for entry in self._heap if connections.is_copy(entry[2], to, attempt)]:
+                self.drop(entry)
         copies = 0
         # What a broker sends to itself goes over no network.
         for delay_ms in (0,) if source == to else self.network.delays(source, to, message):
@@ -170,19 +177,6 @@ class World:
             copies += 1
         if copies == 0:
             self.counters.lost += 1
-
-    def _lose_copies(self, source: int, correlation: int, partition: str) -> None:
-        """Lose the ISR proposals of a broker that were sent no later than one, if they are under way."""
-        for entry in self._heap:
-            match entry[2]:
-                case Delivery(item_source, _, AlterPartitionRequest(correlation=sent)):
-                    name = ""
-                case Delivery(item_source, _, ForPartition(name, AlterPartitionRequest(correlation=sent))):
-                    pass
-                case _:
-                    continue
-            if (item_source, name) == (source, partition) and sent <= correlation:
-                self.drop(entry)
 
     def _execute(self, item: Item) -> None:
         if isinstance(item, Call):
@@ -208,7 +202,12 @@ class World:
         self._perform(node, effects)
 
     def _execute_outside(self, target: int, item: Delivery | Alarm) -> None:
-        """Deliver to the controller or to a client."""
+        """Deliver to a controller or to a client."""
+        if self.quorum is not None and target in self.quorum.hosts:
+            self.counters.steps += 1
+            self.quorum.execute(item)
+            self._look_at_quorum(self.quorum)
+            return
         if target == CONTROLLER:
             self.counters.steps += 1
             self.perform_for(CONTROLLER, self.controller.handle(event_of(item), self.now_ms))
@@ -304,7 +303,8 @@ class World:
         # Stopped cleanly if all of it was.
         marker = min(known.previous_broker_epoch for known in recovered.values())
         member = Membership(broker_id, node.incarnation, marker, self.options.coalesces_metadata)
-        node.broker = Broker(member, *replicas)
+        contact = None if self.quorum is None else self.quorum.contact()
+        node.broker = Broker(member, *replicas, contact=contact)
         self.counters.restarts += 1
         # What a start has recovered is checked like any other state.
         self.observer.changed(self, node)
@@ -365,13 +365,10 @@ class World:
 
     def fence(self, broker_id: int) -> None:
         """Let a broker's session expire now, and no other."""
-        brokers = self.controller.state.brokers
-        if broker_id in brokers and brokers[broker_id].state is not BrokerState.FENCED:
-            for other, known in brokers.items():
-                seen_ms = -self.now_ms if other == broker_id else self.now_ms
-                # Only the chosen session is old enough. The check itself is the controller's own, so that
-                # fencing has one way.
-                brokers[other] = replace(known, last_seen_ms=seen_ms)
+        if self.quorum is not None:
+            self.quorum.fence(broker_id)
+            self._look_at_quorum(self.quorum)
+        elif expire_session(self.controller.state, broker_id, self.now_ms):
             effects = self.controller.handle(Fired(Timer.SESSION_CHECK), self.now_ms)
             # The periodic check is armed already; a second timer would double its rate for the rest of the
             # run.
@@ -388,6 +385,10 @@ class World:
 
     def _operate(self, request: ElectRequest | ReassignRequest) -> None:
         received = Received(OPERATOR, request)
+        if self.quorum is not None:
+            self.quorum.operate(received)
+            self._look_at_quorum(self.quorum)
+            return
         self.perform_for(CONTROLLER, self.controller.handle(received, self.now_ms))
         self.observer.decided(self)
 

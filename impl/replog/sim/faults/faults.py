@@ -16,7 +16,7 @@ from replog.core.types import BrokerState
 from replog.sim.cluster.node import Call, Delivery, Network, Node
 from replog.sim.cluster.storage import StorageError
 from replog.sim.cluster.world import World
-from replog.sim.faults import links
+from replog.sim.faults import controllers, links
 from replog.sim.faults.links import Link
 from replog.sim.faults.profiles import Fault, PowerRule, Profile
 from replog.sim.oracles.oracles import Oracles
@@ -26,7 +26,7 @@ from replog.sim.oracles.several import SeveralOracles
 HEALTHY_SESSION_MS = 2_500
 UNCLEAN = frozenset({Fault.CRASH, Fault.CRASH_MID_EFFECTS, Fault.POWER_LOSS, Fault.DISK_ERROR})
 """Faults after which a process cannot show that it lost nothing: they cost it its place in the ELR."""
-ARMED = frozenset({Fault.CRASH_MID_EFFECTS, Fault.DISK_ERROR, Fault.SHUTDOWN})
+ARMED = frozenset({Fault.CRASH_MID_EFFECTS, Fault.DISK_ERROR, Fault.SHUTDOWN, Fault.CONTROLLER_CRASH})
 """Faults that are prepared now and may happen later, or never."""
 BLACKOUT_MS = 15_000
 """How long a broker may stay dead after all have died: often longer than its session."""
@@ -94,6 +94,8 @@ class Injector:
         self.is_over = True
         self.network.is_calm = True
         self.network.cut.clear()
+        if self.world.quorum is not None:
+            controllers.heal(self.world.quorum)
         for node in self.world.nodes.values():
             self.world.resume(node.broker_id)
             node.effects_left = -1
@@ -150,6 +152,8 @@ class Injector:
             return self._cut_power(node)
         if kind is Fault.BLACKOUT:
             return self._black_out()
+        if kind in controllers.KINDS:
+            return self._strike_controllers(kind)
         if node.broker is None or node.held is not None:
             return False
         if kind is Fault.CRASH:
@@ -174,6 +178,12 @@ class Injector:
             node.storage.arm(self.random.randrange(6), self.random.randrange(3))
             self._restart_later(node.broker_id)
         return True
+
+    def _strike_controllers(self, kind: Fault) -> bool:
+        """Inject a fault of the controllers; return whether it happened at once."""
+        if kind is Fault.CONTROLLERS_CUT and self.world.quorum is not None:
+            return self._cut(controllers.links_between(self.world.quorum, self.random))
+        return controllers.inject(kind, self.world, self.random, self._some_time())
 
     def _elect(self) -> bool:
         """Request the preferred leader; return whether it was elected."""
@@ -354,3 +364,16 @@ class Injector:
 
 def _disarm(node: Node) -> None:
     node.storage.arm(-1, 0)
+
+
+def struck(world: World) -> dict[Fault, int]:
+    """Return how often each fault has happened that was armed before."""
+    counters, quorum = world.counters, world.quorum
+    happened = {
+        Fault.CRASH_MID_EFFECTS: counters.crashes_mid_effects,
+        Fault.DISK_ERROR: counters.disk_failures,
+        Fault.SHUTDOWN: counters.stops,
+        Fault.CONTROLLER_CRASH: 0 if quorum is None else quorum.crashes,
+    }
+    assert happened.keys() == ARMED
+    return happened

@@ -57,6 +57,9 @@ class Fault(Enum):
     BACKGROUND_FLUSH = "background-flush"
     BLACKOUT = "blackout"
     REASSIGNMENT = "reassignment"
+    CONTROLLER_CRASH = "controller-crash"
+    CONTROLLER_PAUSE = "controller-pause"
+    CONTROLLERS_CUT = "controllers-cut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Profile:
     deletes: bool = False
     """Whether a client deletes the oldest records now and then."""
     retention_bytes: int = -1
+    controllers: int = 1
     brokers: int = 3
     """Three of them hold the partition at first."""
     topics: tuple[tuple[str, int], ...] = ()
@@ -276,6 +280,28 @@ _PROFILES = MappingProxyType(
             batches=30,
             topics=(("t", 1), ("groups", 1)),
             groups="groups-0",
+        ),
+        "controllers": replace(
+            _ALL,
+            name="controllers",
+            about="as `all`, with three controllers that die, freeze, and lose sight of each other",
+            # Each record is flushed, since a failover of the controllers gives every broker another session,
+            # in which a power loss is not noticed. An operator's election is decided when its record is
+            # committed: after the fault, which could not be counted.
+            weights=_weights(
+                Fault.BACKGROUND_FLUSH,
+                Fault.PREFERRED_ELECTION,
+                controller_crash=20,
+                controller_pause=14,
+                controllers_cut=20,
+            ),
+            power=PowerRule.ANY,
+            flush_messages=1,
+            # What a later controller replaces has to be lost before a majority has it.
+            fault_every_ms=600,
+            # Nobody leads while the controllers have no active one, and producers have more to repeat.
+            heal_ms=120_000,
+            controllers=3,
         ),
     }
 )

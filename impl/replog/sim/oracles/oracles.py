@@ -20,6 +20,7 @@ from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.views import AnyNode, AnyWorld
 from replog.sim.cluster.world import Observer
 from replog.sim.oracles.logs import Cell, cells, compare
+from replog.sim.oracles.metadata import MetadataWatch
 from replog.sim.oracles.promises import ViolationError
 
 
@@ -78,6 +79,7 @@ class Oracles(Observer, ClientObserver):
     deleted: int = 0
     """Where every log starts that may be led, as clients have the answer."""
     image: PartitionImage | None = None
+    metadata: MetadataWatch = field(default_factory=MetadataWatch)
 
     def changed(self, world: AnyWorld, node: AnyNode) -> None:
         """Check a node that has handled an event."""
@@ -119,7 +121,9 @@ class Oracles(Observer, ClientObserver):
             raise ViolationError("log-start", wrong)
 
     def decided(self, world: AnyWorld) -> None:
-        """Check the controller's decision, if there is a new one."""
+        """Check the controller's decision, if there is a new one, and the logs of several controllers."""
+        if world.quorum is not None:
+            self.metadata.decided(world.quorum, self.checks)
         old, image = self.image, world.image
         # By identity: images are frozen, and every change makes a new one.
         if image is old:

@@ -1,0 +1,70 @@
+"""What the controllers of a quorum exchange with each other: votes, and fetches of the metadata log.
+
+`NotController` is for brokers.
+
+Theory: KIP-595 (Vote and Fetch between the voters of a quorum), A36 of the project's Kafka reference.
+
+Not here: what else brokers exchange with them (`messages`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replog.core.types import EpochEnd, MetadataRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Where a controller's log ends: after how many records, and the term of the last one."""
+
+    end: int
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    """A controller stands for election in `term`, with this log."""
+
+    term: int
+    log: LogEnd
+
+
+@dataclass(frozen=True, slots=True)
+class VoteReply:
+    """The answer of a voter, and its term by now."""
+
+    term: int
+    is_granted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFetch:
+    """A controller requests what the active one has after its own log; that acknowledges all before it."""
+
+    term: int
+    log: LogEnd
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFetchReply:
+    """Records after `log`, which is the end that the request had, and how many are committed.
+
+    Or, instead of records, where the logs diverge: the end of a term in the active controller's log.
+    """
+
+    term: int
+    log: LogEnd
+    records: tuple[MetadataRecord, ...]
+    committed: int
+    diverging: EpochEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotController:
+    """The sender is not the active controller; it knows `active` as the one of its term."""
+
+    active: int
+
+
+QuorumMessage = VoteRequest | VoteReply | MetadataFetch | MetadataFetchReply
