@@ -19,7 +19,7 @@ SPEC   ?= spec/replication.spec
 SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
 RANDOM :=
 REPORTS := $(VENV)/gate
-SMALL  := coordinator delivery fetcher isr_timing log_start membership metadata placement producer_state proposals reassignment requests store
+SMALL  := controller_log coordinator delivery fetcher isr_timing log_start membership metadata placement producer_state proposals reassignment requests store
 PARTS  := replication $(SMALL) files recordings behaviour
 SAMPLED = $(if $(SLOW),--slow,--sample-seed=$(SEED))
 EXAMPLES = $(addprefix --random-seed=,$(RANDOM))

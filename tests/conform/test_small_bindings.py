@@ -26,6 +26,7 @@ from specchk.lang.frontend import check
 CONFORMANCE = ROOT / "conformance"
 LARGE = (CONFORMANCE / "binding.py", CONFORMANCE / "past_rules.py")
 FOLDERS = (
+    "controller_log",
     "coordinator",
     "delivery",
     "fetcher",
@@ -121,7 +122,9 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
 
 @pytest.mark.parametrize(
     ("folder", "model", "change"),
-    [("reassignment", "removed_and_added", {"removal_bumps_epoch": "false"}),
+    [("controller_log", "one_start", {"own_record": "false"}),
+     ("controller_log", "one_start", {"answered_when": "appended"}),
+     ("reassignment", "removed_and_added", {"removal_bumps_epoch": "false"}),
      ("reassignment", "removed_and_added", {"first_partition": "false"}),
      ("log_start", "two_brokers", {"follower_adopts": "false"}),
      ("store", "all_calls", {"flaw": "kept_point"}),

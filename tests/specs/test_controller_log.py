@@ -45,7 +45,7 @@ FLAWS = [
     pytest.param("old_refusal_loses_data", "acked_is_kept", 13, marks=slow),
 ]
 LARGER = ("two_terms", "three_terms", "three_brokers")
-HOLD = ["short_log", *(pytest.param(name, marks=slow) for name in LARGER)]
+HOLD = ["short_log", "one_start", *(pytest.param(name, marks=slow) for name in LARGER)]
 EARLY = Rules(max_log=4, answered_early=True)
 FIGURE_8 = Rules(max_log=4, max_term=4, own_record=False)
 FAILS_TWICE = [

@@ -1,0 +1,379 @@
+"""controller_log.spec and replog: a quorum of controllers that fails over, and the brokers that go by it.
+
+The system is three controllers, a broker process for each broker with its log, and messages between them
+(`quorum_cluster`).  A rule that a model turns back is turned back in replog, too.
+
+Reasons to propose an ISR, and to refuse one, are other specs' (`replication`, `proposals`): here a leader
+proposes what a model wants, and a controller refuses since its brokers are leaving at that moment.
+
+Not here: what is seen of it (`quorum_state`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+from functools import wraps
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar, cast
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
+
+from quorum_cluster import VOTERS, Controllers, new_controllers
+from quorum_state import abstract
+
+from replog.core.broker import isr as broker_isr
+from replog.core.broker import leader as broker_leader
+from replog.core.broker.contact import Contact
+from replog.core.controller.state import expire_session
+from replog.core.effects import Effect, Fired, Received, Send, Timer
+from replog.core.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    FetchRequest,
+    MetadataUpdate,
+    OfTerm,
+    ProduceRequest,
+)
+from replog.core.protocol import Protocol
+from replog.core.quorum import records
+from replog.core.quorum.node import ControllerNode
+from replog.core.types import Batch, BrokerState, Error, MetadataImage
+from replog_partition import CLIENT, NOW_MS, PARTITION
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    At,
+    Impossible,
+    Refused,
+    action,
+    project,
+)
+from specchk.conform.contract.known_bad import BadCode, BadSpec
+from specchk.conform.contract.ruled import CopyingBinding
+from specchk.ir.program import Program
+
+F = TypeVar("F", bound=Callable[..., Answer])
+MODEL = "one_start"
+NEXT, NEWEST = "the next", "the newest"
+# Rules of the spec that replog follows always here; the others it turns back with a model.
+SETTLED = MappingProxyType({"answered_when": "committed", "applied_when": "committed", "own_record": True})
+BOUNDS = MappingProxyType({
+    "Controller": "{ c1, c2, c3 }", "Broker": "{ b1, b2 }", "active_first": "{ c1 }", "leads_first": "{ b1 }",
+})  # fmt: skip
+SHORT = MappingProxyType({**BOUNDS, "MaxLog": "3", "MaxTerm": "2"})
+CONTROLS = (
+    BadSpec("an answer before its record is committed", MODEL, {"answered_when": "appended"}),
+    BadSpec("metadata before it is committed", MODEL, {"applied_when": "appended"}),
+    BadSpec("no record of its own (KAFKA-12619)", MODEL, {"own_record": "false"}),
+    BadSpec("a broker goes by an older controller", MODEL, {"newest_only": "false"}),
+    BadCode("a vote for who lacks records", ControllerNode._vote, "and is_new", "", MODEL),
+    BadCode("who votes stays active", ControllerNode._adopt, "self._resign()", "pass", MODEL),
+    BadCode("a term is not written", ControllerNode._adopt, "out.append(StoreVote(term, vote))", "pass",
+            MODEL),
+    BadCode("a record is not written", ControllerNode._append,
+            "out.append(StoreRecords(len(self.log), (record,)))", "pass", MODEL),
+    BadCode("a new controller decides at once", ControllerNode._begin_if_committed,
+            "is_own or not self.protocol.own_record", "True", MODEL),
+    BadCode("a grant is sent at once", ControllerNode._address_timers, "0 if is_early else len(self.log)",
+            "0", MODEL),
+    BadCode("metadata is sent at once", ControllerNode._applicable,
+            "self.protocol.applied_when is RecordIs.APPENDED", "True", MODEL),
+    BadCode("one controller is a majority", ControllerNode._advance, "(len(self.voters) - 1) // 2", "-1",
+            MODEL),
+    BadCode("the tail of an old controller stays", ControllerNode._take, "self.log[start:] = reply.records",
+            "self.log.extend(reply.records)", MODEL),
+    BadCode("followers learn of no commit", ControllerNode._take, "min(committed, len(self.log))", "self.hw",
+            MODEL),
+    BadCode("a new controller forgets the partition", records.restored, "dict(record.image.partitions)",
+            "{}", MODEL),
+    BadCode("an older controller is believed", Contact.accept,
+            "message.term < self.newest and self.newest_only", "False", MODEL),
+    BadCode("who shrinks the ISR waits no more", broker_isr.maximal_isr, "return pending.committed",
+            "return pending.proposed", MODEL),
+)  # fmt: skip
+
+
+def tentative(handler: F) -> F:
+    """Undo what a step has changed that is refused in the end.
+
+    A lost election leaves a newer term, who fetches first gives up its own leadership, and a broker learns of
+    a controller before that refuses.  These are steps of replog's own; the spec has them as one with what
+    they lead to.
+    """
+
+    @wraps(handler)
+    def attempt(self: ControllerLogBinding, cluster: Controllers, *arguments: str) -> Answer:
+        before = cluster.copy()
+        answer: Answer = handler(self, cluster, *arguments)
+        if answer != Accepted():
+            cluster.back_to(before)
+        return answer
+
+    return cast("F", attempt)
+
+
+class ControllerLogBinding(CopyingBinding[Controllers]):
+    """All 11 actions of the spec on replog's controllers and brokers."""
+
+    spec, model = "../../spec/controller_log.spec", MODEL
+    smoke = (At(MODEL, {"MaxLog": "2"}),)
+    gate = (At(MODEL),)
+    exhaustive = (
+        At(MODEL, suite="product"),
+        At("old_refuses", SHORT),
+        At("three_terms", BOUNDS, "walks"),
+    )
+    controls = CONTROLS
+    rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    hint = "replog turns this rule back alone in stories and simulations; choose a model with today's"
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        members = {sort.name: sort.members for sort in program.sorts}
+        self.controllers: tuple[str, ...] = members["Controller"]
+        self.brokers: tuple[str, ...] = members["Broker"]
+
+    def start(self) -> Controllers:
+        """The first controller is active, the first broker leads, and all have heard of it."""
+        rules, protocol = self.constants, Protocol()
+        if self.rules:  # else it is a control's wrong spec, to compare with today's replog
+            protocol = Protocol(newest_only=rules["newest_only"])
+        return new_controllers(protocol, len(self.brokers))
+
+    def voter(self, name: str) -> int:
+        """Return a controller's number."""
+        return self.controllers.index(name)
+
+    def id(self, name: str) -> int:
+        """Return a broker's number."""
+        return self.brokers.index(name)
+
+    # The quorum.
+
+    @action("elect")
+    @tentative
+    def elect(self, cluster: Controllers, c: str, voter: str) -> Answer:
+        """A controller stands for election, and one other votes; twice if its term was behind."""
+        me, other = self.voter(c), self.voter(voter)
+        nodes = cluster.nodes.seen
+        if me == other or max(nodes[me].term, nodes[other].term) == self.constants["MaxTerm"]:
+            return Impossible("no more terms in this model")
+        if self.is_full(cluster, me):
+            return Impossible("no more records in this model")
+        for _ in range(2):
+            requests = cluster.perform(me, cluster.nodes[me].stand(NOW_MS))
+            cluster.pass_on(other, me, cluster.pass_on(me, other, requests))
+            if cluster.nodes.seen[me].is_active:
+                return Accepted()
+        return Refused("no vote")
+
+    def is_full(self, cluster: Controllers, number: int) -> bool:
+        """Return whether a controller's log has as many records as the model allows."""
+        return len(cluster.nodes.seen[number].log) == self.constants["MaxLog"]
+
+    @action("fetch_metadata")
+    @tentative
+    def fetch_metadata(self, cluster: Controllers, d: str, c: str) -> Answer:
+        """A controller fetches all that the active one has, and acknowledges it."""
+        me, active = self.voter(d), self.voter(c)
+        if me == active:
+            return Impossible("it does not fetch from itself")
+        before = self._logs(cluster)
+        cluster.give_up(me)
+        if not cluster.exchange(me, active) or not cluster.nodes.seen[active].is_active:
+            return Refused("the other is not active, or is older")
+        return Refused("there is no news") if self._logs(cluster) == before else Accepted()
+
+    def _logs(self, cluster: Controllers) -> list[Any]:
+        return [(node.term, node.is_active, node.hw, [*node.log]) for node in cluster.nodes.seen]
+
+    @action("fail_over")
+    @tentative
+    def fail_over(self, cluster: Controllers, c: str) -> Answer:
+        """The leader's session is over when the active controller checks."""
+        number = self.voter(c)
+        if self.is_full(cluster, number):
+            return Impossible("no more records in this model")
+        cluster.introduce(number)
+        node = cluster.nodes[number]
+        if node.controller is None:
+            return Refused("it does not decide")
+        image = node.controller.state.partitions[PARTITION]
+        if len(image.isr) == 1:
+            return Impossible("the leader is alone")
+        expire_session(node.controller.state, image.leader, NOW_MS)
+        length = len(node.log)
+        cluster.handle(number, Fired(Timer.SESSION_CHECK, node.term))
+        return Accepted() if len(node.log) > length else Refused("nothing was decided")
+
+    # The brokers.
+
+    @action("apply", ways=(NEXT, NEWEST))
+    @tentative
+    def apply(self, cluster: Controllers, b: str, c: str, way: str) -> Answer:
+        """A broker requests metadata from a controller, and applies the next version or the newest."""
+        broker, number = self.id(b), self.voter(c)
+        answer, images = self._news(cluster, broker, number)
+        if answer is None or not images:
+            return Refused("it has no news")
+        chosen = images[0] if way == NEXT else images[-1]
+        return Accepted() if cluster.apply(broker, number, answer.term, chosen) else Refused("it ignores it")
+
+    def _news(
+        self, cluster: Controllers, broker: int, number: int
+    ) -> tuple[OfTerm | None, list[MetadataImage]]:
+        """Return a controller's answer to a metadata request, and what is news to the broker's replica."""
+        version = cluster.brokers.seen[broker].broker.membership.metadata_version
+        answer = cluster.request(broker, number, version)
+        if answer is None or not isinstance(answer.message, MetadataUpdate):
+            return None, []
+        known = cluster.state(broker).partition_epoch
+        images = [i for i in answer.message.images if i.partitions[PARTITION].partition_epoch > known]
+        return answer, images
+
+    @action("propose")
+    def propose(self, cluster: Controllers, b: str, isr: Collection[str]) -> Answer:
+        """A leader proposes an ISR of whom it wants; who joins has just fetched."""
+        broker, members = self.id(b), sorted(map(self.id, isr))
+        leading = cluster.state(broker).leading
+        if leading is None or leading.pending is not None:
+            return Refused("it does not lead, or has proposed already")
+        joins = [member for member in members if member not in leading.isr]
+        if broker not in members or set(members) == set(leading.isr):
+            return Impossible("a leader proposes a change, and itself")
+        if cluster.has(broker) and not all(map(cluster.has, joins)):
+            return Impossible("a leader does not propose who lacks a record")
+        replica = cluster.brokers[broker].broker.replica
+        for member in joins:
+            # Its fetch of this epoch, whoever leads by what it knows now.
+            log = cluster.state(member).log
+            last = log.epochs.entries[-1][0] if log.leo else -1
+            epoch = replica.state.leader_epoch
+            cluster.receive(broker, member, FetchRequest(1, member, epoch, log.leo, last))
+        out: list[Effect] = []
+        assert replica.state.leading is not None
+        broker_isr.propose(replica.state, replica.state.leading, tuple(members), out)
+        return Accepted()
+
+    def _send_proposal(self, cluster: Controllers, broker: int, number: int) -> list[Send] | None:
+        """Let a broker that goes by a controller repeat its proposal there; return what that one sends."""
+        leading = cluster.state(broker).leading
+        if leading is None or leading.pending is None or not cluster.meet(broker, number):
+            return None
+        sends = cluster.fire(broker, Timer.ALTER_RETRY, leading.pending.correlation)
+        (request,) = (send for send in sends if isinstance(_inner(send), AlterPartitionRequest))
+        assert request.to == VOTERS[number]
+        return cluster.handle(number, Received(broker, request.message))
+
+    @action("receive")
+    @tentative
+    def receive(self, cluster: Controllers, c: str, b: str) -> Answer:
+        """A proposal arrives at a controller, which appends the change."""
+        broker, number = self.id(b), self.voter(c)
+        if self.is_full(cluster, number):
+            return Impossible("no more records in this model")
+        cluster.introduce(number)
+        length = len(cluster.nodes.seen[number].log)
+        if self._send_proposal(cluster, broker, number) is None:
+            return Refused("nothing is proposed, or not to this controller")
+        is_appended = len(cluster.nodes.seen[number].log) > length
+        return Accepted() if is_appended else Refused("it appends nothing")
+
+    @action("grant")
+    @tentative
+    def grant(self, cluster: Controllers, c: str, b: str) -> Answer:
+        """The answer arrives; or, if that was lost with its term, the metadata of the change."""
+        broker, number = self.id(b), self.voter(c)
+        state, node = cluster.state(broker), cluster.nodes.seen[number]
+        pending = None if state.leading is None else state.leading.pending
+        if pending is None:
+            return Impossible("nothing is proposed")
+        answer = cluster.answers.get((number, broker))
+        if answer is not None and answer.term == node.term and node.is_active:
+            cluster.receive(broker, VOTERS[number], answer)
+            if cluster.state(broker).partition_epoch > state.partition_epoch:
+                cluster.isr[broker] = pending.proposed
+                return Accepted()
+        wanted = (broker, state.leader_epoch, state.partition_epoch + 1, set(pending.proposed))
+        # A new controller has the change of an earlier one as its own once its first record repeats it.
+        committed = node.log[: node.hw]
+        own = [r.image for r in committed if r.term == node.term and _shown(r.image) == wanted]
+        update, images = self._news(cluster, broker, number)
+        if update is None or not own or images[:1] != own[:1]:
+            return Refused("no answer, and no news of this controller")
+        is_news = cluster.apply(broker, number, update.term, images[0])
+        return Accepted() if is_news else Refused("it ignores it")
+
+    @action("refuse")
+    @tentative
+    def refuse(self, cluster: Controllers, c: str, b: str) -> Answer:
+        """A proposal arrives while its members are about to leave."""
+        broker, number = self.id(b), self.voter(c)
+        cluster.introduce(number, BrokerState.SHUTTING_DOWN)
+        sends = self._send_proposal(cluster, broker, number)
+        if sends is None:
+            return Refused("nothing is proposed, or not to this controller")
+        for send in sends:
+            reply = _inner(send)
+            if isinstance(reply, AlterPartitionReply) and reply.error is Error.INELIGIBLE_REPLICA:
+                cluster.receive(broker, VOTERS[number], send.message)
+        leading = cluster.state(broker).leading
+        is_over = leading is not None and leading.pending is None
+        return Accepted() if is_over else Refused("it is not refused")
+
+    # The data.
+
+    @action("produce")
+    def produce(self, cluster: Controllers, b: str) -> Answer:
+        """The only record."""
+        broker = self.id(b)
+        if cluster.acked or any(map(cluster.has, range(len(self.brokers)))):
+            return Impossible("there is one record in this spec")
+        request = ProduceRequest(1, Batch(0, -1, 1), -1, 1_000)
+        cluster.receive(broker, CLIENT, request)
+        return Accepted() if cluster.has(broker) else Refused("nothing was appended")
+
+    @action("fetch")
+    def fetch(self, cluster: Controllers, f: str, b: str) -> Answer:
+        """A follower fetches, and its next fetch shows what it has by then."""
+        follower, leader = self.id(f), self.id(b)
+        if follower == leader or cluster.has(follower) == cluster.has(leader):
+            return Impossible("there is nothing to fetch")
+        before = cluster.has(follower)
+        cluster.fetch(follower, leader)
+        cluster.fetch(follower, leader)
+        is_done = cluster.has(follower) != before
+        return Accepted() if is_done else Refused("it follows another, or in another epoch")
+
+    @action("acknowledge")
+    def acknowledge(self, cluster: Controllers, b: str) -> Answer:
+        """A producer repeats its batch, and is answered once HW has passed it."""
+        broker = self.id(b)
+        leading = cluster.state(broker).leading
+        if cluster.acked or leading is None or not cluster.has(broker):
+            return Refused("it is acknowledged already, or not there")
+        replica = cluster.brokers[broker].broker.replica
+        out: list[Effect] = []
+        assert replica.state.leading is not None
+        # A refused proposal moves no HW: the next fetch does, which changes nothing else.
+        broker_leader.advance_hw(replica.state, replica.state.leading, NOW_MS, out)
+        if replica.state.log.hw < 1:
+            return Refused("HW is below it")
+        cluster.acked = True
+        return Accepted()
+
+    @project
+    def state(self, cluster: Controllers) -> dict[str, Any]:
+        """Every variable of the spec."""
+        return abstract(cluster, self.controllers, self.brokers)
+
+
+def _inner(send: Send) -> object:
+    return send.message.message if isinstance(send.message, OfTerm) else send.message
+
+
+def _shown(metadata: MetadataImage) -> tuple[int, int, int, set[int]]:
+    image = metadata.partitions[PARTITION]
+    return image.leader, image.leader_epoch, image.partition_epoch, set(image.isr)

@@ -1,0 +1,249 @@
+"""Three controllers and some brokers of replog, stepped by hand: the system of the binding.
+
+Whatever an action moves is a message of replog, handed from one process to another; what else is sent
+meanwhile is lost, but for answers to ISR proposals, which wait until they are delivered.
+
+Three things that the spec leaves out have one value here.  Brokers are registered and live whenever a
+controller decides, so that no record is about them.  Metadata has all brokers fenced, so that a leader
+proposes no ISR by itself, and HW waits for members alone.  And a joining follower has just fetched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+
+from replog.core.broker.broker import Broker
+from replog.core.broker.contact import Contact
+from replog.core.broker.membership import Membership
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import Config, ReplicaState
+from replog.core.controller.state import ControllerConfig, ControllerState, Registration
+from replog.core.effects import Effect, Event, Fired, Received, Send, StoreRecords, StoreVote, Timer
+from replog.core.messages import (
+    AlterPartitionReply,
+    FetchReply,
+    FetchRequest,
+    Message,
+    MetadataRequest,
+    MetadataUpdate,
+    OfTerm,
+    RegisterReply,
+)
+from replog.core.protocol import Protocol
+from replog.core.quorum.node import ControllerNode
+from replog.core.quorum.records import record_of
+from replog.core.quorum_messages import MetadataFetch, MetadataFetchReply
+from replog.core.types import BrokerImage, BrokerState, Error, MetadataImage, PartitionImage
+from replog.sim.cluster.quorum import ControllerDisk, addresses
+from replog_partition import NOW_MS, PARTITION, Shared
+
+VOTERS = addresses(3)
+LATE_MS = NOW_MS + 1_000_000
+NO_NEWS = 1 << 30
+"""A metadata version after which there is none."""
+
+
+class Process:
+    """A broker process that can be copied."""
+
+    __slots__ = ("broker",)
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    @property
+    def state(self) -> ReplicaState:
+        """Return the state of its replica."""
+        return self.broker.state
+
+    @property
+    def contact(self) -> Contact:
+        """Return which controllers it knows."""
+        assert self.broker.contact is not None
+        return self.broker.contact
+
+    def copy(self) -> Process:
+        """Return an independent copy."""
+        member, replica = replace(self.broker.membership), self.broker.replica.copy()
+        return Process(Broker(member, replica, contact=self.contact.copy()))
+
+
+@dataclass(slots=True)
+class Controllers:
+    """All of it at one moment; controllers are numbered like the spec's."""
+
+    nodes: Shared[ControllerNode]
+    brokers: Shared[Process]
+    first: int
+    disks: dict[int, tuple[int, int, tuple[object, ...]]] = field(default_factory=dict)
+    """Of each controller what it has written: its term, its vote, its log."""
+    answers: dict[tuple[int, int], OfTerm] = field(default_factory=dict)
+    """The last grant that a controller has sent to a broker."""
+    isr: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The ISR that each broker knows; replog's followers do not keep it."""
+    acked: bool = False
+
+    def copy(self) -> Controllers:
+        """Return a snapshot."""
+        return Controllers(
+            self.nodes.copy(), self.brokers.copy(), self.first, {**self.disks}, {**self.answers},
+            {**self.isr}, self.acked,
+        )  # fmt: skip
+
+    def back_to(self, before: Controllers) -> None:
+        """Be what a snapshot has, which is no snapshot from then on."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(before, each.name))
+
+    # The controllers.
+
+    def handle(self, number: int, event: Event, now_ms: int = NOW_MS) -> list[Send]:
+        """Let a controller handle an event; return what it sends."""
+        return self.perform(number, self.nodes[number].handle(event, now_ms))
+
+    def perform(self, number: int, effects: list[Effect]) -> list[Send]:
+        """Write what a controller writes, and let its grants wait; return what it sends."""
+        for effect in effects:
+            if isinstance(effect, StoreVote | StoreRecords):
+                term, vote, log = self.disks[number]
+                disk = ControllerDisk(term, vote, list(log))  # type: ignore[arg-type]
+                disk.perform(effect)
+                self.disks[number] = disk.term, disk.vote, tuple(disk.log)
+            elif isinstance(effect, Send) and isinstance(effect.message, OfTerm):
+                reply = effect.message.message
+                if isinstance(reply, AlterPartitionReply) and reply.error is Error.NONE:
+                    self.answers[number, effect.to] = effect.message
+        return [effect for effect in effects if isinstance(effect, Send)]
+
+    def pass_on(self, source: int, to: int, sends: list[Send]) -> list[Send]:
+        """Deliver what one controller has sent to another; return what that one sends."""
+        found: list[Send] = []
+        for send in sends:
+            if send.to == VOTERS[to]:
+                found += self.handle(to, Received(VOTERS[source], send.message))
+        return found
+
+    def give_up(self, number: int) -> None:
+        """Let an active controller miss the fetches of a majority for so long that it resigns."""
+        if self.nodes.seen[number].is_active:
+            self.handle(number, Fired(Timer.QUORUM), LATE_MS)
+
+    def exchange(self, follower: int, active: int) -> bool:
+        """Let a controller fetch from another until it has all, and acknowledge; return whether it may."""
+        node = self.nodes[follower]
+        node.active = VOTERS[active]
+        # At most once for each term of a log; who never agrees has an error.
+        for _ in range(len(node.log) + 1):
+            answers = self.pass_on(follower, active, self.perform(follower, node.fetch()))
+            replies = [send for send in answers if isinstance(send.message, MetadataFetchReply)]
+            if not replies:
+                return False
+            self.pass_on(active, follower, replies)
+            (reply,) = (send.message for send in replies)
+            assert isinstance(reply, MetadataFetchReply)
+            if reply.diverging is None:
+                break
+        fetches = [send for send in self.perform(follower, node.fetch())
+                   if isinstance(send.message, MetadataFetch)]  # fmt: skip
+        self.pass_on(follower, active, fetches)  # the answer to this one is lost
+        return True
+
+    def introduce(self, number: int, state: BrokerState = BrokerState.ACTIVE) -> None:
+        """Let every broker be registered and live, or leaving, as a controller knows it."""
+        controller = self.nodes[number].controller
+        if controller is not None:
+            brokers = controller.state.brokers
+            for broker, known in brokers.items():
+                brokers[broker] = replace(known, state=state, last_seen_ms=NOW_MS)
+
+    # The brokers.
+
+    def state(self, broker: int) -> ReplicaState:
+        """Return the state of a broker's replica, to be read."""
+        return self.brokers.seen[broker].state
+
+    def receive(self, broker: int, source: int, message: Message) -> list[Send]:
+        """Let a broker handle a message; return what it sends."""
+        effects = self.brokers[broker].broker.handle(Received(source, message), NOW_MS)
+        return [effect for effect in effects if isinstance(effect, Send)]
+
+    def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Send]:
+        """Let a broker's timer ring; return what it sends."""
+        effects = self.brokers[broker].broker.handle(Fired(timer, token), NOW_MS)
+        return [effect for effect in effects if isinstance(effect, Send)]
+
+    def request(self, broker: int, number: int, after_version: int) -> OfTerm | None:
+        """Let a broker request metadata from a controller; return the answer."""
+        known = self.brokers.seen[broker].contact.newest
+        request = OfTerm(known, MetadataRequest(broker, after_version))
+        sends = self.handle(number, Received(broker, request))
+        answers = [send.message for send in sends if isinstance(send.message, OfTerm)]
+        updates = [answer for answer in answers if isinstance(answer.message, MetadataUpdate)]
+        return updates[0] if updates else None
+
+    def meet(self, broker: int, number: int) -> bool:
+        """Let a broker learn of a controller without any news; return whether it goes by it."""
+        answer = self.request(broker, number, NO_NEWS)
+        if answer is None:
+            return False
+        self.receive(broker, VOTERS[number], answer)
+        return self.brokers.seen[broker].contact.address == VOTERS[number]
+
+    def apply(self, broker: int, number: int, term: int, image: MetadataImage) -> bool:
+        """Let metadata arrive from a controller; return whether the broker knows another partition."""
+        before = self.state(broker).partition_epoch
+        fenced = {b: BrokerImage(k.broker_epoch, BrokerState.FENCED) for b, k in image.brokers.items()}
+        update = MetadataUpdate((replace(image, brokers=fenced),))
+        self.receive(broker, VOTERS[number], OfTerm(term, update))
+        if self.state(broker).partition_epoch == before:
+            return False
+        self.isr[broker] = image.partitions[PARTITION].isr
+        return True
+
+    def has(self, broker: int) -> bool:
+        """Return whether a broker has the record."""
+        return self.state(broker).log.leo > 0
+
+    def fetch(self, follower: int, leader: int) -> bool:
+        """Let a follower fetch from the leader that it knows; return whether it had an answer."""
+        following = self.state(follower).following
+        if following is None or self.state(follower).leader_id != leader:
+            return False
+        lost = following.in_flight
+        sends = self.fire(follower, Timer.SEND_FETCH if lost < 0 else Timer.FETCH_TIMEOUT, max(lost, 0))
+        requests = [send for send in sends if isinstance(send.message, FetchRequest)]
+        for request in requests:
+            answers = self.receive(leader, follower, request.message)
+            for answer in answers:
+                if isinstance(answer.message, FetchReply) and answer.to == follower:
+                    self.receive(follower, leader, answer.message)
+        return bool(requests)
+
+
+def new_controllers(rules: Protocol, brokers: int) -> Controllers:
+    """Return controllers of which the first is active, and brokers of which the first leads."""
+    config = ControllerConfig(min_isr=1)
+    replicas = tuple(range(brokers))
+    partitions = {PARTITION: PartitionImage(replicas, 0, 0, 0, replicas)}
+    known = {broker: BrokerImage(broker + 1, BrokerState.ACTIVE) for broker in replicas}
+    registered = {broker: Registration(1, broker + 1, BrokerState.ACTIVE, NOW_MS) for broker in replicas}
+    image = MetadataImage(0, partitions, known)
+    first = record_of(ControllerState(config, rules, registered, partitions, [image]), 1)
+    nodes = [ControllerNode(voter, VOTERS, config, rules, 1, [first], hw=1) for voter in VOTERS]
+    nodes[0].activate(NOW_MS)
+    processes = [
+        Process(
+            Broker(
+                Membership(broker, 1, coalesces=True),
+                Replica(ReplicaState(broker, PARTITION, Config(min_isr=1), rules)),
+                contact=Contact(VOTERS, rules.newest_only),
+            )
+        )
+        for broker in replicas
+    ]
+    cluster = Controllers(Shared(nodes), Shared(processes), 0)
+    cluster.disks = dict.fromkeys(range(3), (1, 0, (first,)))
+    for broker in replicas:
+        cluster.receive(broker, VOTERS[0], OfTerm(1, RegisterReply(1, Error.NONE, broker + 1)))
+        cluster.apply(broker, 0, 1, image)
+    return cluster

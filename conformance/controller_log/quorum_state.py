@@ -1,0 +1,77 @@
+"""What controllers and brokers of replog are in the words of controller_log.spec: every variable.
+
+    term active log hw        the controllers; what they have written is the same as what they have in memory
+    known proposal newest     the brokers
+    has                       who has a record in its log
+    acked first               what the environment remembers
+
+Leader epochs and partition epochs begin at 0 in replog, and at 1 in the spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from quorum_cluster import Controllers
+
+from replog.core.types import MetadataRecord, PartitionImage, Role
+from replog_partition import PARTITION
+from specchk.conform.contract.binding import OutsideSpec
+
+
+def abstract(cluster: Controllers, controllers: tuple[str, ...], brokers: tuple[str, ...]) -> dict[str, Any]:
+    """Return the state of the spec that the cluster is in."""
+    nodes = dict(zip(controllers, cluster.nodes.seen, strict=True))
+    for number, node in enumerate(cluster.nodes.seen):
+        written, held = cluster.disks[number], (node.term, node.vote, tuple(node.log))
+        if written != held:
+            raise OutsideSpec(f"controller {number} has {held}, and has written {written}")
+    numbers = range(len(brokers))
+    return {
+        "term": {name: node.term for name, node in nodes.items()},
+        "active": {name: node.is_active for name, node in nodes.items()},
+        "log": {name: [_record(record, brokers) for record in node.log] for name, node in nodes.items()},
+        "hw": {name: node.hw for name, node in nodes.items()},
+        "known": {brokers[b]: _known(cluster, b, brokers) for b in numbers},
+        "proposal": {brokers[b]: _proposal(cluster, b, brokers) for b in numbers},
+        "newest": {brokers[b]: cluster.brokers.seen[b].contact.newest for b in numbers},
+        "first": brokers[cluster.first],
+        "has": {brokers[b] for b in numbers if cluster.has(b)},
+        "acked": cluster.acked,
+    }
+
+
+def _named(members: Iterable[int], brokers: tuple[str, ...]) -> set[str]:
+    return {brokers[member] for member in members}
+
+
+def _image(leader: int, epoch: int, isr: Iterable[int], version: int, brokers: tuple[str, ...]) -> Any:
+    if leader < 0:
+        raise OutsideSpec("nobody leads")
+    return {"leader": brokers[leader], "leader_epoch": epoch + 1, "isr": _named(isr, brokers),
+            "version": version + 1}  # fmt: skip
+
+
+def _record(record: MetadataRecord, brokers: tuple[str, ...]) -> dict[str, Any]:
+    image: PartitionImage = record.image.partitions[PARTITION]
+    if image.elr or image.is_recovering or record.image.version != image.partition_epoch:
+        raise OutsideSpec(f"version {record.image.version} of the metadata has {image}")
+    shown = _image(image.leader, image.leader_epoch, image.isr, image.partition_epoch, brokers)
+    return {"term": record.term, "image": shown}
+
+
+def _known(cluster: Controllers, broker: int, brokers: tuple[str, ...]) -> dict[str, Any]:
+    state = cluster.state(broker)
+    isr = cluster.isr[broker]
+    if (state.leader_id == broker) != (state.role is Role.LEADER):
+        raise OutsideSpec(f"broker {broker} is {state.role}, and knows {state.leader_id} as leader")
+    if state.leading is not None and set(state.leading.isr) != set(isr):
+        raise OutsideSpec(f"leader {broker} has the ISR {state.leading.isr}, and was sent {isr}")
+    return _image(state.leader_id, state.leader_epoch, isr, state.partition_epoch, brokers)
+
+
+def _proposal(cluster: Controllers, broker: int, brokers: tuple[str, ...]) -> set[str] | None:
+    leading = cluster.state(broker).leading
+    pending = None if leading is None else leading.pending
+    return None if pending is None else _named(pending.proposed, brokers)
