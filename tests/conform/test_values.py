@@ -106,3 +106,10 @@ def test_a_refusal_names_the_place():
     with pytest.raises(NotAValue) as caught:
         raw({"b1": {"hw": 0}, "b2": {"hw": 7}}, kind)
     assert caught.value.path == "[b2].hw"
+
+
+@pytest.mark.parametrize("form", [{"a": {"x", "y", "z"}}, [{"z", "y", "x"}], ("t", {"y", "x", "z"})])
+def test_a_refusal_is_the_same_text_in_each_process(form: object):
+    """A set anywhere in a value that is refused is written in order, not by hash."""
+    with pytest.raises(NotAValue, match=r"\{x, y, z\}.* is not a value of bool"):
+        raw(form, BOOL)

@@ -310,7 +310,7 @@ def _items(item: Type, wanted: tuple[Any, ...]) -> Callable[[Any], tuple[Value, 
 
     def items(given: Any) -> tuple[Value, ...]:
         if not isinstance(given, wanted) or isinstance(given, str):
-            raise NotAValue(f"{given!r} is not a collection of {show_type(item)}")
+            raise NotAValue(f"{_shown(given)} is not a collection of {show_type(item)}")
         return tuple([read(value) for value in given])
 
     return items
@@ -327,5 +327,9 @@ def _limited(items: Callable[[Any], tuple[Value, ...]], kind: Seq | Bag) -> Read
 
 
 def _wrong(given: Any, kind: Type) -> NotAValue:
-    text = words(given) if isinstance(given, AnySet) else repr(given)
-    return NotAValue(f"{text} is not a value of {show_type(kind)}")
+    return NotAValue(f"{_shown(given)} is not a value of {show_type(kind)}")
+
+
+def _shown(given: Any) -> str:
+    """What was given, as Python writes it; a collection in the spec's words, since it may have a set in it."""
+    return words(given) if isinstance(given, AnySet | Mapping | list | tuple) else repr(given)
