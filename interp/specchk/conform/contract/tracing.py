@@ -110,6 +110,8 @@ class Meaning(NamedTuple):
     def may_be_no_step(self) -> bool:
         """Whether an explanation of the event may take no step."""
         for way in self.ways:
+            if way and way[0].__class__ is Call:
+                continue
             for step in way:
                 if not isinstance(step, Repeated) or step.least:
                     break

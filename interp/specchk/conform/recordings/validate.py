@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from specchk.compile.instantiate import Instance
@@ -53,6 +54,9 @@ from specchk.meaning.values import State, Values, show
 MOST_CANDIDATES = 4_096
 MOST_COMPARED = 8  # states that are compared in pairs
 READ_AHEAD = 512  # events
+
+
+_VALUE = itemgetter(2)  # of a `Seen`
 
 
 class Haste(Enum):
@@ -162,29 +166,29 @@ def _meanings(tracing: Tracing, events: Sequence[Event]) -> Iterator[Meaning]:
 
 def _lasts(meaning: Meaning) -> bool:
     """Whether a tracing that reads on cannot change a value of the meaning."""
-    if not LASTING.issuperset([value.__class__ for _, _, value in meaning.seen]):
+    # In C as far as can be, since it is for each field of each event.
+    if not LASTING.issuperset(map(type, map(_VALUE, meaning.seen))):
         return False
     for way in meaning.ways:
         for step in way:
-            call = step.call if isinstance(step, Repeated) else step
-            if not LASTING_ARGS.issuperset([arg.__class__ for arg in call.args]):
+            args = step.call.args if isinstance(step, Repeated) else step.args
+            if not LASTING_ARGS.issuperset(map(type, args)):
                 return False
     return True
 
 
-def distinct(states: list[State]) -> Sequence[State]:
-    """The states, each once, in their order."""
+def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[State, ...]:
+    """The states that are not among those known, each once, in their order."""
     # Mostly there are one or two.  A hash reads hundreds of numbers, and is not kept; a comparison of two
     # states ends where they differ, and skips what they share.
-    if len(states) > MOST_COMPARED:
-        return tuple(dict.fromkeys(states))
-    if len(states) < 2:
-        return states
+    if len(states) + len(known) > MOST_COMPARED:
+        others = dict.fromkeys(known)
+        return tuple(dict.fromkeys(state for state in states if state not in others))
     kept: list[State] = []
     for state in states:
-        if state not in kept:
+        if state not in kept and state not in known:
             kept.append(state)
-    return kept
+    return tuple(kept)
 
 
 class Uncounted(Stepper):
@@ -266,32 +270,30 @@ class Validator:
         if not tracing.silent or (after and haste is Haste.LAZY):
             return TakenEvent(after, 0, before)
         depth_used = 0
-        reached, known = dict.fromkeys(after), dict.fromkeys(before)
+        reached, known = after, before
         for depth, edge in enumerate(self.silently(tracing, meaning, before), 1):
-            known.update(dict.fromkeys(edge))
+            known += edge
             # Of the new states alone: those before were tried without, or with fewer, silent steps.
             more = self.taken(meaning, edge)
             if more and not reached:
                 depth_used = depth
-            reached.update(dict.fromkeys(more))
+            reached += distinct(more, reached)
             if reached and haste is Haste.LAZY:
                 break
         self.bounded(len(reached))
-        return TakenEvent(tuple(reached), depth_used, tuple(known))
+        return TakenEvent(reached, depth_used, known)
 
     def silently(
         self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...]
     ) -> Iterable[tuple[State, ...]]:
         """The states after one silent step, those after two and not after fewer, and so on."""
         calls = self._every_silent(tracing) if meaning.near is None else meaning.near
-        known, edge = dict.fromkeys(before), before
+        known, edge = before, before
         for _ in range(tracing.most_silent):
-            edge = tuple(
-                dict.fromkeys(s for call in calls for s in self.by_call(call, edge) if s not in known)
-            )
+            edge = distinct([state for call in calls for state in self.by_call(call, edge)], known)
             if not edge:
                 return
-            known.update(dict.fromkeys(edge))
+            known += edge
             self.bounded(len(known))
             yield edge
 
