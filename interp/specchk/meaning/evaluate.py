@@ -74,7 +74,7 @@ class Evaluator:
             case _:
                 assert_never(expr)
 
-    def _part(self, expr: nodes.Expr) -> RuleText:
+    def part(self, expr: nodes.Expr) -> RuleText:
         """A part of an expression: its text, to be in that of the whole, or a call of its function."""
         if not self._joins:
             return called(self.compile(expr))
@@ -91,15 +91,15 @@ class Evaluator:
             case nodes.Apply():
                 rule = RULES[expr.op]
                 if isinstance(rule, TextRule):
-                    return rule.text(expr, [self._part(arg) for arg in expr.args])
+                    return rule.text(expr, [self.part(arg) for arg in expr.args])
                 return called(rule(expr, [self.compile(arg) for arg in expr.args]))
             case nodes.And() | nodes.Or():
                 word = " and " if isinstance(expr, nodes.And) else " or "
-                return filled(f"({word.join(['{}'] * len(expr.parts))})", list(map(self._part, expr.parts)))
+                return filled(f"({word.join(['{}'] * len(expr.parts))})", list(map(self.part, expr.parts)))
             case nodes.Implies():
-                return filled("(not {} or {})", [self._part(expr.left), self._part(expr.right)])
+                return filled("(not {} or {})", [self.part(expr.left), self.part(expr.right)])
             case nodes.If():
-                parts = map(self._part, (expr.then, expr.condition, expr.orelse))
+                parts = map(self.part, (expr.then, expr.condition, expr.orelse))
                 return filled("({} if {} else {})", list(parts))
             case nodes.Cover() if self.counts is None:
                 return self._text(expr.body)
@@ -114,14 +114,14 @@ class Evaluator:
                 return self._map_of(expr)
             case nodes.Let():
                 slot = RuleText("{}", (self.index(expr.local),))
-                binding = filled("e[{}] = {}", [slot, self._part(expr.value)])
+                binding = filled("e[{}] = {}", [slot, self.part(expr.value)])
                 # Of a name bound behind another one, no function of its own.
                 rest = self._lines if self._joins else self._returned
                 return [binding, *rest(expr.body)]
         return self._returned(expr)
 
     def _returned(self, expr: nodes.Expr) -> list[RuleText]:
-        return [filled("return {}", [self._part(expr)])]
+        return [filled("return {}", [self.part(expr)])]
 
     def index(self, name: nodes.Var | nodes.Local) -> int:
         """Where a name's value is in the environment."""
@@ -137,8 +137,8 @@ class Evaluator:
     def _quantifier(self, expr: nodes.Quantifier) -> list[RuleText]:
         condition = "not {}" if expr.every else "{}"
         return [
-            self._loop(expr.local, self._part(expr.domain)),
-            filled(f" if {condition}: return {not expr.every}", [self._part(expr.body)]),
+            self._loop(expr.local, self.part(expr.domain)),
+            filled(f" if {condition}: return {not expr.every}", [self.part(expr.body)]),
             RuleText(f"return {expr.every}"),
         ]
 
@@ -194,11 +194,11 @@ class Evaluator:
     def _set_of(self, expr: nodes.Collect) -> list[RuleText]:
         """A set of one binder, as most are: a loop, where several need a generator for each."""
         ((local, domain),) = expr.binders
-        condition = RuleText("True") if expr.condition is None else self._part(expr.condition)
+        condition = RuleText("True") if expr.condition is None else self.part(expr.condition)
         return [
             RuleText("out = []"),
-            self._loop(local, self._part(domain)),
-            filled(" if {}: out.append({})", [condition, self._part(expr.body)]),
+            self._loop(local, self.part(domain)),
+            filled(" if {}: out.append({})", [condition, self.part(expr.body)]),
             RuleText("return {}(out)", (distinct,)),
         ]
 
@@ -209,7 +209,7 @@ class Evaluator:
         return [
             RuleText("out = []"),
             self._loop(expr.local, RuleText("{}", (keys,))),
-            filled(" out.append({})", [self._part(expr.body)]),
+            filled(" out.append({})", [self.part(expr.body)]),
             RuleText("return tuple(out)"),
         ]
 

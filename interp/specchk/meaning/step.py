@@ -23,7 +23,7 @@ from specchk.ir.program import Action, Program
 from specchk.ir.types import Map
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.operators import position_of, replaced
-from specchk.meaning.texts.joined import called, filled, function_of
+from specchk.meaning.texts.joined import RuleText, body_of, called, filled
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values
 
@@ -305,51 +305,49 @@ class Compiled:
         return when
 
     def _assign(self, stmt: nodes.Assign, then: Run) -> Run:
-        target = self.size + stmt.slot
-        value = self.evaluator.compile(stmt.value)
-        keys = [self._key(step, stmt) for step in stmt.path]
-        if not keys and stmt.slot not in self.often:
-            write = _whole(target, value)
-        else:
-            write = self._partial(stmt, target, value, keys)
+        # As one text, since most of what steps do is to assign, and calls cost more than the rest.
+        target = RuleText("{}", (self.size + stmt.slot,))
         stepper, index = self.stepper, self.index
 
-        def assign(e: list[Any]) -> None:
-            # Undone when what follows has run, so that the next way begins from the same environment.  Not
-            # in a `finally`: `Undefined` ends the whole state, and the environment with it.
-            old = e[target]
-            try:
-                write(e)
-            except BeyondHorizon:
-                stepper.horizon_cuts += 1
-                stepper.cut.add(index)
-                return
-            then(e)
+        def cut(_: list[Any]) -> None:
+            stepper.horizon_cuts += 1
+            stepper.cut.add(index)
+
+        # Undone when what follows has run, so that the next way begins from the same environment.  Not in a
+        # `finally`: `Undefined` ends the whole state, and the environment with it.
+        lines = [
+            filled("old = e[{}]", [target]),
+            RuleText("try:"),
+            *[RuleText(f" {line.code}", line.values) for line in self._written(stmt)],
+            filled(" e[{}] = new", [target]),
+            RuleText("except {}: return {}(e)", (BeyondHorizon, cut)),
             # Outside of the `try`: a horizon that a later statement passes is that statement's, and counted
             # there.
-            e[target] = old
-
+            called(then),
+            filled("e[{}] = old", [target]),
+        ]
+        assign = body_of(lines)
         return assign if stmt.slot not in self.often else self._remembering(stmt.slot, assign)
 
-    def _partial(
-        self, stmt: nodes.Assign, target: int, value: Callable[[list[Any]], Any], keys: list[Run]
-    ) -> Run:
-        written = self.paths + stmt.slot if stmt.slot in self.often else None
-        path_of = function_of(filled(f"({'{}, ' * len(keys)})", list(map(called, keys))))
+    def _written(self, stmt: nodes.Assign) -> list[RuleText]:
+        """What makes the variable's `new` value of its `old` one."""
 
-        def partial(e: list[Any]) -> None:
-            # Keys, value, claim, index: the order decides which of two faults is reported, and the compiled
-            # engine has the same (`native.kernel.steps`).
-            path = path_of(e)
-            new = value(e)
-            if written is not None:
-                _claim(e, written, path, stmt)
-            try:
-                e[target] = _replaced(e[target], path, 0, new) if path else new
-            except IndexError:
-                raise Undefined(stmt.span, "this index is outside the sequence") from None
+        def outside(_: list[Any]) -> None:
+            raise Undefined(stmt.span, "this index is outside the sequence")
 
-        return partial
+        # Keys, value, claim, index: the order decides which of two faults is reported, and the compiled
+        # engine has the same (`native.kernel.steps`).
+        keys = [called(self._key(step, stmt)) for step in stmt.path]
+        lines = [filled(f"key{n} = {{}}", [key]) for n, key in enumerate(keys)]
+        lines.append(filled("new = {}", [self.evaluator.part(stmt.value)]))
+        if stmt.slot in self.often:
+            written, path = self.paths + stmt.slot, "".join(f"key{n}, " for n in range(len(keys)))
+            lines.append(RuleText(f"{{}}(e, {{}}, ({path}), {{}})", (_claim, written, stmt)))
+        for n in range(len(keys)):
+            lines.append(RuleText(f"part{n} = " + (f"part{n - 1}[key{n - 1}]" if n else "old")))
+            lines.append(RuleText(f"if not 0 <= key{n} < len(part{n}): {{}}(e)", (outside,)))
+        outwards = reversed(range(len(keys)))
+        return [*lines, *[RuleText(f"new = {{}}(part{n}, key{n}, new)", (replaced,)) for n in outwards]]
 
     def _remembering(self, slot: int, assign: Run) -> Run:
         """Forget this assignment's path once what follows it is done."""
@@ -371,22 +369,6 @@ class Compiled:
         if isinstance(step.container, Map):
             return position_of(step.container.key, step.key.type, key, step.key)
         return key
-
-
-def _whole(target: int, value: Callable[[list[Any]], Any]) -> Run:
-    def whole(e: list[Any]) -> None:
-        e[target] = value(e)
-
-    return whole
-
-
-def _replaced(container: Any, path: Path, depth: int, new: Any) -> Any:
-    index = path[depth]
-    if not 0 <= index < len(container):
-        raise IndexError(index)
-    if depth + 1 < len(path):
-        new = _replaced(container[index], path, depth + 1, new)
-    return replaced(container, index, new)
 
 
 def _claim(e: list[Any], written: int, path: Path, stmt: nodes.Assign) -> None:

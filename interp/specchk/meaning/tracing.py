@@ -189,7 +189,7 @@ class _Watching(Evaluator):
 
     def _signed(self, expr: Apply) -> RuleText:
         """The operator, on a pair of operands that are compared once more."""
-        left, right = (self._part(arg) for arg in expr.args)
+        left, right = (self.part(arg) for arg in expr.args)
         where, append = self.tracer.place(expr.span), self.tracer.trail.append
         kind = expr.args[0].type
         if isinstance(kind, Enum):
