@@ -245,7 +245,7 @@ class Compiled:
         return bind
 
     def _unwrap(self, stmt: nodes.Unwrap, then: Run) -> Run:
-        slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
+        slot, value = self.evaluator.index(stmt.local), self._content(stmt.value)
 
         def unwrap(e: list[Any]) -> None:
             option: Any = value(e)
@@ -256,7 +256,7 @@ class Compiled:
         return unwrap
 
     def _choice(self, stmt: nodes.Choice, then: Run) -> Run:
-        slot, domain = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.domain)
+        slot, domain = self.evaluator.index(stmt.local), self._content(stmt.domain)
         # What follows the choice is compiled into its body, so that it runs once for each item.
         body = self._each(self.block(stmt.body, then))
 
@@ -266,6 +266,10 @@ class Compiled:
                 body(e)
 
         return choice
+
+    def _content(self, expr: nodes.Expr) -> Callable[[list[Any]], Any]:
+        """An option or a set, of which an empty one ends the way; `meaning.tracing` watches it."""
+        return self.evaluator.compile(expr)
 
     def _each(self, run: Run) -> Run:
         """The statements of a choice, for one item; `meaning.tracing` watches them."""

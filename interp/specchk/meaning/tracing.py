@@ -33,7 +33,7 @@ from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from specchk.ir.nodes import Apply, Assign, Case, Choice, Either, Expr, Guard, Local, Stmt, Unwrap, Var, When
+from specchk.ir.nodes import Apply, Assign, Case, Choice, Either, Expr, Guard, Local, Stmt, Var, When
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Bool, Enum, Int, Option
 from specchk.ir.walk import conjuncts
@@ -328,22 +328,15 @@ class _Watched(Compiled):
 
         return guard
 
-    def _unwrap(self, stmt: Unwrap, then: Run) -> Run:
-        return self._unless_empty(stmt.value, super()._unwrap(stmt, then))
-
-    def _choice(self, stmt: Choice, then: Run) -> Run:
-        return self._unless_empty(stmt.domain, super()._choice(stmt, then))
-
-    def _unless_empty(self, expr: Expr, run: Run) -> Run:
-        """A statement that continues with the content of an option or a set, if there is any."""
-        tracer, value = self.stepper, self.evaluator.compile(expr)
+    def _content(self, expr: Expr) -> Get:
+        tracer, value = self.stepper, super()._content(expr)
         mark = Decision("end", tracer.place(expr.span), 0)
 
-        def unless_empty(e: list[Any]) -> None:
-            if value(e):
-                run(e)
-            else:
+        def content(e: list[Any]) -> Any:
+            found = value(e)
+            if not found:
                 tracer.trail.append(mark)
                 tracer.end()
+            return found
 
-        return unless_empty
+        return content
