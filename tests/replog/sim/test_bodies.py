@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections import Counter
 from itertools import count
 from random import Random
 
@@ -11,11 +12,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from replog.core.broker.coordinator import GroupReplica
 from replog.core.effects import AdvanceStart, Append, Reset, StoreEpochs, Truncate
 from replog.core.log.logview import LogView
-from replog.core.messages import FetchReply, FetchRequest, ForPartition, Message, ProduceRequest
+from replog.core.messages import (
+    FetchReply,
+    FetchRequest,
+    ForPartition,
+    Message,
+    ProduceRequest,
+)
 from replog.core.types import CONSUMER, Batch, Error
 from replog.demo.files import BrokerFiles
+from replog.sim.cluster.members import members
 from replog.sim.cluster.node import Network
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage, StorageError
@@ -23,6 +32,7 @@ from replog.sim.cluster.world import World
 from replog.sim.disks.bodies import StoredBody
 from replog.sim.disks.disk import SimFs
 from replog.sim.disks.stored import FileStorage, StoreStorage
+from replog.sim.oracles.commits import CommitWatch
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
 
@@ -189,6 +199,41 @@ def test_of_several_partitions_each_reads_its_own_files():
         for batch in message.message.batches
     ]
     assert sorted(read) == [(name, name.encode()) for name in names]
+
+
+def test_a_coordinator_loads_its_log_from_the_disk():
+    """Whoever leads the log of groups next knows them, with handles in memory as with bodies."""
+    partitions = {"t-0": (0, 1, 2), "groups-0": (0, 1, 2)}
+    kinds = (MemoryStorage, HandleStorage)
+    networks = [Listening(3, loss=0) for _ in kinds]
+    for kind, network in zip(kinds, networks, strict=True):
+        world = started(network, partitions=partitions, groups="groups-0", make_storage=kind)
+
+        def find(name: str, world: World = world) -> int:
+            return world.controller.state.partitions[name].leader
+
+        for number in range(30):
+            request = ProduceRequest(number, Batch(0, -1, 1, body=b"%d" % number), -1, 5_000)
+            world.send(CLIENT, find("t-0"), ForPartition("t-0", request))
+        for member in members(2, "t-0", "groups-0", find, Random(5).randrange, CommitWatch(Counter())):
+            world.start_client(member.address, member, 10)
+        run_for(world, 3_000)
+        world.focus = "groups-0"
+        dead = world.image.leader
+        world.crash(dead)
+        run_for(world, 15_000)
+        assert world.image.leader != dead
+        world.restart(dead)
+        run_for(world, 15_000)
+    first, second = (network.heard for network in networks)
+    assert first == second
+    broker = world.nodes[world.image.leader].broker
+    assert broker is not None
+    replica = broker.replicas["groups-0"]
+    assert isinstance(replica, GroupReplica)
+    # Its predecessor's records: the disk is where it has them from.
+    assert (replica.coordinator.is_loaded, replica.state.leader_epoch > 0) == (True, True)
+    assert replica.coordinator.written.groups
 
 
 ACTIONS = st.lists(

@@ -12,6 +12,9 @@ A handle has no position.  The sparse index of the segment, and the place where 
 batch by its offset, and a position would be wrong after a segment was rewritten.  It has the CRC-32C of the
 body: with it two logs are compared without reading them, and other bytes in a segment are detected.
 
+Two bodies are bytes in a core: those of the log of groups on its way from the disk to its coordinator, and
+those of records that a coordinator writes, which are no longer than a handle, until the next start.
+
 Not here: the files (`replog.store`), who puts handles in and out (`stored`).
 """
 
