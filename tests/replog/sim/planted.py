@@ -5,8 +5,8 @@ a seed of its profile that finds it, `oracle` the promise that it breaks there.
 
 Not in the list, because about 150 seeds did not find them: B4, B6, B7 (they need two elections within one
 fetch), B18, B24 (an ISR proposal overtaken by a restart), B8 with the fetch unfenced alone (the other fences
-carry it, as in the reference's exhaustive search), an older controller that refuses (`newest_only`), B12
-(this core cuts and moves HW in one step, so nobody reads in between).
+carry it, as in the reference's exhaustive search), an older controller that refuses (`newest_only`,
+story `a36_old_controller`), B12 (this core cuts and moves HW in one step, so nobody reads in between).
 """
 
 from __future__ import annotations

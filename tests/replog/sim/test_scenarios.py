@@ -29,6 +29,38 @@ def outputs(name: str) -> str:
     return play(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize(
+    ("name", "flag", "shows"),
+    [
+        ("a36_answered_early", " answered=appended", "client: acknowledged at offset 1"),
+        ("a36_applied_early", " applied=appended", "broker 2: leader of epoch 1, LEO 1"),
+        ("a36_no_own_record", " own-record=no", "controller 2: active in term 5"),
+        ("a36_old_controller", " newest-only=no", "client: acknowledged at offset 0"),
+    ],
+)
+def test_each_rule_of_the_controllers_matters_in_its_story(name, flag, shows):
+    """What the story is about happens with the rule turned back, and with today's rules it does not."""
+    text = next(path for path in FILES if path.stem == name).read_text(encoding="utf-8")
+    assert text.count(flag) == 1
+    assert shows in play(text)
+    assert shows not in play(text.replace(flag, ""))
+
+
+def test_a_controller_that_crashed_has_what_it_wrote():
+    """And commands on controllers need several."""
+    told = play(
+        "> cluster controllers=3\n> start\n> crash-controller 2\n> restart-controller 2\n> replicate 1 to=2\n"
+    )
+    assert "controller 2: down, 6 records on disk" in told
+    assert "controller 2: follows in term 2, 6 records, 6 committed: leader 0, epoch 0, ISR 0,1" in told
+    with pytest.raises(ScenarioError, match="one controller"):
+        play("> cluster\n> crash-controller 1\n")
+    with pytest.raises(ScenarioError, match="controller 2 is down"):
+        play("> cluster controllers=3\n> crash-controller 2\n> replicate 1 to=2\n")
+    with pytest.raises(ScenarioError, match="no controllers to choose"):
+        play("> cluster controllers=3\n> beat 0 controller=1\n")
+
+
 def last_answer(name: str) -> str:
     return [line for line in outputs(name).splitlines() if line.startswith("client:")][-1]
 

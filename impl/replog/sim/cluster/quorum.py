@@ -138,7 +138,7 @@ class Quorum:
     def handle(self, host: ControllerHost, event: Event) -> None:
         """Let a living process handle an event."""
         if host.node is not None:
-            self._perform(host, host.node.handle(event, self.wires.now_ms()))
+            self.act(host, host.node.handle(event, self.wires.now_ms()))
 
     def operate(self, received: Received) -> None:
         """Bring an operator's request to the active controller."""
@@ -154,7 +154,7 @@ class Quorum:
         if expire_session(host.node.controller.state, broker_id, now_ms):
             effects = host.node.handle(Fired(Timer.SESSION_CHECK, host.node.term), now_ms)
             # The periodic check is armed already.
-            self._perform(host, [effect for effect in effects if not isinstance(effect, SetTimer)])
+            self.act(host, [effect for effect in effects if not isinstance(effect, SetTimer)])
 
     def restart(self, address: int) -> None:
         """Start a process on what its disk has."""
@@ -167,7 +167,7 @@ class Quorum:
         host.node = ControllerNode(
             address, self.voters, self.config, self.protocol, disk.term, [*disk.log], disk.vote
         )
-        self._perform(host, host.node.start(self.wires.now_ms()))
+        self.act(host, host.node.start(self.wires.now_ms()))
 
     def crash(self, address: int) -> None:
         """Kill a process; what is under way to it is lost."""
@@ -189,7 +189,8 @@ class Quorum:
         for item in held:
             self.execute(item)
 
-    def _perform(self, host: ControllerHost, effects: list[Effect]) -> None:
+    def act(self, host: ControllerHost, effects: list[Effect]) -> None:
+        """Perform a process's effects in order; it may die between any two of them."""
         for effect in effects:
             if host.effects_left == 0:
                 self.crash(host.address)

@@ -9,7 +9,8 @@ The arguments of a method are those of its command, as words: `min-isr=2` is `mi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from replog.core.broker.state import Config
@@ -26,6 +27,7 @@ from replog.core.messages import (
     ListOffsetsRequest,
     Message,
     MetadataUpdate,
+    OfTerm,
     ProduceRequest,
     ReassignRequest,
 )
@@ -34,6 +36,7 @@ from replog.core.types import CONSUMER, CONTROLLER, Batch
 from replog.sim.cluster.node import Alarm, Delivery, Item
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.world import World
+from replog.sim.scenarios import quorum_commands
 from replog.sim.scenarios.describe import describe_broker, describe_controller, describe_reply
 
 CLIENT = -10
@@ -57,7 +60,7 @@ class ScenarioCluster:
         lines: list[str] | None = COMMANDS[name](self, *words, **options)
         return self._changes() if lines is None else lines
 
-    def _take(self, wanted: Callable[[Item], bool]) -> bool:
+    def take(self, wanted: Callable[[Item], bool]) -> bool:
         """Let the first pending item of a kind happen; return whether there was one."""
         entry = next((entry for entry in self.world.pending() if wanted(entry[2])), None)
         if entry is not None:
@@ -75,7 +78,7 @@ class ScenarioCluster:
     def _ring(self, owner: int, timer: Timer) -> bool:
         """Ring the oldest live alarm of a kind."""
         node = self.world.nodes[owner]
-        return self._take(
+        return self.take(
             lambda item: (
                 isinstance(item, Alarm)
                 and (item.owner, item.timer, item.incarnation) == (owner, timer, node.incarnation)
@@ -83,7 +86,7 @@ class ScenarioCluster:
         )
 
     def _deliver(self, source: int | None, to: int | None, kinds: tuple[type[Message], ...]) -> bool:
-        return self._take(
+        return self.take(
             lambda item: (
                 isinstance(item, Delivery)
                 and source in (None, item.source)
@@ -94,12 +97,16 @@ class ScenarioCluster:
 
     def _changes(self) -> list[str]:
         """Return the client's answers, and the lines that are not what they were."""
-        while self._take(lambda item: isinstance(item, Delivery) and item.to == CLIENT):
+        while self.take(lambda item: isinstance(item, Delivery) and item.to == CLIENT):
             pass
         lines = [describe_reply(message) for _, message in self.world.replies if describe_reply(message)]
         self.world.replies.clear()
         now = {broker: describe_broker(node) for broker, node in self.world.nodes.items()}
-        now[CONTROLLER] = describe_controller(self.world.image)
+        quorum = self.world.quorum
+        if quorum is None:
+            now[CONTROLLER] = describe_controller(self.world.image)
+        else:
+            now |= quorum_commands.describe_controllers(quorum)
         lines.extend(text for who, text in now.items() if self.said.get(who) != text)
         self.said = now
         return lines
@@ -110,24 +117,31 @@ class ScenarioCluster:
 
     def cluster(
         self, *flags: str, brokers: str = "2", min_isr: str = "1", protocol: str = "kafka-4.1",
-        lag: str = "10000", replicas: str = "0",
+        lag: str = "10000", replicas: str = "0", controllers: str = "1", answered: str = "committed",
+        applied: str = "committed", own_record: str = "yes", newest_only: str = "yes",
     ) -> list[str]:  # fmt: skip
         """`cluster brokers=2 min-isr=1 protocol=kafka-4.1 lag=10000 [replicas=1] [coalesce] [follower-read]`.
 
-        Begin a story.  The first `replicas` brokers hold the partition, without that all.
+        Begin a story.  The first `replicas` brokers hold the partition, without that all.  With
+        `controllers=3` also the rules `answered=committed applied=committed own-record=yes newest-only=yes`.
         """
+        quorum = quorum_commands.rules(answered, applied, own_record, newest_only)
         config = Config(lag_ms=int(lag), follower_read="follower-read" in flags)
         is_coalescing = "coalesce" in flags
         self.world = self.make_world(
             WorldOptions(
                 int(brokers),
                 int(min_isr),
-                preset(protocol),
+                replace(preset(protocol), **quorum),  # type: ignore[arg-type]
                 config,
                 coalesces_metadata=is_coalescing,
                 replicas=int(replicas),
+                controllers=int(controllers),
             )
         )
+        if self.world.quorum is not None:
+            quorum_commands.elect_controller(self, "1", "2")
+            self._replicate()
         self.said = {}
         return []
 
@@ -136,17 +150,31 @@ class ScenarioCluster:
         for broker in map(int, brokers or self.world.nodes):
             self.world.restart(broker)
             self.settle()
+            while self._replicate():
+                self.settle()
+
+    def _replicate(self) -> bool:
+        """Let all controllers have what the first one has; return whether that is news."""
+        quorum = self.world.quorum
+        if quorum is None:
+            return False
+        before = len(quorum.committed)
+        for follower in "23":
+            quorum_commands.replicate(self, "1", follower)
+        return len(quorum.committed) > before
 
     def settle(self) -> None:
         """`settle`: deliver everything between brokers and controller, except metadata that is held back."""
 
         def wanted(item: Item) -> bool:
-            if not isinstance(item, Delivery) or not isinstance(item.message, ControlMessage):
+            if not isinstance(item, Delivery):
                 return False
-            return not (isinstance(item.message, MetadataUpdate) and item.to in self.held)
+            message = item.message.message if isinstance(item.message, OfTerm) else item.message
+            is_held = isinstance(message, MetadataUpdate) and item.to in self.held
+            return isinstance(message, ControlMessage) and not is_held
 
         # Until nothing is left: an answer may cause the next message.
-        while self._take(wanted):
+        while self.take(wanted):
             pass
 
     def hold(self, *brokers: str) -> list[str]:
@@ -303,10 +331,11 @@ class ScenarioCluster:
         ]
 
 
-COMMANDS = MappingProxyType(
+COMMANDS: Mapping[str, Callable[..., list[str] | None]] = MappingProxyType(
     {
         name.replace("_", "-"): function
         for name, function in vars(ScenarioCluster).items()
-        if callable(function) and not name.startswith("_")
+        if callable(function) and not name.startswith("_") and name != "take"
     }
+    | {function.__name__.replace("_", "-"): function for function in quorum_commands.COMMANDS}
 )

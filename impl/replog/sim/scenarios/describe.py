@@ -69,6 +69,11 @@ def describe_leading(leading: Leading) -> list[str]:
 
 def describe_controller(image: PartitionImage) -> str:
     """Return the controller's record of the partition."""
+    return f"controller: {describe_isr(image)}"
+
+
+def describe_isr(image: PartitionImage) -> str:
+    """Return who leads and who is in sync, and what is out of the ordinary."""
     leader = "no leader" if image.leader == NO_LEADER else f"leader {image.leader}"
     parts = [leader, f"epoch {image.leader_epoch}", "ISR " + (",".join(map(str, image.isr)) or "none")]
     if image.elr:
@@ -83,7 +88,7 @@ def describe_controller(image: PartitionImage) -> str:
         parts.append("replicas " + ",".join(map(str, image.replicas)))
     marked = (("adding", image.adding), ("removing", image.removing))
     parts.extend(f"{word} " + ",".join(map(str, members)) for word, members in marked if members)
-    return "controller: " + ", ".join(parts)
+    return ", ".join(parts)
 
 
 def describe_reply(message: Message) -> str:
