@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar, cast
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
 
 from quorum_cluster import VOTERS, Controllers, new_controllers
-from quorum_state import abstract
+from quorum_state import SpecWords, abstract
 
 from replog.core.broker import isr as broker_isr
 from replog.core.broker import leader as broker_leader
@@ -134,6 +134,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         members = {sort.name: sort.members for sort in program.sorts}
         self.controllers: tuple[str, ...] = members["Controller"]
         self.brokers: tuple[str, ...] = members["Broker"]
+        self.words = SpecWords(self.controllers, self.brokers)
 
     def start(self) -> Controllers:
         """The first controller is active, the first broker leads, and all have heard of it."""
@@ -367,7 +368,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     @project
     def state(self, cluster: Controllers) -> dict[str, Any]:
         """Every variable of the spec."""
-        return abstract(cluster, self.controllers, self.brokers)
+        return abstract(cluster, self.words)
 
 
 def _inner(send: Send) -> object:

@@ -46,15 +46,11 @@ NO_NEWS = 1 << 30
 class Process:
     """A broker process that can be copied."""
 
-    __slots__ = ("broker",)
+    __slots__ = ("broker", "state")
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-
-    @property
-    def state(self) -> ReplicaState:
-        """Return the state of its replica."""
-        return self.broker.state
+        self.state = broker.state
 
     @property
     def contact(self) -> Contact:

@@ -20,9 +20,29 @@ from replog_partition import PARTITION
 from specchk.conform.contract.binding import OutsideSpec
 
 
-def abstract(cluster: Controllers, controllers: tuple[str, ...], brokers: tuple[str, ...]) -> dict[str, Any]:
+class SpecWords:
+    """The spec's words for controllers and brokers, and for records that were seen before."""
+
+    __slots__ = ("_records", "brokers", "controllers")
+
+    def __init__(self, controllers: tuple[str, ...], brokers: tuple[str, ...]) -> None:
+        self.controllers = controllers
+        self.brokers = brokers
+        # By identity: a record is never changed, most are in several logs, and all are in many states.
+        self._records: dict[int, tuple[MetadataRecord, dict[str, Any]]] = {}
+
+    def record(self, record: MetadataRecord) -> dict[str, Any]:
+        """Return a record of the controllers' log."""
+        known = self._records.get(id(record))
+        if known is None:
+            known = self._records[id(record)] = record, _record(record, self.brokers)
+        return known[1]
+
+
+def abstract(cluster: Controllers, words: SpecWords) -> dict[str, Any]:
     """Return the state of the spec that the cluster is in."""
-    nodes = dict(zip(controllers, cluster.nodes.seen, strict=True))
+    brokers = words.brokers
+    nodes = dict(zip(words.controllers, cluster.nodes.seen, strict=True))
     for number, node in enumerate(cluster.nodes.seen):
         written, held = cluster.disks[number], (node.term, node.vote, tuple(node.log))
         if written != held:
@@ -31,7 +51,7 @@ def abstract(cluster: Controllers, controllers: tuple[str, ...], brokers: tuple[
     return {
         "term": {name: node.term for name, node in nodes.items()},
         "active": {name: node.is_active for name, node in nodes.items()},
-        "log": {name: [_record(record, brokers) for record in node.log] for name, node in nodes.items()},
+        "log": {name: [words.record(record) for record in node.log] for name, node in nodes.items()},
         "hw": {name: node.hw for name, node in nodes.items()},
         "known": {brokers[b]: _known(cluster, b, brokers) for b in numbers},
         "proposal": {brokers[b]: _proposal(cluster, b, brokers) for b in numbers},
