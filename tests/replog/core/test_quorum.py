@@ -256,6 +256,36 @@ def test_every_controller_has_another_patience_in_each_term():
         for node in nodes:
             node.term = term
         assert len({node._patience_ms() for node in nodes}) == 3
+    # In the next term it is another one's turn.
+    shortest = [min(nodes, key=lambda node: replace(node, term=t)._patience_ms()).address for t in (3, 4, 5)]
+    assert len(set(shortest)) == 3
+
+
+def test_who_knows_the_active_controller_votes_for_no_other_in_its_term():
+    """It has not voted in that term, and there is a majority without it."""
+    trio, _ = led()
+    assert (trio[C].vote, trio[C].active) == (NOBODY, A)
+    trio.give(C, B, VoteRequest(trio[C].term, LogEnd(99, 99)))
+    assert trio.sent[-1][1].message == VoteReply(trio[C].term, False)
+
+
+def test_a_vote_is_given_with_patience():
+    """Who has voted waits for that controller as for an active one, and then stands itself."""
+    trio = Trio()
+    late = NOW + 10 * ELECTION_MS
+    trio[B].handle(Received(A, VoteRequest(2, LogEnd(1, 1))), late)
+    trio[B].handle(Fired(Timer.QUORUM), late + 1)
+    assert (trio[B].term, trio[B].votes) == (2, set())
+    trio[B].handle(Fired(Timer.QUORUM), late + 2 * ELECTION_MS + 1_000)
+    assert (trio[B].term, trio[B].votes) == (3, {B})
+
+
+def test_who_knows_nothing_gets_the_newest_metadata_alone():
+    """A start has no past to replay; others get each version once, own records aside."""
+    trio, _ = led()
+    versions = [image.version for image in records.images_of(trio[A].log, 1)]
+    assert versions == list(range(2, trio[A].log[-1].image.version + 1))
+    assert [image.version for image in records.images_of(trio[A].log, -1)] == versions[-1:]
 
 
 def test_a_proposal_is_judged_if_its_sender_knows_the_term():
