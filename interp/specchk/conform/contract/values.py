@@ -331,5 +331,5 @@ def _wrong(given: Any, kind: Type) -> NotAValue:
 
 
 def _shown(given: Any) -> str:
-    """What was given, as Python writes it; a collection in the spec's words, since a set may be in it."""
+    """The text of what was given: Python's, and of a collection the spec's, since a set may be in it."""
     return words(given) if isinstance(given, AnySet | Mapping | list | tuple) else repr(given)
