@@ -62,6 +62,7 @@ SETTLED = MappingProxyType({"answered_when": "committed", "applied_when": "commi
 BOUNDS = MappingProxyType({
     "Controller": "{ c1, c2, c3 }", "Broker": "{ b1, b2 }", "active_first": "{ c1 }", "leads_first": "{ b1 }",
 })  # fmt: skip
+THREE_TERMS = MappingProxyType({"MaxTerm": "3"})
 SHORT = MappingProxyType({**BOUNDS, "MaxLog": "3", "MaxTerm": "2"})
 CONTROLS = (
     BadSpec("an answer before its record is committed", MODEL, {"answered_when": "appended"}),
@@ -69,6 +70,9 @@ CONTROLS = (
     BadSpec("no record of its own (KAFKA-12619)", MODEL, {"own_record": "false"}),
     BadSpec("a broker goes by an older controller", MODEL, {"newest_only": "false"}),
     BadCode("a vote for who lacks records", ControllerNode._vote, "and is_new", "", MODEL),
+    BadCode("a vote by the lengths of the logs", records.is_as_new,
+            "(candidate.term, candidate.end) >= (own.term, own.end)", "candidate.end >= own.end", MODEL,
+            THREE_TERMS),
     BadCode("who votes stays active", ControllerNode._adopt, "self._resign()", "pass", MODEL),
     BadCode("a term is not written", ControllerNode._adopt, "out.append(StoreVote(term, vote))", "pass",
             MODEL),
@@ -119,7 +123,8 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
     spec, model = "../../spec/controller_log.spec", MODEL
     smoke = (At(MODEL, {"MaxLog": "2"}),)
-    gate = (At(MODEL),)
+    # With two terms no vote depends on the term of a record.
+    gate = (At(MODEL, THREE_TERMS),)
     exhaustive = (
         At(MODEL, suite="product"),
         At("old_refuses", SHORT),

@@ -1,0 +1,28 @@
+"""What may kill a mutant of the quorum: the suite of its binding, then simulations of it under faults."""
+
+from __future__ import annotations
+
+from replog.sim.faults.profiles import profile
+from replog.sim.run import Simulation
+from specchk.conform.contract.binding import At
+from specchk.conform.mutation.members import Outside, Reporter, SuiteMember
+
+SEEDS = range(40)
+
+
+def simulated(reporter: Reporter) -> None:
+    """Run simulations in which controllers fail over, each judged by the oracles."""
+    for seed in SEEDS:
+        if not reporter.ask(f"seed {seed}", lambda seed=seed: _broken(seed)):
+            return
+
+
+def _broken(seed: int) -> str:
+    report = Simulation(seed, profile("controllers"), max_events=100_000).run()
+    return f"{report.oracle}: {report.detail}" if report.is_failure else ""
+
+
+MEMBERS = (
+    SuiteMember("classes one_start", At("one_start", {"MaxTerm": "3"}), limit=200_000),
+    Outside("simulation controllers", simulated, ("replog",), layer="simulation"),
+)
