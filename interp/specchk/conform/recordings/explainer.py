@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from random import Random
 from time import perf_counter
 
@@ -76,7 +77,7 @@ class RecordingExplainer:
         begun = perf_counter()
         explained = self._explain(validator, recording)
         seconds = perf_counter() - begun
-        kinds = Counter(str(event["event"]) for event in recording.events[: explained.consumed])
+        kinds = Counter(map(itemgetter("event"), recording.events[: explained.consumed]))
         values = {name: frozenset(known) for name, known in explained.seen.items()}
         bad = f"{recording.name}: {explained.gave_up}" if explained.gave_up else ""
         blocked = None if explained.blocked is None else told(validator, recording, explained.blocked)

@@ -56,6 +56,7 @@ MOST_COMPARED = 8  # states that are compared in pairs
 READ_AHEAD = 512  # events
 
 
+_UNSEEN = object()
 _VALUE = itemgetter(2)  # of a `Seen`
 
 
@@ -127,13 +128,15 @@ class Compared:
 
     def add(self, seen: Sequence[Seen]) -> None:
         """Note what an event shows."""
-        changing = self._changing
+        changing, firsts = self._changing, self._first
         for name, _, value in seen:
-            if name not in changing:
-                first = self._first.setdefault(name, value)
-                # Most values are the first one again, and a text of them takes longer.
-                if name not in self._seen or first.__class__ is not value.__class__ or first != value:
-                    self._add(name, value)
+            if name in changing:
+                continue
+            first = firsts.get(name, _UNSEEN)
+            # Most values are the first one again, and a text of them takes longer.
+            if first is not value and (first.__class__ is not value.__class__ or first != value):
+                firsts.setdefault(name, value)
+                self._add(name, value)
 
     def _add(self, name: str, value: Any) -> None:
         values = self._seen.setdefault(name, set())
