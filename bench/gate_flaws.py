@@ -66,6 +66,7 @@ SMALL = (
     "reassignment",
     "log_start",
     "coordinator",
+    "controller_log",
 )
 FOLDERS = (ROOT / "conformance", *(ROOT / "conformance" / name for name in (*SMALL, "behaviour")))
 FILES = At("two_brokers", {"MaxOffset": "1", "MaxEpoch": "0"}, "faults")
@@ -87,6 +88,7 @@ PARTS = (
     "replication",
     "log_start",
     "coordinator",
+    "controller_log",
 )
 SEEDS = range(40)
 
