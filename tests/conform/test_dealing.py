@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+import pytest
 from bank_tracing import BankTracing, moved, recorded
 
 from specchk.conform.contract.recording import Recording
-from specchk.conform.recordings.dealing import dealt_by_program
+from specchk.conform.recordings.dealing import Dealt, dealt_by_program
+from specchk.conform.work.claims import MOST_TOKENS, Claims
+from specchk.conform.work.forks import each
 
 
 class SizedTracing(BankTracing):
@@ -33,26 +37,62 @@ def written(folder: Path, accounts: list[int]) -> list[Path]:
     return paths
 
 
+def every(dealt: Dealt) -> list[int]:
+    return sorted([*dealt.common, *(number for share in dealt.shares for number in share)])
+
+
 def test_recordings_that_need_the_same_program_are_dealt_together(tmp_path):
-    """Each once, and to processes with equal work."""
-    dealt = dealt_by_program(SizedTracing, written(tmp_path, [2, 3, 2, 3, 2, 3]), 2)
-    assert sorted(map(sorted, dealt)) == [[0, 2, 4], [1, 3, 5]]
+    """Those of the program that most of them need are common, and the others are shares."""
+    dealt = dealt_by_program(SizedTracing, written(tmp_path, [2, 3, 2, 3, 4, 2]), 2)
+    assert dealt.common == (0, 2, 5)
+    assert sorted(map(sorted, dealt.shares)) == [[1, 3], [4]]
 
 
-def test_a_program_that_most_recordings_need_is_made_twice(tmp_path):
-    """A group is cut where it is more than one process's work."""
-    dealt = dealt_by_program(SizedTracing, written(tmp_path, [2, 2, 2, 2, 2, 3]), 2)
-    assert sorted(number for share in dealt for number in share) == list(range(6))
-    assert sorted(map(len, dealt)) == [3, 3]
+def test_of_one_program_all_recordings_are_common(tmp_path):
+    """However long each takes, all processes end at the same time."""
+    assert dealt_by_program(SizedTracing, written(tmp_path, [2] * 5), 3) == Dealt(((),) * 3, (0, 1, 2, 3, 4))
+
+
+def test_a_group_that_is_more_than_a_share_is_cut(tmp_path):
+    """Its program is made by each process that has a piece of it."""
+    dealt = dealt_by_program(SizedTracing, written(tmp_path, [2] * 8 + [3] * 7), 4)
+    assert dealt.common == tuple(range(8))
+    assert [len(share) for share in dealt.shares].count(0) == 1
+    assert every(dealt) == list(range(15))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, MOST_TOKENS, MOST_TOKENS + 1, 3 * MOST_TOKENS + 5])
+def test_each_number_is_claimed_once(count):
+    """By two readers in turns, and by one that comes late."""
+    claims = Claims(count)
+    readers = [iter(claims), iter(claims)]
+    taken = []
+    while readers:
+        for reader in list(readers):
+            number = next(reader, None)
+            if number is None:
+                readers.remove(reader)
+            else:
+                taken.append(number)
+    assert sorted(taken) == list(range(count))
+    assert list(claims) == []
+    claims.close()
+
+
+def test_processes_share_what_is_common():
+    """What one has taken the other never gets, however they are scheduled."""
+    claims = Claims(400)
+    parts = each([partial(list, claims)] * 2, 2)
+    claims.close()
+    assert sorted(number for part in parts for number in part) == list(range(400))
 
 
 def test_a_file_that_is_no_recording_is_dealt_too(tmp_path):
     """It is reported where it is explained."""
     paths = [*written(tmp_path, [2, 3]), tmp_path / "missing.ndjson", tmp_path / "empty.ndjson"]
     paths[-1].touch()
-    dealt = dealt_by_program(SizedTracing, paths, 2)
-    assert sorted(number for share in dealt for number in share) == [0, 1, 2, 3]
-    assert dealt_by_program(SizedTracing, paths, 1) == [range(4)]
+    assert every(dealt_by_program(SizedTracing, paths, 2)) == [0, 1, 2, 3]
+    assert dealt_by_program(SizedTracing, paths, 1) == Dealt(((0, 1, 2, 3),), ())
 
 
 def test_of_a_recording_only_the_header_is_read_to_deal_it(tmp_path):
@@ -62,7 +102,7 @@ def test_of_a_recording_only_the_header_is_read_to_deal_it(tmp_path):
         header, _, rest = path.read_text(encoding="utf-8").partition("\n")
         path.write_text(header + "\n" + "?" + rest[1:], encoding="utf-8")
     dealt = dealt_by_program(SizedTracing, paths, 2)
-    assert sorted(map(sorted, dealt)) == [[0, 2], [1, 3]]
+    assert (dealt.common, sorted(dealt.shares)) == ((0, 2), [(), (1, 3)])
 
 
 def test_a_pipe_is_left_to_its_explainer(tmp_path):
@@ -74,7 +114,7 @@ def test_a_pipe_is_left_to_its_explainer(tmp_path):
         os.close(writing)
         pipe = Path(f"/dev/fd/{reading}")
         dealt = dealt_by_program(SizedTracing, [pipe, path], 2)
-        assert sorted(number for share in dealt for number in share) == [0, 1]
+        assert every(dealt) == [0, 1]
         assert pipe.read_bytes() == path.read_bytes()
     finally:
         os.close(reading)

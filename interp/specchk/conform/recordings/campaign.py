@@ -29,9 +29,10 @@ from time import perf_counter
 from specchk.conform.contract.recording import read_bytes
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction
-from specchk.conform.recordings.dealing import dealt_by_program
+from specchk.conform.recordings.dealing import Dealt, dealt_by_program
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
+from specchk.conform.work.claims import Claims
 from specchk.conform.work.forks import each
 from specchk.lang.frontend import CheckedSpec
 
@@ -64,11 +65,9 @@ def run_campaign(
     """Explain all recordings in processes; raises `SpecError` if the spec has no room for one."""
     begun = perf_counter()
     workers = max(1, min(wanted.workers, len(paths)))
-    dealt = dealt_by_program(cls, paths, workers)
-    parts = _explained(cls, checked, [[paths[number] for number in mine] for mine in dealt], wanted)
-    # Put back as they were dealt, so that results have the order of the files.
-    pairs = chain.from_iterable(zip(mine, part, strict=True) for mine, part in zip(dealt, parts, strict=True))
-    results = tuple(one for _, one in sorted(pairs, key=itemgetter(0)))
+    parts = _explained(cls, checked, paths, dealt_by_program(cls, paths, workers), wanted)
+    # As the files are, whichever process has explained which.
+    results = tuple(one for _, one in sorted(chain.from_iterable(parts), key=itemgetter(0)))
     tally = tally_of(results)
     chosen = to_contradict(tally, wanted)
     found = _contradictions(cls, checked, {number: paths[number] for number, _ in chosen}, chosen, wanted)
@@ -87,15 +86,21 @@ def concluded(
 
 
 def _explained(
-    cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: CampaignOptions
-) -> list[list[RecordingResult]]:
-    def explained(share: Sequence[Path]) -> list[RecordingResult]:
+    cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], dealt: Dealt, wanted: CampaignOptions
+) -> list[list[tuple[int, RecordingResult]]]:
+    claims = Claims(len(dealt.common))
+
+    def explained(share: Sequence[int]) -> list[tuple[int, RecordingResult]]:
         with rare_collections():
             # What there is after a new program lasts.
             explainer = RecordingExplainer(cls, checked, wanted, gc.freeze)
-            return [explainer.result(path.name, partial(read_bytes, path)) for path in share]
+            mine = chain(share, (dealt.common[claim] for claim in claims))
+            return [(n, explainer.result(paths[n].name, partial(read_bytes, paths[n]))) for n in mine]
 
-    return each([partial(explained, share) for share in shares], len(shares))
+    try:
+        return each([partial(explained, share) for share in dealt.shares], len(dealt.shares))
+    finally:
+        claims.close()
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """Which process explains which recordings: those that need the same program are explained by the same one.
 
-Invariant: each recording is dealt once, and the same recordings are dealt in the same way.
+Invariant: each recording is dealt once, and the same recordings are dealt in the same way.  Which process
+takes one that is common is a matter of time; what it finds is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from specchk.conform.contract.recording import BadRecording, Recording, header_of
@@ -13,28 +15,38 @@ from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.explainer import constants_of
 
 
-def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) -> Sequence[Sequence[int]]:
-    """The numbers of the recordings of each process; those whose headers need the same program are together.
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """The numbers of recordings: a share for each process, and those that all take when they have done it."""
+
+    shares: tuple[tuple[int, ...], ...]
+    common: tuple[int, ...]
+
+
+def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) -> Dealt:
+    """Deal recordings to processes; in shares those whose headers need the same program are together.
 
     A program takes as long as thousands of events, and to read all events for the rest of its constants
-    as long as a few programs: so `constants` is given the header, and no event.
+    as long as a few programs: so `constants` is given the header, and no event.  The recordings of the
+    program that most of them need are common, and each process makes it: how long a share takes is not known.
     """
     if workers == 1:
-        return [range(len(paths))]
+        return Dealt((tuple(range(len(paths))),), ())
     groups: dict[str, list[int]] = {}
     for number, path in enumerate(paths):
         groups.setdefault(_constants(cls, path), []).append(number)
     size = {number: path.stat().st_size if path.exists() else 0 for number, path in enumerate(paths)}
+    common, *others = sorted(groups.values(), key=lambda group: -sum(size[number] for number in group))
     most = -(-sum(size.values()) // workers)
-    pieces = [piece for group in groups.values() for piece in _pieces(sorted(group), size, most)]
-    dealt: list[list[int]] = [[] for _ in range(workers)]
+    pieces = [piece for group in others for piece in _pieces(group, size, most)]
+    shares: list[list[int]] = [[] for _ in range(workers)]
     loads = [0] * workers
     # The largest first, each to the process with the least work.
     for piece in sorted(pieces, key=lambda piece: -sum(size[n] for n in piece)):
         least = loads.index(min(loads))
-        dealt[least] += piece
+        shares[least] += piece
         loads[least] += sum(size[number] for number in piece)
-    return [share for share in dealt if share]
+    return Dealt(tuple(map(tuple, shares)), tuple(common))
 
 
 def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[list[int]]:
