@@ -6,7 +6,7 @@
     stories         those that ship with replog, command by command
     files           the store on the operating system's files
     shapes          the store on small files in every shape, and on batches in every shape
-    alone           one broker, the controller, or three controllers, to which anything is sent
+    alone           one broker, coordinator, controller, or three controllers, to which anything is sent
     formulas        groups, placement, and whatever else needs no cluster
 
 A run is a function of its name.  What is noted crosses an interface of replog: messages, timers, effects on a
@@ -24,6 +24,7 @@ from file_runs import calls, store
 from formula_runs import epoch_ends, groups, placements, propagations, rules
 from lone_broker import lone_broker
 from lone_controller import lone_controller
+from lone_coordinator import lone_coordinator
 from lone_quorum import lone_quorum
 from replog_runs import simulation, stories, story
 from store_shapes import batches, starts
@@ -97,6 +98,11 @@ def _alone() -> Iterator[tuple[str, Run]]:
         yield f"controller alone, seed {seed}", partial(lone_controller, seed, "kafka-4.1", ALONE_ACTIONS)
     for seed in range(QUORUMS):
         yield f"controllers alone, seed {seed}", partial(lone_quorum, seed, "kafka-4.1", ALONE_ACTIONS)
+    for seed, name in enumerate(("kafka-4.1", "kafka-4.1", "kafka-4.1", "kafka-4.1-as-is")):
+        yield (
+            f"coordinator alone of {name}, seed {seed}",
+            partial(lone_coordinator, seed, name, ALONE_ACTIONS),
+        )
     for seed, name in enumerate(preset_names()):
         yield f"broker alone of {name}, seed {seed}", partial(lone_broker, seed, name, ALONE_ACTIONS)
         yield f"controller alone of {name}, seed {seed}", partial(lone_controller, seed, name, ALONE_ACTIONS)

@@ -53,8 +53,11 @@ def test_todays_rules_are_replog_s_defaults():
     """And those of a cluster that was upgraded are the preset of that name."""
     assert protocol_of(constants_of("two_brokers")) == Protocol()
     assert protocol_of(constants_of("two_brokers", {"elr": "false"})) == preset("kafka-4.1-upgraded")
-    # Three of its rules are of reassignment and of log starts, which this spec does not have.
-    others = {"removed_leave_elr": True, "override_replaces": True, "join_needs_start": True}
+    # Four of its rules are of reassignment, log starts and coordinators, which this spec does not have.
+    others = {
+        "removed_leave_elr": True, "override_replaces": True, "join_needs_start": True,
+        "completes_as_leader": True,
+    }  # fmt: skip
     as_is = replace(preset("kafka-4.1-as-is"), **others)
     assert protocol_of(constants_of("remote_leo_kept")) == as_is
 

@@ -1,0 +1,156 @@
+"""Runs of one group coordinator alone: requests of members, elections, fetches, records of another leader.
+
+Broker 0 and a follower, or a leader, that a seed plays.  Timers of the coordinator ring late or twice, and
+what it sends to itself arrives in any order with the rest.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from observed_world import facts
+
+from replog.core.broker.coordinator import GroupReplica
+from replog.core.broker.groups import Commit, Generation
+from replog.core.broker.state import Config, ReplicaState
+from replog.core.effects import Effect, Send, Timer
+from replog.core.messages import (
+    CommitRequest,
+    FetchReply,
+    FetchRequest,
+    GroupLog,
+    GroupRequest,
+    JoinGroupReply,
+    JoinGroupRequest,
+    Message,
+    PositionRequest,
+)
+from replog.core.protocol import preset
+from replog.core.types import (
+    Batch,
+    BrokerImage,
+    BrokerState,
+    EpochEnd,
+    Error,
+    MetadataImage,
+    PartitionImage,
+)
+from specchk.conform.contract.behaviours import RunWatch
+
+PARTITION, ME, OTHER, NOW_MS = "groups-0", 0, 1, 1_000_000
+TIMERS = (Timer.COMPLETE_COMMITS, Timer.RESIGN)
+
+
+class LoneCoordinator:
+    """One run: the replica, and what it has sent to itself."""
+
+    def __init__(self, watch: RunWatch, seed: int, protocol: str) -> None:
+        self.watch = watch
+        self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
+        self.replica = GroupReplica(ReplicaState(ME, PARTITION, Config(min_isr=1), preset(protocol)))
+        self.to_itself: list[GroupLog] = []
+        self.joins: dict[int, JoinGroupRequest] = {}
+        self.owners: dict[str, tuple[int, int]] = {}
+        """Of each group the member that has joined last, and its generation."""
+        self.epoch = self.version = self.correlation = 0
+        self._elect()
+
+    def run(self, actions: int) -> None:
+        """Take so many steps."""
+        ways, weights = zip(
+            (self._request, 40), (self._fetch, 30), (self._ring, 30), (self._load, 20), (self._follow, 20),
+            (self._elect, 3), (self._replace, 2), strict=True,
+        )  # fmt: skip
+        for way in self.random.choices(ways, weights, k=actions):
+            way()
+
+    def _note(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            self.watch.note("coordinator", type(effect).__name__, **facts(effect))
+            if isinstance(effect, Send) and isinstance(effect.message, GroupLog):
+                self.to_itself.append(effect.message)
+            elif isinstance(effect, Send) and isinstance(effect.message, JoinGroupReply):
+                join = self.joins.get(effect.message.correlation)
+                if join is not None and effect.message.error is Error.NONE:
+                    self.owners[join.group] = join.member, effect.message.generation
+
+    def _receive(self, source: int, message: Message) -> list[Effect]:
+        self.watch.step(message)
+        effects = self.replica.receive(source, message, NOW_MS)
+        self._note(effects)
+        return effects
+
+    def _request(self) -> None:
+        self.correlation += 1
+        self._receive(-self.random.randrange(10, 13), self._any_request())
+
+    def _any_request(self) -> GroupRequest:
+        random, number = self.random, self.correlation
+        group, partition = random.choice("gh"), random.choice(("t-0", "t-1"))
+        member, generation = random.randrange(2), random.randrange(1, 6)
+        if random.random() < 0.8:
+            member, generation = self.owners.get(group, (member, generation))
+        self.joins[number] = JoinGroupRequest(number, group, member)
+        requests = (
+            self.joins[number],
+            CommitRequest(number, group, partition, random.randrange(-1, 9), member, generation),
+            PositionRequest(number, group, partition, member, generation),
+        )
+        return random.choices(requests, (1, 5, 3))[0]
+
+    def _fetch(self) -> None:
+        """Let the follower fetch, mostly from the end of the log."""
+        log = self.replica.state.log
+        offset = log.leo if self.random.random() < 0.7 else self.random.randrange(log.leo + 1)
+        last = self.epoch if offset else -1
+        self._receive(OTHER, FetchRequest(0, OTHER, self.epoch, offset, last, broker_epoch=2))
+
+    def _ring(self) -> None:
+        timer = self.random.choice(TIMERS)
+        self.watch.step(timer)
+        self._note(self.replica.fire(timer, 0, NOW_MS))
+
+    def _load(self) -> None:
+        """Let what it has sent to itself arrive, perhaps again, or from somebody else."""
+        if self.to_itself:
+            source = ME if self.random.random() < 0.9 else OTHER
+            self._receive(source, self.random.choice(self.to_itself[-2:]))
+
+    def _follow(self) -> None:
+        """Let it fetch from the leader, which has the same log, a shorter one, or more."""
+        log = self.replica.state.log
+        self.watch.step("it fetches")
+        effects = self.replica.fire(Timer.SEND_FETCH, 0, NOW_MS)
+        self._note(effects)
+        for effect in effects:
+            if not isinstance(effect, Send) or not isinstance(effect.message, FetchRequest):
+                continue
+            request = effect.message
+            if log.leo > log.hw and self.random.random() < 0.4:
+                diverging = EpochEnd(log.last_epoch - 1, self.random.randrange(log.hw, log.leo))
+                reply = FetchReply(request.correlation, Error.NONE, log.hw, 0, (), diverging)
+            else:
+                record = self.random.choice((Generation("g", 4, 1), Commit("h", "t-0", 3)))
+                batch = Batch(request.fetch_offset, self.epoch, 1, body=record.to_body())
+                high = self.random.randrange(log.hw, batch.next_offset + 1)
+                reply = FetchReply(request.correlation, Error.NONE, high, 0, (batch,))
+            self._receive(OTHER, reply)
+
+    def _elect(self) -> None:
+        """Let either broker lead the next epoch."""
+        self.epoch += 1
+        self.version += 1
+        leader = self.random.choice((ME, ME, OTHER))
+        image = PartitionImage((ME, OTHER), leader, self.epoch, self.version, (ME, OTHER))
+        brokers = {ME: BrokerImage(1, BrokerState.ACTIVE), OTHER: BrokerImage(2, BrokerState.ACTIVE)}
+        self.watch.step(f"broker {leader} leads epoch {self.epoch}")
+        self._note(self.replica.apply(MetadataImage(self.version, {PARTITION: image}, brokers), 1, NOW_MS))
+
+    def _replace(self) -> None:
+        """Go on with a copy: it is like what it was made of."""
+        self.replica = self.replica.copy()
+
+
+def lone_coordinator(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
+    """Take one run."""
+    LoneCoordinator(watch, seed, protocol).run(actions)
