@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from specchk.compile.nodes.partial_maps import PartialMaps
+from specchk.frozen import frozen
 from specchk.ir.nodes import Apply, Expr, Local
 from specchk.ir.ops import Op
 from specchk.ir.program import Point
@@ -16,7 +17,7 @@ from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """What names mean at one place.
 
@@ -42,7 +43,7 @@ class Scope:
         return scope
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closure:
     """An operator: the names of its parameters, its text, and what other names in it mean."""
 
@@ -52,7 +53,7 @@ class Closure:
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lowerings:
     """The lowering of the parts of an expression, for the rules of calls.
 

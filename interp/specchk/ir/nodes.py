@@ -8,9 +8,10 @@ Definitions are inlined, constants are values, names are slots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 
+from specchk.frozen import frozen
 from specchk.ir.ops import Op
 from specchk.ir.types import Type
 from specchk.lang.text.source import Span
@@ -18,7 +19,7 @@ from specchk.lang.text.source import Span
 Value = int | tuple["Value", ...]  # a bool is an int; `meaning.values` has the encoding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """An expression of the core: its type and the source it comes from."""
 
@@ -28,7 +29,7 @@ class Node:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const(Node):
     """A value of the type.
 
@@ -40,7 +41,7 @@ class Const(Node):
     ends_at_horizon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Var(Node):
     """A state variable, by position, before the step or (`primed`) after it; the name is for readers."""
 
@@ -49,7 +50,7 @@ class Var(Node):
     name: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Local(Node):
     """A bound name; slots are unique within one action or property."""
 
@@ -57,7 +58,7 @@ class Local(Node):
     name: str = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply(Node):
     """A strict operator applied to its arguments, evaluated left to right."""
 
@@ -66,21 +67,21 @@ class Apply(Node):
     data: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class And(Node):
     """True iff all parts are; stops at the first false one."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Or(Node):
     """True iff some part is; stops at the first true one."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Implies(Node):
     """`right` is evaluated only where `left` is true."""
 
@@ -88,7 +89,7 @@ class Implies(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class If(Node):
     """One branch is evaluated."""
 
@@ -97,7 +98,7 @@ class If(Node):
     orelse: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantifier(Node):
     """`forall` (`every`) or `exists` over the items of a set, ascending, stopping early."""
 
@@ -107,7 +108,7 @@ class Quantifier(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choose(Node):
     """The least item of the set for which the body holds; undefined if there is none.
 
@@ -136,7 +137,7 @@ class Gather(Enum):
     MAX = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collect(Node):
     """`{ body for x in S, y in T if condition }` and the folds of the same form."""
 
@@ -146,7 +147,7 @@ class Collect(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapOf(Node):
     """`{ k: body for k in K }`: the total map over the key type."""
 
@@ -154,7 +155,7 @@ class MapOf(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Let(Node):
     """`value` is evaluated once, then the body."""
 
@@ -163,7 +164,7 @@ class Let(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case(Node):
     """A match: the arm of the scrutinee's variant (options: 0 none, 1 some), else the default."""
 
@@ -172,7 +173,7 @@ class Case(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Narrow(Node):
     """The body as a value of `type`, a type of the same shape.
 
@@ -182,7 +183,7 @@ class Narrow(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cover(Node):
     """The body; evaluating it is counted at a coverage point."""
 
@@ -196,14 +197,14 @@ Expr = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guard:
     """The rest of the block runs only where the condition holds."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bind:
     """`let x = e` for the rest of the block."""
 
@@ -211,7 +212,7 @@ class Bind:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unwrap:
     """`let x = e else skip`: the rest runs only where the option is some."""
 
@@ -219,7 +220,7 @@ class Unwrap:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathStep:
     """One accessor of an assignment's path: a record field, or a key of a map or sequence."""
 
@@ -228,7 +229,7 @@ class PathStep:
     container: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign:
     """`x'path = value`; other parts of the variable stay."""
 
@@ -238,7 +239,7 @@ class Assign:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """`any x in S:` - the block runs once for each item, ascending, then the rest after it."""
 
@@ -247,7 +248,7 @@ class Choice:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Either:
     """Each branch is a possibility of its own; `points` are their coverage points."""
 
@@ -255,7 +256,7 @@ class Either:
     points: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class When:
     """The then block or the else block, by the condition; `points` as in `Either`."""
 

@@ -6,15 +6,16 @@ identities: `Var.slot` is a position in `variables`, `Cover.point` one in `point
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from specchk.frozen import frozen
 from specchk.ir.nodes import Block, Const, Expr, Local, Value
 from specchk.ir.types import BOOL, Sort, Type
 from specchk.lang.text.source import Source, Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A state variable."""
 
@@ -23,7 +24,7 @@ class Variable:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """How a variable starts: with `value`, with any of `choices`, or (neither) as `init` requires."""
 
@@ -31,7 +32,7 @@ class Start:
     choices: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Action:
     """Parameters range over all values of their types; then the block."""
 
@@ -43,7 +44,7 @@ class Action:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Property:
     """A named predicate: `invariant`, `step invariant`, `refinement`, `reachable` or `constraint`."""
 
@@ -54,7 +55,7 @@ class Property:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A place whose execution is counted: an action, a branch, or an implication of a property.
 
@@ -67,7 +68,7 @@ class Point:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refinement(Property):
     """The claim that a program refines another: every step is one of the other, or changes nothing there.
 
@@ -90,7 +91,7 @@ class Form(Enum):
     EVENTUALLY_ALWAYS = "eventually always"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clause:
     """One temporal formula: `trigger leadsto goal`; the other forms have no trigger.
 
@@ -104,7 +105,7 @@ class Clause:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Liveness:
     """A temporal property: all of its clauses must hold."""
 
@@ -113,7 +114,7 @@ class Liveness:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fairness:
     """Weak or strong fairness of an action: of its step as one, or one condition for each value of `kept`.
 
@@ -126,7 +127,7 @@ class Fairness:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A constant and the value that the model gives it."""
 
@@ -136,7 +137,7 @@ class Constant:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A spec under one model."""
 

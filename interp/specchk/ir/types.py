@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from math import comb, prod
 from typing import TypeVar
 
+from specchk.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Bool:
     """False, True."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Int:
     """Integers from `low` to `high`, both included."""
 
@@ -28,7 +30,7 @@ class Int:
     horizon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Enum:
     """Values are indexes into `members`."""
 
@@ -36,7 +38,7 @@ class Enum:
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sort:
     """Values are indexes into `members`, which are interchangeable."""
 
@@ -44,14 +46,14 @@ class Sort:
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """`()` or `(x,)`."""
 
     item: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """A tuple in the order of `fields`, which are sorted by name.
 
@@ -75,7 +77,7 @@ class Record:
         return [field for field, _ in self.fields].index(name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union:
     """A pair of the variant's index and its record."""
 
@@ -87,7 +89,7 @@ class Union:
         return [name for name, _ in self.variants].index(tag)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Map:
     """A tuple with one value for each key, in the order of the key type's values."""
 
@@ -121,7 +123,7 @@ class Room:
         return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Set:
     """A strictly ascending tuple.
 
@@ -141,7 +143,7 @@ class Set:
         return key, value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seq:
     """A tuple of at most `limit` items."""
 
@@ -149,7 +151,7 @@ class Seq:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bag:
     """An ascending tuple of at most `limit` items, equal ones repeated."""
 
@@ -346,11 +348,9 @@ def _items(a: Seq | Bag, b: Seq | Bag) -> Type:
 
 def same_shape(a: Type, b: Type) -> bool:
     """Whether two types differ at most in intervals and limits; what has no value has every shape."""
-    if isinstance(b, Int) and b.high < b.low:
+    if isinstance(b, Int) and (isinstance(a, Int) or b.high < b.low):
         return True
     match a, b:
-        case Int(), Int():
-            return True
         case Option(), Option():
             return same_shape(a.item, b.item)
         case Set(), Set():

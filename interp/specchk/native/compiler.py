@@ -16,6 +16,7 @@ from typing import ClassVar
 from specchk import kept
 from specchk.codegen import ir
 from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised, quick
+from specchk.frozen import frozen
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
@@ -35,7 +36,7 @@ from specchk.search.symmetry import Renaming
 ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """A kernel in this process: `call[name]` is a C function of 64-bit arguments."""
 
@@ -44,7 +45,7 @@ class Loaded:
     is_optimised: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObjectCode:
     """A compiled kernel of an exchanging engine, and the machine it is for."""
 

@@ -7,14 +7,13 @@ An action that may be undefined in a state that satisfies all invariants fails `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from specchk.frozen import frozen
 from specchk.ir.program import Program, Property
 from specchk.meaning.explain import Blame
 from specchk.search.verdict import Trace, Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A step that induction does not exclude: `trace` starts in a state that satisfies all invariants.
 
@@ -29,7 +28,7 @@ class Failure:
     reached: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unanswered:
     """A query that the solver gave up."""
 
@@ -39,7 +38,7 @@ class Unanswered:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProofCosts:
     """Counts of a proof: `settled` obligations needed no query, `alike` actions are renamed copies."""
 
@@ -51,7 +50,7 @@ class ProofCosts:
     seconds_solver: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suggestion:
     """Lemmas found for a proof, each as an invariant and as text of the spec.
 
@@ -66,7 +65,7 @@ class Suggestion:
     inductive: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proof:
     """The outcome of `--prove`: `proved` names the properties all of whose obligations hold."""
 

@@ -5,11 +5,12 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from specchk.forecast.intervals import Forecast
+from specchk.frozen import frozen
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, show
@@ -17,7 +18,7 @@ from specchk.meaning.values import State, show
 INTERRUPTED = "it was interrupted"  # the reason of a run that was ended from the keyboard
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One step of a trace: the action, its arguments, and the state after it."""
 
@@ -36,7 +37,7 @@ class Step:
         return f"{self.action}({', '.join(self.args)})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trace:
     """A behaviour: `initial`, then the steps; a prefix of it, unless `loop` is given.
 
@@ -67,7 +68,7 @@ class Kept(Enum):
     NEVER_ENABLED = "never enabled"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FairPoint:
     """Why a counterexample's loop is fair to one condition.
 
@@ -80,7 +81,7 @@ class FairPoint:
     at: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Obstacle:
     """Why one action of the other program does not allow a step: guards, or values that differ.
 
@@ -92,7 +93,7 @@ class Obstacle:
     differs: tuple[tuple[str, str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbstractStep:
     """A step as the other program sees it; `before` is None where it is an initial state.
 
@@ -105,7 +106,7 @@ class AbstractStep:
     obstacles: tuple[Obstacle, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Violation:
     """A property that does not hold, with a shortest trace to it.
 
@@ -125,26 +126,26 @@ class Violation:
     abstract: AbstractStep | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holds:
     """Every reachable state was checked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HoldsWithin:
     """Every reachable state within the declared horizons was checked."""
 
     bound: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Violated:
     """At least one property does not hold; the first is the one reported first."""
 
     violations: tuple[Violation, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inconclusive:
     """The search ended before an answer; `budget` is whether a budget ended it."""
 
@@ -155,7 +156,7 @@ class Inconclusive:
 Verdict = Holds | HoldsWithin | Violated | Inconclusive
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symbolic:
     """The effort of a search over zones of states; its `states_distinct` are zones.
 
@@ -181,7 +182,7 @@ class Symbolic:
     splits: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WalkCounts:
     """Counts of a simulation: walks that ended, and for each action the steps by it.
 
@@ -193,7 +194,7 @@ class WalkCounts:
     failed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statistics:
     """Counts of a search.
 
@@ -221,7 +222,7 @@ class Statistics:
     walks: WalkCounts | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """All that a run found."""
 

@@ -8,17 +8,18 @@ unions are known by name.  `ir.types` has the same shapes once a model has fixed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from specchk.frozen import frozen
 from specchk.lang.syntax import tree
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bool:
     """`bool`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Int:
     """`int` (no bounds), `a..b`, or `nat upto N` (`horizon`)."""
 
@@ -27,7 +28,7 @@ class Int:
     horizon: bool = field(default=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Enum:
     """`enum {a, b}`; `name` is the declared type's."""
 
@@ -35,21 +36,21 @@ class Enum:
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sort:
     """A `sort`: scalars that can only be compared for equality."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """`T?`."""
 
     item: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """`{ a: A, b: B }`; two records with the same fields are the same type in any order.
 
@@ -73,7 +74,7 @@ class Record:
         return dict(self.fields).get(name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union:
     """`Fetch(offset: Offset) | Ping`; each variant carries a record, one that is a sort an element of it."""
 
@@ -85,7 +86,7 @@ class Union:
         return dict(self.variants).get(tag)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Map:
     """`K -> V`, total over `K`."""
 
@@ -93,14 +94,14 @@ class Map:
     value: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Set:
     """`set[T]`."""
 
     item: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seq:
     """`seq[T] upto N`; a computed sequence has no limit yet."""
 
@@ -108,7 +109,7 @@ class Seq:
     limit: tree.Expr | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bag:
     """`bag[T] upto N`; a computed bag has no limit yet."""
 
@@ -116,7 +117,7 @@ class Bag:
     limit: tree.Expr | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartialMap:
     """`map[K, V]`: some keys have a value."""
 
@@ -124,7 +125,7 @@ class PartialMap:
     value: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown:
     """Not known (yet): the item of `{}` or `none`, or the type of something already reported."""
 

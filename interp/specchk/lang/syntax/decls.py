@@ -5,20 +5,19 @@ Same rules as `lang.syntax.tree`: immutable, spanned, equality ignores spans.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from specchk.frozen import frozen
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Require(Node):
     """`require e`: the action is enabled only where `e` holds."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Let(Node):
     """`let x = e`, or `let x = e else skip`, which unwraps an option or disables the action."""
 
@@ -27,7 +26,7 @@ class Let(Node):
     unwraps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign(Node):
     """`x' = e`, `x'[k].f = e`."""
 
@@ -36,7 +35,7 @@ class Assign(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssignIn(Node):
     """`x' in S`: any element of S."""
 
@@ -45,12 +44,12 @@ class AssignIn(Node):
     domain: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skip(Node):
     """`skip`: no effect."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Any(Node):
     """`any m in S: ...`: one successor for each choice."""
 
@@ -58,14 +57,14 @@ class Any(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Either(Node):
     """`either: ... or: ...`: one successor for each branch."""
 
     branches: tuple[tuple[Stmt, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class When(Node):
     """`when c: ... else: ...`: conditional effect."""
 
@@ -74,7 +73,7 @@ class When(Node):
     orelse: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallHelper(Node):
     """`advance_hw(r)`: the statements of a helper action."""
 
@@ -84,14 +83,14 @@ class CallHelper(Node):
 Stmt = Require | Let | Assign | AssignIn | Skip | Any | Either | When | CallHelper
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header(Node):
     """`spec name`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Import(Node):
     """`import log`: another file's types, constants and definitions, as `log.x`."""
 
@@ -99,21 +98,21 @@ class Import(Node):
     alias: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extends(Node):
     """`extends base`: everything of another spec but its models and scenarios."""
 
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sort(Node):
     """`sort Replica`: interchangeable names; a model fixes how many."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const(Node):
     """`const MaxOffset : int`, with `= e` a default."""
 
@@ -122,7 +121,7 @@ class Const(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeDecl(Node):
     """`type Offset = nat upto MaxOffset`."""
 
@@ -130,7 +129,7 @@ class TypeDecl(Node):
     type: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Var(Node):
     """`var leo : Replica -> Offset = e`; `in S` is a choice; neither leaves it to `init`."""
 
@@ -140,7 +139,7 @@ class Var(Node):
     choices: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Init(Node):
     """`init: p`: the initial states are those that satisfy every `init`."""
 
@@ -148,7 +147,7 @@ class Init(Node):
     lets: tuple[Let, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assume(Node):
     """`assume: p`: the constants of every model satisfy every `assume`."""
 
@@ -156,7 +155,7 @@ class Assume(Node):
     lets: tuple[Let, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Param(Node):
     """`f: Replica`."""
 
@@ -164,7 +163,7 @@ class Param(Node):
     type: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorParam(Node):
     """`ok: (Replica) => bool`: a definition's parameter that is an operator."""
 
@@ -173,7 +172,7 @@ class OperatorParam(Node):
     result: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Def(Node):
     """`def isr_end(): Offset = e`; `lets` precede the value in the block form."""
 
@@ -184,7 +183,7 @@ class Def(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Action(Node):
     """`action serve_fetch(f: Replica): ...`."""
 
@@ -193,7 +192,7 @@ class Action(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Helper(Node):
     """`helper action advance_hw(r: Replica): ...`: statements with a name, and no step of their own."""
 
@@ -202,7 +201,7 @@ class Helper(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Property(Node):
     """`invariant`, `step invariant`, `reachable`, `liveness` or `constraint`; a conjunct list."""
 
@@ -212,14 +211,14 @@ class Property(Node):
     conjuncts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeadlockOk(Node):
     """`deadlock ok` or `deadlock ok when e`."""
 
     when: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FairAction(Node):
     """`send`, or `send(f, _)`: one condition for each f; without names there is one for the action."""
 
@@ -227,7 +226,7 @@ class FairAction(Node):
     params: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fair(Node):
     """`fair a, b` and `strong fair a`."""
 
@@ -235,7 +234,7 @@ class Fair(Node):
     actions: tuple[FairAction, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refines(Node):
     """`refines other as name with { x = e }`."""
 
@@ -244,7 +243,7 @@ class Refines(Node):
     mapping: tuple[ModelBinding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelBinding(Node):
     """`Replica = 2` in a model, `x = e` in a refinement."""
 
@@ -252,7 +251,7 @@ class ModelBinding(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection(Node):
     """`actions a, b`, `properties p, q` or `ignore x, y` in a model; `kind` is the first word."""
 
@@ -260,7 +259,7 @@ class Selection(Node):
     names: tuple[Name, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expect(Node):
     """`expect holds`, `expect violates p in 9 steps`, `expect deadlock`, `expect states 5973`, ...
 
@@ -273,7 +272,7 @@ class Expect(Node):
     number: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Model(Node):
     """`model small extends base: ...`."""
 
@@ -282,7 +281,7 @@ class Model(Node):
     items: tuple[ModelBinding | Selection | Expect, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakeStep(Node):
     """`serve_fetch(r2)` in a scenario, with `where e` to pick a branch; `refused` expects none."""
 
@@ -291,14 +290,14 @@ class TakeStep(Node):
     refused: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assert(Node):
     """`assert e` in a scenario: true in the state reached (in each, when a choice was left)."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scenario(Node):
     """`scenario first_sync on small: ...`."""
 
@@ -307,7 +306,7 @@ class Scenario(Node):
     steps: tuple[TakeStep | Assert, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown(Node):
     """`log: e`, `mark hw: e` or `label role: e` in a view."""
 
@@ -315,7 +314,7 @@ class Shown(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrow(Node):
     """`arrow send_fetch(f): f -> e`: a step of the action is drawn as a message between lanes."""
 
@@ -325,7 +324,7 @@ class Arrow(Node):
     target: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View(Node):
     """`view b in Broker: ...`: how pictures show the states of a spec."""
 
@@ -344,7 +343,7 @@ Decl = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module(Node):
     """One parsed file: its declarations in source order."""
 

@@ -6,20 +6,21 @@ identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from specchk.frozen import frozen
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
-@dataclass(frozen=True, slots=True, eq=True)
+@frozen
 class Node:
     """A piece of a spec; `span` is its place and does not count in comparisons."""
 
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name(Node):
     """`leo`, or `log.truncate` when `qualifier` is set."""
 
@@ -32,26 +33,26 @@ class Name(Node):
         return f"{self.qualifier}.{self.text}" if self.qualifier else self.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntLiteral(Node):
     """`3`."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoolLiteral(Node):
     """`true`, `false`."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoneLiteral(Node):
     """`none`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary(Node):
     """`not e`, `-e`, and the temporal `eventually e`, `always e`."""
 
@@ -59,7 +60,7 @@ class Unary(Node):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary(Node):
     """`a op b`; op is the source text (`and`, `+`, `==`, `in`, `not in`, `..`, `leadsto`, ...)."""
 
@@ -68,14 +69,14 @@ class Binary(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prime(Node):
     """`e'`: `e` in the state after the step."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index(Node):
     """`m[k]` on maps and sequences."""
 
@@ -83,7 +84,7 @@ class Index(Node):
     key: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field(Node):
     """`r.f`."""
 
@@ -91,7 +92,7 @@ class Field(Node):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument(Node):
     """One argument of a call; `label` is set in `Fetch(offset: 1)`."""
 
@@ -99,7 +100,7 @@ class Argument(Node):
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lambda(Node):
     """`(a, b) => a + b`: an operator without a name, as an argument."""
 
@@ -107,7 +108,7 @@ class Lambda(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallExpr(Node):
     """A definition, built-in function or union constructor applied to arguments."""
 
@@ -115,7 +116,7 @@ class CallExpr(Node):
     args: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binder(Node):
     """`x in S`, `(x, y) in S`: what is bound, and its domain."""
 
@@ -123,7 +124,7 @@ class Binder(Node):
     domain: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold(Node):
     """`min(e for x in S if c)`: a built-in over a bag of values."""
 
@@ -133,7 +134,7 @@ class Fold(Node):
     condition: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantified(Node):
     """`forall`, `exists`, `choose`, `filter` over binders; the last two take one binder."""
 
@@ -142,7 +143,7 @@ class Quantified(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IfElse(Node):
     """`if c then a else b`."""
 
@@ -151,7 +152,7 @@ class IfElse(Node):
     orelse: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LetIn(Node):
     """`let x = e: body`."""
 
@@ -160,7 +161,7 @@ class LetIn(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern(Node):
     """`some v`, `none`, `Fetch f`, `Ping`, or `_` for the rest."""
 
@@ -168,7 +169,7 @@ class Pattern(Node):
     bound: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arm(Node):
     """One arm of a match."""
 
@@ -176,7 +177,7 @@ class Arm(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match(Node):
     """`match e { some v: a, none: b }`."""
 
@@ -184,28 +185,28 @@ class Match(Node):
     arms: tuple[Arm, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetLiteral(Node):
     """`{a, b}`; `{}` is the empty set or bag."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeqLiteral(Node):
     """`[a, b]`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TupleLiteral(Node):
     """`(a, b)`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair(Node):
     """`key: value` in a record or map literal."""
 
@@ -213,14 +214,14 @@ class Pair(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairLiteral(Node):
     """`{ end: 1, hw: 0 }`: a record, or a map, depending on its type."""
 
     pairs: tuple[Pair, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetComp(Node):
     """`{ e for x in S if c }`."""
 
@@ -229,7 +230,7 @@ class SetComp(Node):
     condition: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapComp(Node):
     """`{ k: e for k in K }`, total over the type `K`."""
 
@@ -238,7 +239,7 @@ class MapComp(Node):
     binder: Binder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accessor(Node):
     """One step of an update path: a field name or an index."""
 
@@ -246,7 +247,7 @@ class Accessor(Node):
     index: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change(Node):
     """`path: e` in a `with` update."""
 
@@ -254,7 +255,7 @@ class Change(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class With(Node):
     """`{ r with f: e, [k].g: e2 }`: a copy with changes."""
 
@@ -269,14 +270,14 @@ Expr = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedType(Node):
     """A sort or a declared type, by name; `bool` and `int` too."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RangeType(Node):
     """`a..b`, both ends included."""
 
@@ -284,28 +285,28 @@ class RangeType(Node):
     high: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NatType(Node):
     """`nat upto N`: an offset; N is the horizon of the enumerating engines."""
 
     horizon: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnumType(Node):
     """`enum {a, b}`."""
 
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionType(Node):
     """`T?`."""
 
     item: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldType(Node):
     """`name: T` in a record or variant."""
 
@@ -313,14 +314,14 @@ class FieldType(Node):
     type: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordType(Node):
     """`{ a: A, b: B }`."""
 
     fields: tuple[FieldType, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VariantType(Node):
     """`Fetch(offset: Offset)` in a union."""
 
@@ -328,14 +329,14 @@ class VariantType(Node):
     fields: tuple[FieldType, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnionType(Node):
     """`Fetch(offset: Offset) | Ping`."""
 
     variants: tuple[VariantType, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapType(Node):
     """`K -> V`, total."""
 
@@ -343,14 +344,14 @@ class MapType(Node):
     value: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetType(Node):
     """`set[T]`."""
 
     item: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeqType(Node):
     """`seq[T] upto N`."""
 
@@ -358,7 +359,7 @@ class SeqType(Node):
     limit: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BagType(Node):
     """`bag[T] upto N`."""
 
@@ -366,7 +367,7 @@ class BagType(Node):
     limit: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartialMapType(Node):
     """`map[K, V]`."""
 
@@ -374,7 +375,7 @@ class PartialMapType(Node):
     value: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TupleType(Node):
     """`(A, B)`."""
 
