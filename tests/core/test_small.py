@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from spec_texts import instance_of, small_specs
 
-from specchk.explore.small import EFFORT, PER_STATE, effort_of_state, small_search
+from specchk.explore import small
+from specchk.explore.small import PER_STATE, effort_of_state, small_search
 from specchk.ir import nodes
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import SpecError
@@ -27,6 +29,14 @@ action up():
     x' = x + 1
 deadlock ok
 {more}
+model m:
+    expect holds
+"""
+LAMPS = """\
+spec lamps
+var on : set[0..19] = {}
+action press(i: 0..19):
+    on' = on union {i}
 model m:
     expect holds
 """
@@ -90,11 +100,57 @@ def test_a_property_that_fails_is_left_to_the_other_engine(more: str) -> None:
     assert small_search(counter(20, more), Options(strict=True)) is None
 
 
-def test_a_model_with_more_states_than_the_effort_is_for_has_no_answer() -> None:
-    """One state more is the difference."""
-    states = EFFORT // effort_of_state(counter(20))
-    assert small_search(counter(states - 2), Options()) is not None
-    assert small_search(counter(states), Options()) is None
+def lines_of(program: Program, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
+    """The lines that a search is estimated to execute, and its states; whether or not it ends."""
+    engines: list[small.SmallEngine] = []
+    make = small.SmallEngine.__post_init__
+
+    def noted(engine: small.SmallEngine) -> None:
+        make(engine)
+        engines.append(engine)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(small.SmallEngine, "__post_init__", noted)
+        small_search(program, Options())
+    return engines[0].lines, len(engines[0].parents)
+
+
+def test_a_search_ends_once_it_has_executed_too_many_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no answer then; and one more state in fifty makes no such difference."""
+    enough, _ = lines_of(counter(1000), monkeypatch)
+    monkeypatch.setattr(small, "MOST_LINES", enough)
+    assert small_search(counter(1000), Options()) is not None
+    assert small_search(counter(1020), Options()) is None
+    assert lines_of(counter(100_000), monkeypatch)[1] < 1030
+
+
+def test_lines_are_counted_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which engine answers is no question of time: the estimate of a sample is the program's alone."""
+    counted = {lines_of(counter(most), monkeypatch)[0] for most in (500, 500)}
+    assert len(counted) == 1
+    assert lines_of(counter(1000), monkeypatch)[0] == pytest.approx(2 * counted.pop(), rel=0.05)
+
+
+def test_a_state_that_executes_too_many_lines_is_left_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of it; who traces is set as before."""
+    body = "require exists a in 0..39: exists b in 0..39: a * b + x < 0"
+    program = instance_of(LOOP.format(params="", body=body)).program
+    lines, states = lines_of(program, monkeypatch)
+    assert lines > 1600 * states
+    monkeypatch.setattr(small, "MOST_LINES", 100)
+    before = sys.gettrace()
+    with pytest.raises(small.TooLarge), small.Lines(100) as counted:
+        small.explore(small.SmallEngine(small.Search(program, Options())))
+    assert counted.count == 101
+    assert sys.gettrace() is before
+
+
+def test_a_search_whose_levels_grow_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty lamps have a million states; a hundredth of the lines shows that these are many."""
+    monkeypatch.setattr(small, "FIRST_LINES", small.MOST_LINES // 100)
+    lines, states = lines_of(instance_of(LAMPS).program, monkeypatch)
+    assert lines < small.MOST_LINES // 20
+    assert states < 10_000
 
 
 @pytest.mark.parametrize("start", [" in 0..100000", "\ninit: true"])

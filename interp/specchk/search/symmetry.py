@@ -29,6 +29,7 @@ Renaming = dict[str, tuple[int, ...]]  # sort -> new position of each element
 Rename = Callable[[Any], Any]
 # 7!: every successor is renamed so often, and the states become at most so many times fewer.
 MAX_RENAMINGS = 5040
+MAX_IMAGES = 100_000  # of values of a variable that are kept
 
 
 def symmetry_of(program: Program, *, wanted: bool) -> tuple[Symmetry | None, str]:
@@ -49,6 +50,7 @@ class Symmetry:
         self.renamings = self._renamings(program) if renamings is None else renamings
         kinds = [variable.type for variable in program.variables]
         self._renames = [[renamer(kind, r) for kind in kinds] for r in self.renamings[1:]]
+        self._images: list[dict[Any, tuple[Any, ...]]] = [{} for _ in kinds]  # of values of each variable
 
     @property
     def order(self) -> int:
@@ -78,11 +80,27 @@ class Symmetry:
         return kept
 
     def canonical(self, state: State) -> State:
-        """The representative of a state."""
-        best = state
-        for other in self.images(state):
-            best = min(best, other)
-        return best
+        """The representative of a state: the least image, found variable by variable."""
+        least: list[Any] = []
+        left: Sequence[int] = range(len(self.renamings))  # those whose image begins with the least values
+        for slot, value in enumerate(state):
+            images = self._images[slot].get(value)
+            if images is None:
+                images = self._note_images(slot, value)
+            if len(left) == 1:
+                least.append(images[left[0]])
+                continue
+            least.append(min([images[number] for number in left]))
+            left = [number for number in left if images[number] == least[-1]]
+        return tuple(least)
+
+    def _note_images(self, slot: int, value: Any) -> tuple[Any, ...]:
+        """A variable's value under each renaming; kept, since many states have it."""
+        known = self._images[slot]
+        if len(known) * len(self.renamings) >= MAX_IMAGES:
+            known.clear()
+        images = known[value] = (value, *[renames[slot](value) for renames in self._renames])
+        return images
 
     def images(self, state: State) -> Iterator[State]:
         """The images of a state under the renamings except the identity."""
