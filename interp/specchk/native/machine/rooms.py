@@ -13,7 +13,7 @@ whole, or the search ended without an answer, before anything in it counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -34,10 +34,8 @@ STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
 
 def with_room(program: Program, room: Room) -> Program:
     """The program with sets that have so much room; unchanged where each has a bit for each value."""
-    wanted = Widest()
-    wanted.visit(program)
     # What is made of two sets may have twice the values of either.
-    if 2 * wanted.values <= min(room.dense, Room().dense):
+    if 2 * _widest(Same(program)) <= min(room.dense, Room().dense):
         return program
     changed: Program = retyped(program, room)
     return changed
@@ -101,6 +99,26 @@ def _most(value: Any, kind: Type) -> int:
         case _:
             return 0
     return max((_most(item, part) for item, part in parts), default=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """A program as the key of what is known about it: comparing two would go through both."""
+
+    program: Program
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.program is other.program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+
+@lru_cache(maxsize=2)  # a search needs it three times, and the program has tens of thousands of parts
+def _widest(same: Same) -> int:
+    wanted = Widest()
+    wanted.visit(same.program)
+    return wanted.values
 
 
 class Widest:
