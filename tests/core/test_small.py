@@ -139,7 +139,7 @@ def test_a_state_that_executes_too_many_lines_is_left_at_once(monkeypatch: pytes
     assert lines > 1600 * states
     monkeypatch.setattr(small, "MOST_LINES", 100)
     before = sys.gettrace()
-    with pytest.raises(small.TooLarge), small.Lines(100) as counted:
+    with pytest.raises(small.EffortSpent), small.Lines(100) as counted:
         small.explore(small.SmallEngine(small.Search(program, Options())))
     assert counted.count == 101
     assert sys.gettrace() is before

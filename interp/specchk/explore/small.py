@@ -57,19 +57,19 @@ MOST_LINES, LIKELY_LINES, FIRST_LINES = 12_000_000, 8_500_000, 1_000_000
 SAMPLED = 16  # the first so many states are counted, and then one of as many
 
 
-class TooLarge(Exception):
+class EffortSpent(Exception):
     """The effort is not enough for all states."""
 
 
 class SmallEngine(ReferenceEngine):
-    """The reference engine, which raises `TooLarge` once it has executed too many lines."""
+    """The reference engine, which raises `EffortSpent` once it has executed too many lines."""
 
     lines = 0.0
 
     def expand(self, frontier: list[State]) -> list[State]:
         """As the reference engine, unless the search is far from its end."""
         if self.lines > FIRST_LINES and self._is_far(self.search.levels):
-            raise TooLarge
+            raise EffortSpent
         return ReferenceEngine.expand(self, frontier)
 
     def _is_far(self, levels: Sequence[int]) -> bool:
@@ -90,11 +90,11 @@ class SmallEngine(ReferenceEngine):
             ReferenceEngine._expand(self, state, next_frontier)
         self.lines += counted.count * (1 if alone else SAMPLED)
         if self.lines > MOST_LINES:
-            raise TooLarge
+            raise EffortSpent
 
 
 class Lines:
-    """Counts the lines of Python that are executed in its block; above `most` it raises `TooLarge`."""
+    """Counts the lines of Python that are executed in its block; above `most` it raises `EffortSpent`."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -111,7 +111,7 @@ class Lines:
     def _see(self, frame: FrameType, event: str, arg: object) -> Any:
         self.count += 1
         if self.count > self.most:
-            raise TooLarge
+            raise EffortSpent
         return self._see
 
 
@@ -128,7 +128,7 @@ def small_search(program: Program, options: Options) -> Outcome | None:
         if tries(program, INITIAL) > INITIAL:
             return None
         outcome = explore(SmallEngine(search))
-    except (Undefined, BeyondHorizon, TooLarge):  # undefined: reported by the search that counts
+    except (Undefined, BeyondHorizon, EffortSpent):  # undefined: reported by the search that counts
         return None
     is_answer = isinstance(outcome.verdict, Holds | HoldsWithin)
     return outcome if is_answer or outcome.stopped == Inconclusive(INTERRUPTED, budget=False) else None

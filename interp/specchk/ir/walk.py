@@ -31,9 +31,11 @@ def searched(program: Program) -> Iterator[Expr]:
 
 def inside(expr: Expr) -> Iterator[Expr]:
     """A node and everything below it."""
-    yield expr
-    for part in parts(expr):
-        yield from inside(part)
+    left = [expr]
+    while left:  # no generator for each level: every node would pass through all above it
+        node = left.pop()
+        yield node
+        left.extend(reversed(parts(node)))
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
