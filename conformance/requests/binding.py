@@ -118,14 +118,13 @@ class RequestsBinding(CopyingBinding[Server]):
     @action("produce")
     def produce(self, server: Server, acks: str, size: int) -> Answer:
         """A batch arrives; the disk has room for so many records."""
-        twin = server.copy()
-        self._produce(twin, acks, size)
-        leading = twin.leading
-        if twin.replica.state.log.leo > self.constants["MaxLeo"] or (
+        # Whether there was room shows afterwards: who refuses a batch writes nothing.
+        self._produce(server, acks, size)
+        leading = server.leading
+        if server.state.log.leo > self.constants["MaxLeo"] or (
             leading is not None and len(leading.produces) > self.constants["MaxWaiting"]
         ):
             return Impossible("no more records, or waiting producers, in this model")
-        self._produce(server, acks, size)
         return Accepted()
 
     def _produce(self, server: Server, acks: str, size: int) -> None:
@@ -204,7 +203,7 @@ class RequestsBinding(CopyingBinding[Server]):
         if server.leading is None or _place(server) == "fenced":
             return Impossible("it leads no more, or the follower is fenced already")
         server.out = ()
-        server.apply((BROKER,), BROKER, server.replica.state.leader_epoch, BrokerState.FENCED)
+        server.apply((BROKER,), BROKER, server.state.leader_epoch, BrokerState.FENCED)
         return Accepted()
 
     @action("unfence_follower")
@@ -222,7 +221,7 @@ class RequestsBinding(CopyingBinding[Server]):
         if server.leading is None or server.leading.pending is None or server.proposal is None:
             return Impossible("nothing is proposed")
         server.out = ()
-        number, state = server.proposal.correlation, server.replica.state
+        number, state = server.proposal.correlation, server.state
         if granted:
             server.metadata += 1
             members = BROKER, FOLLOWER
@@ -240,13 +239,13 @@ class RequestsBinding(CopyingBinding[Server]):
         server.out = ()
         isr_then = (BROKER, FOLLOWER) if granted else (BROKER,)
         follower = BrokerState.ACTIVE if granted else BrokerState.FENCED
-        server.apply(isr_then, BROKER, server.replica.state.leader_epoch, follower)
+        server.apply(isr_then, BROKER, server.state.leader_epoch, follower)
         return Accepted()
 
     @action("lead")
     def lead(self, server: Server, with_follower: bool) -> Answer:
         """Metadata arrives in which the broker leads the next epoch."""
-        epoch = server.replica.state.leader_epoch + 1
+        epoch = server.state.leader_epoch + 1
         if epoch > self.constants["MaxEpoch"]:
             return Impossible("no more elections in this model")
         server.out = ()
@@ -257,7 +256,7 @@ class RequestsBinding(CopyingBinding[Server]):
     @action("follow")
     def follow(self, server: Server) -> Answer:
         """Metadata arrives in which the other broker leads."""
-        epoch = server.replica.state.leader_epoch + 1
+        epoch = server.state.leader_epoch + 1
         if epoch > self.constants["MaxEpoch"] or server.leading is None:
             return Impossible("no more elections in this model, or it follows already")
         server.out = ()
@@ -267,7 +266,7 @@ class RequestsBinding(CopyingBinding[Server]):
     @project
     def state(self, server: Server) -> dict[str, Any]:
         """The replica's state and what it did last."""
-        state, leading = server.replica.state, server.leading
+        state, leading = server.state, server.leading
         if list(server.epochs) != state.log.epochs.entries or server.records != state.log.batches:
             raise OutsideSpec("the disk has other records, or epochs, than memory")
         periodic = [timer for _, timer, _ in server.alarms if timer in PERIODIC.values()]
@@ -298,7 +297,7 @@ class RequestsBinding(CopyingBinding[Server]):
 
 def _place(server: Server) -> str:
     """Return what the follower is to a leader; to a follower it is nothing."""
-    leading, brokers = server.leading, server.replica.state.brokers
+    leading, brokers = server.leading, server.state.brokers
     if leading is None:
         return "fenced"
     if leading.pending is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from replog.core.broker.replica import Replica
-from replog.core.broker.state import Leading
+from replog.core.broker.state import Leading, ReplicaState
 from replog.core.effects import (
     Append,
     Effect,
@@ -55,9 +55,12 @@ ERRORS = MappingProxyType({
 
 @dataclass(slots=True)
 class Server:
-    """A broker, its timers, its disk, the requests that it has not answered, and its last step."""
+    """A broker, its timers, its disk, the requests that it has not answered, and its last step.
 
-    replica: Replica
+    The replica of a copy is copied when it is first run: most of what is tried is impossible by a look at it.
+    """
+
+    _replica: Replica
     now_ms: int = 0
     alarms: list[tuple[int, Timer, int]] = field(default_factory=list)
     records: list[Batch] = field(default_factory=list)
@@ -67,18 +70,34 @@ class Server:
     metadata: int = 0
     proposal: AlterPartitionRequest | None = None
     out: tuple[Any, ...] = ()
+    _has_own_replica: bool = True
 
     def copy(self) -> Server:
         """Return an independent copy."""
-        return replace(
-            self, replica=self.replica.copy(), alarms=self.alarms.copy(), records=self.records.copy(),
-            open=self.open.copy(),
+        # Spelled out: `replace` takes longer than all that is copied, and a server is copied for each probe.
+        replica = self._replica.copy() if self._has_own_replica else self._replica
+        return Server(
+            replica, self.now_ms, self.alarms.copy(), self.records.copy(), self.epochs, self.open.copy(),
+            self.requests, self.metadata, self.proposal, self.out, False,
         )  # fmt: skip
 
     @property
+    def replica(self) -> Replica:
+        """Return the replica, to be run."""
+        if not self._has_own_replica:
+            self._replica = self._replica.copy()
+            self._has_own_replica = True
+        return self._replica
+
+    @property
+    def state(self) -> ReplicaState:
+        """Return the replica's state, to be read."""
+        return self._replica.state
+
+    @property
     def leading(self) -> Leading | None:
-        """Return what it has as a leader."""
-        return self.replica.state.leading
+        """Return what it has as a leader, to be read."""
+        return self._replica.state.leading
 
     def number(self, source: int) -> int:
         """Return the correlation of a new request."""
@@ -103,7 +122,7 @@ class Server:
 
     def apply_brokers(self, follower: BrokerState) -> None:
         """Let the broker apply metadata that is news on the other broker alone."""
-        state = self.replica.state
+        state = self.state
         isr_then = () if state.leading is None else state.leading.isr
         self._apply(PartitionImage((BROKER, FOLLOWER), BROKER, state.leader_epoch, self.metadata, isr_then),
                     follower)  # fmt: skip

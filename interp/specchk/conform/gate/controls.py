@@ -9,11 +9,12 @@ Not here: what a control is (`known_bad`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from specchk.compile.instantiate import instantiate
@@ -25,13 +26,17 @@ from specchk.conform.covers.cases import Suite
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
+from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.crews import Crew
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
 KINDS = (((BadSpec,), "an error in the spec"),
          ((BadCode, BadFile, BadStart), "an error in the implementation"))  # fmt: skip
-CaseLoader = Callable[[str, tuple[tuple[str, str], ...]], tuple[Program, Suite]]
+Bounds = tuple[tuple[str, str], ...]
+CaseLoader = Callable[[str, Bounds], tuple[Program, Suite]]
+Programs = Mapping[tuple[str, Bounds], Program]  # by model and bounds
+Sides = dict[int, SpecSide]  # by the program's identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +68,26 @@ class Trials:
 
 
 def try_controls(
-    cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None
-) -> tuple[Tried, ...]:
-    """Run all of a binding's controls, here or by a crew."""
-    load = case_loader(checked, max_states)
+    cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None,
+    programs: Programs = MappingProxyType({}),
+) -> tuple[Tried, ...]:  # fmt: skip
+    """Run all of a binding's controls, here or by a crew; `programs` are those of models that there are."""
+    load = case_loader(checked, max_states, programs)
     trials = [trial_of(cls, number, load) for number in range(len(cls.controls))]
     if crew is None:
-        return tuple(try_control(cls, trial) for trial in trials)
+        sides: Sides = {}
+        return tuple(try_control(cls, trial, sides) for trial in trials)
     return tuple(crew.each(Trials(), trials, f"{cls.__name__}: {len(trials)} controls"))
 
 
-def case_loader(checked: CheckedSpec, max_states: int | None) -> CaseLoader:
+def case_loader(
+    checked: CheckedSpec, max_states: int | None, programs: Programs = MappingProxyType({})
+) -> CaseLoader:
     """The program and the cases of a model with its bounds, made once: most controls are run on the same."""
 
     @cache
-    def load(model: str, bounds: tuple[tuple[str, str], ...]) -> tuple[Program, Suite]:
-        program = instantiate(checked, model, dict(bounds)).program
+    def load(model: str, bounds: Bounds) -> tuple[Program, Suite]:
+        program = programs.get((model, bounds)) or instantiate(checked, model, dict(bounds)).program
         return program, cached_suite(program, "classes", bounds, max_states)
 
     return load
@@ -90,8 +99,12 @@ def trial_of(cls: type[Binding[Any]], number: int, load: CaseLoader) -> Trial:
     return Trial(number, *load(control.model, tuple(control.bounds.items())))
 
 
-def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
-    """Run one control up to its first divergence; raises `NoSuchText` for one that is outdated."""
+def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = None) -> Tried:
+    """Run one control up to its first divergence; raises `NoSuchText` for one that is outdated.
+
+    `sides` are of the controls before it, and get that of this one: what a spec allows is the same for every
+    implementation.
+    """
     control = cls.controls[trial.number]
     with ExitStack() as stack:
         match control:
@@ -103,7 +116,10 @@ def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
             case BadSpec():
                 # A wrong spec may need a binding that leaves out what only the right one checks.
                 binding = cls.against(trial.program)
-        divergence = run_suite(Replayer(binding), trial.suite).divergence
+        replayer = Replayer(binding, None if sides is None else sides.get(id(trial.program)))
+        if sides is not None:
+            sides[id(trial.program)] = replayer.spec
+        divergence = run_suite(replayer, trial.suite).divergence
     # A mistake that is no program any more shows nothing about the comparison.
     is_at_start = divergence is not None and divergence.step is None and not divergence.trace.steps
     if divergence is not None and is_at_start and divergence.kind in LOST:

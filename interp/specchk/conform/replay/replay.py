@@ -56,16 +56,19 @@ ANSWERS = (Accepted, Refused, Impossible)
 
 
 class Replayer(Generic[S]):
-    """Takes steps of one binding's spec on its implementation; raises `BindingError`, then `Diverged`."""
+    """Takes steps of one binding's spec on its implementation; raises `BindingError`, then `Diverged`.
 
-    def __init__(self, binding: Binding[S]) -> None:
+    `spec` is the side of the same program in another replayer, with what it has found out.
+    """
+
+    def __init__(self, binding: Binding[S], spec: SpecSide | None = None) -> None:
         wrong = mistakes(type(binding), binding.program)
         if wrong:
             raise BindingError(wrong)
         self.binding = binding
         self.program = binding.program
         self.tally = ReplayTally()
-        self.spec = SpecSide(binding)
+        self.spec = SpecSide(binding) if spec is None else spec
         self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
         self._observed = {self.program.variables[slot].name for slot in self._slots}
         self._seen: Callable[[Any], Any] = itemgetter(*self._slots) if self._slots else lambda _: ()
