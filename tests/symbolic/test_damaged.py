@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import count
+from itertools import count, islice
+from pathlib import Path
 from random import Random
 
 import cvc5
 import pytest
 from damaged import Oracle, certified, damaged
 from sums import SPECS
+from test_certificates import KINDS, fixpoint
+from zoned import program_of
 
 from specchk.symbolic.certificates.checker import CertificateChecker, OnQuery
 from specchk.symbolic.certificates.format import CertifiedPart
@@ -54,6 +57,23 @@ def test_a_planted_error_of_the_check_is_detected(tmp_path, monkeypatch):
     oracles = list(certified(tmp_path, ["sum_below"]))
     monkeypatch.setattr(CertifiedStates, "member", lambda *_: True)
     assert accepted(oracles, 5)
+
+
+def of_kinds(folder: Path) -> Oracle:
+    """Offsets in a union, an option and a sequence, and bounds of differences."""
+    program = program_of(KINDS, folder)
+    return Oracle(program, fixpoint(program))
+
+
+def test_differences_and_z3_refuse_the_same(tmp_path):
+    """Where every obligation is a query, differences decide nothing."""
+    oracles = [*certified(tmp_path, ["two_round_fetch", "sum_below"]), of_kinds(tmp_path)]
+    some = islice(wrong_ones(oracles), 25)
+    for oracle, parts in [*[(one, one.parts) for one in oracles], *[(one, parts) for _, one, parts in some]]:
+        queries: list[str] = []
+        by_z3 = refused(oracle, parts, lambda _, problem, text: queries.append(problem))  # noqa: B023
+        assert refused(oracle, parts) == by_z3
+        assert len(queries) > len({part.state for part in parts})
 
 
 @pytest.mark.slow

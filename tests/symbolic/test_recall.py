@@ -51,3 +51,46 @@ def test_a_value_that_was_there_by_chance_is_assigned_in_other_states(tmp_path):
     program = program_of(BY_CHANCE, tmp_path)
     lacking = [CertifiedPart((1, 0), ()), CertifiedPart((0, 1), ())]
     assert problems(program, lacking) == ["`raise` from control part 2 leads to a state that is not listed"]
+
+
+ENTRIES = """\
+spec entries
+type Offset = nat upto 3
+type Who = 0..1
+var n : Who -> 0..1 = { w: 1 for w in Who }
+var m : Who -> Offset = { w: 0 for w in Who }
+var last : 0..1 = 0
+action lower(w: Who):
+    n'[w] = 0
+action raise(w: Who):
+    n'[w] = 1
+action both(w: Who, v: Who):
+    require w != v and m[w] <= m[v]
+    when n[w] == 0:
+        n'[w] = 1
+        n'[v] = 0
+    else:
+        n'[w] = n[v]
+    m'[w] = m[v] + 1
+action all_up():
+    n' = { w: 1 - n[w] for w in Who }
+    last' = n[1]
+deadlock ok
+model one:
+    expect holds
+"""
+
+
+def test_entries_of_maps_are_recalled_alone(tmp_path):
+    """An instance is not made again where other entries differ, and has the entries of each state."""
+    program = program_of(ENTRIES, tmp_path)
+    parts = [
+        CertifiedPart(((n, k), (None, None), last), ()) for n in (0, 1) for k in (0, 1) for last in (0, 1)
+    ]
+    recalling, alone = RecallingSystem(program), System(program)
+    made = []
+    for group in CertifiedStates(program, parts).groups:
+        instances = recalling.instances(group.trees)
+        assert repr(instances) == repr(alone.instances(group.trees, "t."))
+        made += instances
+    assert len({id(one.faults) for one in made}) < len(made) // 2

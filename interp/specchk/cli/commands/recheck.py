@@ -124,7 +124,8 @@ def _progress(groups: int, *, quiet: bool) -> Callable[[Any], None]:
 
 def _text(report: dict[str, Any]) -> str:
     parts = f"{report['cases']} control part{'s' * (report['cases'] != 1)}"
-    effort = f"{parts}, {report['queries']} queries, {report['seconds']:.2f} s"
+    queries = "1 query" if report["queries"] == 1 else f"{report['queries']} queries"
+    effort = f"{parts}, {queries}, {report['seconds']:.2f} s"
     where = f"{report['spec']}, model {report['model']}"
     if not report["problems"]:
         return f"proved: {where}\n  {report['certificate']}: {effort}"

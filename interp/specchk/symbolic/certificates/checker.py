@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import z3
@@ -21,9 +22,12 @@ from specchk.ir.nodes import Const
 from specchk.ir.program import Program, any_end
 from specchk.meaning.initial import initial_states
 from specchk.symbolic.certificates.states import CertifiedStates, Member
+from specchk.symbolic.differences.regions import DifferenceRegion
+from specchk.symbolic.differences.terms import TRUE
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State
 from specchk.symbolic.induction.encode.recall import RecallingSystem
+from specchk.symbolic.induction.encode.scope import Fault
 from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath
 from specchk.symbolic.induction.encode.trees import lift
 
@@ -33,11 +37,12 @@ MAX_PROBLEMS = 20  # of one certificate; what is refused is refused
 
 @dataclass(frozen=True, slots=True)
 class CertifiedCase:
-    """Some of the states: trees, and what holds of their numbers."""
+    """Some of the states: trees, and what holds of their numbers; regions that contain them, if known."""
 
     label: str
     trees: State
-    facts: tuple[Truth, ...]
+    facts: Callable[[], Sequence[Truth]]
+    regions: Sequence[DifferenceRegion] | None = None
 
 
 @dataclass(slots=True)
@@ -65,20 +70,26 @@ class CertificateChecker:
         self._milliseconds = int(query_seconds * 1000)
         self._open: list[tuple[Truth, str]] = []
         self._together = False
+        self._states: CertifiedStates | None = None  # where differences are decided without Z3
+        self._regions: Sequence[DifferenceRegion] | None = None  # of the case
+        self._faults: dict[int, tuple[Sequence[Fault], Truth]] = {}
 
     def parts(self, states: CertifiedStates, on_case: Callable[[Recheck], None] = lambda _: None) -> Recheck:
         """Whether the states of some parts are closed under steps, and safe."""
         self._together = True
+        if self.on_query is None:  # else every obligation is a query
+            self._states = states
         for state in initial_states(self.program):
             pairs = zip(state, self.program.variables, strict=True)
             trees = tuple([lift(value, variable.type) for value, variable in pairs])
             self._arrival("an initial state", trees, states.member, True)
             for refinement in self.program.refinements:
                 kept = self.system.kept(refinement.initial, trees)
-                self._never(negation(kept), f"`{refinement.name}` does not begin")
-        self._decide(())
+                self._never((), f"`{refinement.name}` does not begin", unless=kept)
+        self._decide(lambda: ())
         for group in states.groups:
-            self.check(CertifiedCase(group.label, group.trees, (group.fact,)), states.member)
+            case = CertifiedCase(group.label, group.trees, partial(states.facts, group), group.regions)
+            self.check(case, states.member)
             on_case(self.result)
             if len(self.result.problems) >= MAX_PROBLEMS:
                 break
@@ -93,10 +104,10 @@ class CertificateChecker:
         first = conj([*self.system.initial(state), *self.system.fresh.facts])
         self._arrival("an initial state", state, lambda trees: conj(hold(trees)), first)
         for name, kept in begins:
-            self._never(conj([first, negation(kept)]), f"an initial state begins nothing that `{name}` does")
-        self._decide(())
+            self._never((first,), f"an initial state begins nothing that `{name}` does", unless=kept)
+        self._decide(lambda: ())
         facts = (*facts, *self.system.fresh.facts)
-        case = CertifiedCase("a state in which all invariants hold", state, facts)
+        case = CertifiedCase("a state in which all invariants hold", state, lambda: facts)
         self.check(case, lambda trees: conj(hold(trees)))
         return self.result
 
@@ -107,44 +118,51 @@ class CertificateChecker:
     def check(self, case: CertifiedCase, member: Member) -> None:
         """The obligations of some of the states."""
         self.result.cases += 1
-        if any(fact is False for fact in case.facts):
-            return  # no state, so nothing to show
+        self._regions = case.regions if self._states is not None else None
         program, where = self.program, case.label
         for prop in program.invariants:
             kept = self.system.kept(prop, case.trees)
-            self._never(negation(kept), f"`{prop.name}` fails in {where}")
+            self._never((), f"`{prop.name}` fails in {where}", unless=kept)
         for prop in program.witnesses:
-            self._never(self.system.unclear(prop, case.trees), f"`{prop.name}` is undefined in {where}")
+            self._never((self.system.unclear(prop, case.trees),), f"`{prop.name}` is undefined in {where}")
         instances = self.system.instances(case.trees)
         for instance in instances:
             name = program.actions[instance.action].name
-            faults = disj([fault.when for fault in instance.faults])
-            self._never(faults, f"`{name}` is undefined in {where}")
+            if instance.faults:
+                self._never((self._undefined(instance),), f"`{name}` is undefined in {where}")
             for outcome in instance.outcomes:
                 self._step(case, outcome, member, f"`{name}` from {where}")
         self._decide(case.facts)
         self._deadlock(case, instances)  # apart, since it may have a quantifier
         self._decide(case.facts)
 
+    def _undefined(self, instance: ActionInstance) -> Truth:
+        """That an instance is undefined; the term is made once for all states that share the instance."""
+        key = id(instance.faults)
+        if key not in self._faults:
+            self._faults[key] = instance.faults, disj([fault.when for fault in instance.faults])
+        return self._faults[key][1]
+
     def _step(self, case: CertifiedCase, outcome: ActionPath, member: Member, label: str) -> None:
         for prop in self.program.step_invariants:
             kept = self.system.kept(prop, case.trees, outcome.after)
-            self._never(conj([outcome.guard, negation(kept)]), f"`{prop.name}` fails after {label}")
+            self._never((outcome.guard,), f"`{prop.name}` fails after {label}", unless=kept)
         self._arrival(label, outcome.after, member, outcome.guard)
 
-    def _arrival(self, label: str, after: State, member: Member, when: Truth) -> None:
+    def _arrival(self, label: str, after: State, member: Member, *when: Truth) -> None:
         """A state that is reached is in the set; outside of a constraint its invariants hold."""
         if self.program.constraints:
             inside = conj(self.system.constrained(after))
             for prop in self.program.constraints:
                 unclear = self.system.unclear(prop, after)
-                self._never(conj([when, unclear]), f"the constraint `{prop.name}` is undefined after {label}")
-            outside = conj([when, negation(inside), negation(conj(self._all_hold(after)))])
-            self._never(outside, f"an invariant fails outside of the constraints after {label}")
-            when = conj([when, inside])
-        if when is False:
+                self._never((*when, unclear), f"the constraint `{prop.name}` is undefined after {label}")
+            outside = f"an invariant fails outside of the constraints after {label}"
+            self._never((*when, negation(inside)), outside, unless=conj(self._all_hold(after)))
+            when = (*when, inside)
+        states, regions = self._states, self._regions
+        if states and regions is not None and states.covers(regions, states.formulas.all(when), after):
             return
-        self._never(conj([when, negation(member(after))]), f"{label} leads to a state that is not listed")
+        self._never(when, f"{label} leads to a state that is not listed", unless=member(after))
 
     def _deadlock(self, case: CertifiedCase, instances: Sequence[ActionInstance]) -> None:
         fine = self.program.deadlock_ok
@@ -153,16 +171,25 @@ class CertificateChecker:
         allowed = [] if fine is None else [negation(self.system.kept(fine, case.trees))]
         # Idle parts may have a quantifier, over the numbers that could be chosen.
         idle = conj([*[instance.idle for instance in instances], *allowed])
-        self._never(idle, f"nothing can be done in {case.label}")
+        self._never((idle,), f"nothing can be done in {case.label}")
 
-    def _never(self, wrong: Truth, problem: str) -> None:
-        """Note an obligation: `wrong` holds in no state of the case."""
-        if wrong is not False:
-            self._open.append((wrong, problem))
+    def _never(self, wrong: Sequence[Truth], problem: str, unless: Truth = False) -> None:
+        """Note, if it is open, that in no state of the case all of `wrong` hold and `unless` does not."""
+        if unless is True or any(part is False for part in wrong):
+            return
+        if self._states is not None and self._regions is not None:
+            of = self._states.formulas.of
+            formulas = [one for one in (*map(of, wrong), of(unless, False)) if one not in (None, TRUE)]
+            if self._states.formulas.exclude(self._regions, formulas):
+                return
+        self._open.append((conj([*wrong, negation(unless)]), problem))
 
-    def _decide(self, facts: Sequence[Truth]) -> None:
+    def _decide(self, case_facts: Callable[[], Sequence[Truth]]) -> None:
         """Have the noted obligations decided: together, and one by one where that shows too little."""
         noted, self._open = self._open, []
+        facts = case_facts() if noted else (False,)
+        if any(fact is False for fact in facts):
+            return  # no state, so nothing to show
         if len(noted) > 1 and self._together:
             label = f"one of {len(noted)} obligations, the first: {noted[0][1]}"
             if self._problem(facts, disj([wrong for wrong, _ in noted]), label) is None:

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from specchk.ir import nodes
-from specchk.ir.types import Int, Map, Set
+from specchk.ir.ops import Op
+from specchk.ir.types import Int, Map, Set, of_shape
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, implies, negation
 from specchk.symbolic.induction.encode.collections import first_by, items_of, summed
 from specchk.symbolic.induction.encode.merge import merge, select, set_of, tag_is
 from specchk.symbolic.induction.encode.numbers import less
-from specchk.symbolic.induction.encode.ops import operate
-from specchk.symbolic.induction.encode.scope import StepScope, Unencodable, placed
+from specchk.symbolic.induction.encode.ops import decided_position, operate
+from specchk.symbolic.induction.encode.scope import StepScope, Unencodable, entry, placed
 from specchk.symbolic.induction.encode.states import default, keys, outside
 from specchk.symbolic.induction.encode.trees import Opt, RangeOf, SetOf, Tree, lift
 
@@ -59,9 +60,22 @@ def encode(expr: nodes.Expr, scope: StepScope) -> Tree:
 
 
 def _apply(expr: nodes.Apply, scope: StepScope) -> Tree:
+    if expr.op is Op.MAP_GET and isinstance(expr.args[0], nodes.Var):
+        return _entry(expr, expr.args[0], scope)
     args = [encode(arg, scope) for arg in expr.args]
     with placed(expr.span):
         return _any(operate(expr, args, scope), expr)
+
+
+def _entry(expr: nodes.Apply, variable: nodes.Var, scope: StepScope) -> Tree:
+    """An entry of a variable: where the key is decided, the others are not read."""
+    key = encode(expr.args[1], scope)
+    state = scope.after if variable.primed else scope.before
+    position = decided_position(of_shape(variable.type, Map).key, key)
+    if position is not None:
+        return entry(state, variable.slot, position)
+    with placed(expr.span):
+        return _any(operate(expr, (state[variable.slot], key), scope), expr)
 
 
 def _any(tree: Tree, expr: nodes.Expr) -> Tree:

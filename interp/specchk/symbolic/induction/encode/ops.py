@@ -31,7 +31,7 @@ from specchk.symbolic.induction.encode.numbers import (
 )
 from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.states import keys
-from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, Opt, Tagged, Tree, expanded
+from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, Opt, Tagged, Tree, expanded, plain
 
 Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
@@ -79,6 +79,12 @@ def _get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 def _get_or(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     return merge(args[0].present, args[0].item, args[1])
+
+
+def decided_position(kind: Type, key: Tree) -> int | None:
+    """The position of a key in a map over `kind`; None if it is not decided, or not there."""
+    value = key if isinstance(key, int) else plain(key)
+    return None if value is None else positions(kind).get(value)
 
 
 def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:

@@ -1,51 +1,77 @@
 """Encodings that are kept, for states that share trees.
 
 An encoding depends on the trees that it reads, and on nothing else.  So it is noted which ones it reads,
-and where another state has these very trees it is not made again.
+and where another state has these very trees it is not made again.  Which place is read next depends on
+what was read before, so the known encodings are a tree of decisions by what is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from specchk.ir.program import Property
 from specchk.symbolic.induction.encode.bools import Truth, conj
 from specchk.symbolic.induction.encode.program import State, System
-from specchk.symbolic.induction.encode.scope import ReadState, WatchedState
+from specchk.symbolic.induction.encode.scope import ReadPlace, ReadState, WatchedState
 from specchk.symbolic.induction.encode.steps import ActionInstance, Arguments, arguments, instance
 from specchk.symbolic.induction.encode.trees import Tree
 
 T = TypeVar("T")
-Numbers = tuple[int, ...]  # of slots, or the identities of their trees
+
+
+@dataclass(frozen=True, slots=True)
+class _Result(Generic[T]):
+    """An encoding; `read` has all that it has read, since no other tree may get their identities."""
+
+    value: T
+    read: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read(Generic[T]):
+    """The place that is read next, and how it continues with each tree there, by its identity."""
+
+    slot: int
+    position: int | None
+    ways: dict[int, _Read[T] | _Result[T]] = field(default_factory=dict)
 
 
 class Recall(Generic[T]):
     """Results by the trees that were read for them."""
 
     def __init__(self) -> None:
-        # With all trees of the first state: as long as these live no other tree has their identities.
-        self._known: dict[Hashable, dict[Numbers, dict[Numbers, tuple[T, State]]]] = {}
+        self._known: dict[Hashable, _Read[T] | _Result[T]] = {}
 
     def get(
         self, key: Hashable, state: State, after: State, run: Callable[[WatchedState, WatchedState], T]
     ) -> T:
         """The result of a run for a state and the one after it."""
-        trees, known = (*state, *after), self._known.setdefault(key, {})
-        for slots, table in known.items():
-            recalled = table.get(_identities(trees, slots))
-            if recalled is not None:
-                return recalled[0]
-        read: set[int] = set()
+        trees = (*state, *after) if after else state
+        known = self._known.get(key)
+        while isinstance(known, _Read):
+            tree = trees[known.slot]
+            known = known.ways.get(id(tree if known.position is None else tree[known.position]))
+        if known is not None:
+            return known.value
+        read: dict[ReadPlace, None] = {}
         result = run(WatchedState(state, read), WatchedState(after, read, len(state)))
-        slots = tuple(sorted(read))
-        known.setdefault(slots, {})[_identities(trees, slots)] = (result, trees)
+        self._note(key, trees, read, result)
         return result
 
-
-def _identities(trees: Sequence[Tree], slots: Numbers) -> Numbers:
-    return tuple([id(trees[slot]) for slot in slots])
+    def _note(self, key: Hashable, trees: Sequence[Tree], read: Iterable[ReadPlace], result: T) -> None:
+        places = [*read]
+        parts = [trees[slot] if position is None else trees[slot][position] for slot, position in places]
+        ways: dict[Hashable, _Read[T] | _Result[T]] = self._known
+        here: Hashable = key
+        for (slot, position), part in zip(places, parts, strict=True):
+            step = ways.setdefault(here, _Read(slot, position))
+            assert isinstance(step, _Read)
+            assert (step.slot, step.position) == (slot, position), "two runs that read the same differ"
+            ways, here = step.ways, id(part)  # type: ignore[assignment]
+        assert here not in ways
+        ways[here] = _Result(result, tuple(parts))
 
 
 @dataclass(slots=True)
@@ -72,7 +98,7 @@ class RecallingSystem(System):
                 (),
                 lambda read, _: instance(self.program, index, row, read, "t."),  # noqa: B023
             )
-            instances.append(_rebased(made, state))
+            instances.append(_rebased(made, state) if made.outcomes else made)
         return instances
 
     def kept(self, prop: Property, state: State, after: State | None = None) -> Truth:
@@ -93,9 +119,16 @@ def _rebased(made: ActionInstance, state: State) -> ActionInstance:
     """An instance whose outcomes have another state's trees where nothing is assigned."""
     # By what is assigned, not by what is as before: a value that the first state had by chance is assigned
     # in others, too.
-    outcomes = [
-        replace(one, after=tuple([new if slot in one.assigned else now
-                                  for slot, (new, now) in enumerate(zip(one.after, state, strict=True))]))
-        for one in made.outcomes
-    ]  # fmt: skip
+    outcomes = []
+    for outcome in made.outcomes:
+        after = list(state)
+        for slot, positions in outcome.assigned.items():
+            new = outcome.after[slot]
+            if positions is not None:
+                entries = list(state[slot])
+                for position in positions:
+                    entries[position] = new[position]
+                new = tuple(entries)
+            after[slot] = new
+        outcomes.append(replace(outcome, after=tuple(after)))
     return replace(made, outcomes=tuple(outcomes))

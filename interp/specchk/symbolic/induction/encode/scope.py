@@ -37,26 +37,52 @@ class Unencodable(Exception):
         return f"{self.span.where}: {self.reason}"
 
 
+ReadPlace = tuple[int, int | None]  # a slot, and the position of one entry of its map
+
+
 @dataclass(frozen=True, slots=True)
 class WatchedState:
-    """A state that notes the slots that are read, from number `first` on."""
+    """A state that notes the places that are read, in their order, with slots from number `first` on."""
 
     trees: Sequence[Tree]
-    read: set[int]
+    read: dict[ReadPlace, None]
     first: int = 0
 
     def __getitem__(self, slot: int) -> Tree:
-        self.read.add(self.first + slot)
+        self.read[self.first + slot, None] = None
         return self.trees[slot]
+
+    def entry(self, slot: int, position: int) -> Tree:
+        """One entry of a map: the others are not read."""
+        self.read[self.first + slot, position] = None
+        return self.trees[slot][position]
 
 
 ReadState = Sequence[Tree] | WatchedState
 
 
-def written(state: ReadState, writes: Mapping[int, Tree]) -> tuple[Tree, ...]:
-    """The state after writes: slots that are not written keep their very trees, which are not read."""
-    trees = state.trees if isinstance(state, WatchedState) else state
-    return tuple([writes.get(slot, old) for slot, old in enumerate(trees)])
+def entry(state: ReadState, slot: int, position: int) -> Tree:
+    """One entry of a variable that is a map."""
+    return state.entry(slot, position) if isinstance(state, WatchedState) else state[slot][position]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """New entries at some positions of a map; the other ones stay."""
+
+    table: Mapping[int, Tree]
+
+    def over(self, old: Sequence[Tree]) -> Tree:
+        """The map after it, where these were its entries before."""
+        return tuple([self.table.get(position, tree) for position, tree in enumerate(old)])
+
+
+def written(state: ReadState, writes: Mapping[int, Tree | Entries]) -> tuple[Tree, ...]:
+    """The state after writes: places that are not written keep their very trees, which are not read."""
+    trees = list(state.trees if isinstance(state, WatchedState) else state)
+    for slot, new in writes.items():
+        trees[slot] = new.over(trees[slot]) if isinstance(new, Entries) else new
+    return tuple(trees)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ Offsets that are chosen (`any n in low..high`, a parameter of a `nat upto`) are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, assert_never
@@ -22,8 +22,16 @@ from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, neg
 from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal, has, merge
 from specchk.symbolic.induction.encode.numbers import equal_numbers, less
-from specchk.symbolic.induction.encode.ops import key_guards
-from specchk.symbolic.induction.encode.scope import Fault, ReadState, StepScope, placed, written
+from specchk.symbolic.induction.encode.ops import decided_position, key_guards
+from specchk.symbolic.induction.encode.scope import (
+    Entries,
+    Fault,
+    ReadState,
+    StepScope,
+    entry,
+    placed,
+    written,
+)
 from specchk.symbolic.induction.encode.states import OpenTrees, keys
 from specchk.symbolic.induction.encode.trees import RangeOf, SeqOf, SetOf, Tree, lift
 from specchk.symbolic.ranges import checked
@@ -35,14 +43,15 @@ Place = tuple[Tree, ...]
 class ActionPath:
     """One way through an action: its position, its arguments, when it is taken, the state after.
 
-    `assigned` are the slots that it assigns, also those to which it assigns what they had.
+    `assigned` has the slots that it assigns, also those to which it assigns what they had: with the
+    positions, where it assigns only some entries of a map.
     """
 
     action: int
     args: tuple[Tree, ...]
     guard: Truth
     after: tuple[Tree, ...]
-    assigned: frozenset[int]
+    assigned: Mapping[int, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class _Frame:
 
     guards: tuple[Truth, ...] = ()
     locals: dict[int, Tree] = field(default_factory=dict)
-    writes: dict[int, Tree] = field(default_factory=dict)
+    writes: dict[int, Tree | Entries] = field(default_factory=dict)
     claims: tuple[tuple[int, Truth, Place], ...] = ()  # variable, when, path
 
     def when(self, *guards: Truth) -> _Frame:
@@ -153,7 +162,7 @@ class _Encoding:
                 # Unassigned variables keep their very trees, which is what lets their part of an invariant
                 # be settled by form.
                 after = written(self.state, frame.writes)
-                outcomes.append(ActionPath(self.index, args, guard, after, frozenset(frame.writes)))
+                outcomes.append(ActionPath(self.index, args, guard, after, _assigned(frame)))
         return ActionInstance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
 
     def scoped(self, frame: _Frame) -> StepScope:
@@ -235,7 +244,14 @@ class _Encoding:
             guard = True  # the condition or its negation
         writes = dict(frame.writes)
         for slot in sorted({*a.writes, *b.writes}):
-            writes[slot] = merge(condition, self._now(a, slot), self._now(b, slot))
+            some = [frame.writes[slot] for frame in (a, b) if slot in frame.writes]
+            if all(isinstance(new, Entries) for new in some):
+                changed = sorted({position for new in some for position in new.table})
+                writes[slot] = Entries({
+                    k: merge(condition, self._entry(a, slot, k), self._entry(b, slot, k)) for k in changed
+                })  # fmt: skip
+            else:
+                writes[slot] = merge(condition, self._now(a, slot), self._now(b, slot))
         old = len(frame.claims)
         claims = (
             *frame.claims,
@@ -251,13 +267,37 @@ class _Encoding:
         with placed(stmt.span):
             # Keys, value, claim, index, as in `meaning.step`: of two faults both find the same.
             self._claim(stmt, path, frame, scope)
-            new = _replaced(self._now(frame, stmt.slot), stmt, path, 0, value, scope) if path else value
+            new = self._written(stmt, path, frame, value, scope) if path else value
         claims = (*frame.claims, (stmt.slot, True, path))
         return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims)
 
+    def _written(
+        self, stmt: nodes.Assign, path: Place, frame: _Frame, value: Tree, scope: StepScope
+    ) -> Tree | Entries:
+        """A variable, or its entries, after a part of it was assigned."""
+        slot, kind = stmt.slot, stmt.path[0].container
+        position = decided_position(kind.key, path[0]) if isinstance(kind, Map) else None
+        if position is None:
+            return _replaced(self._now(frame, slot), stmt, path, 0, value, scope)
+        new = _replaced(self._entry(frame, slot, position), stmt, path, 1, value, scope)
+        known = frame.writes.get(slot, Entries({}))
+        if isinstance(known, Entries):
+            return Entries({**known.table, position: new})
+        return Entries({position: new}).over(known)
+
     def _now(self, frame: _Frame, slot: int) -> Tree:
         # Not `get` with a default: that would read a variable of which no old part is kept.
-        return frame.writes[slot] if slot in frame.writes else self.state[slot]
+        if slot not in frame.writes:
+            return self.state[slot]
+        new = frame.writes[slot]
+        return new.over(self.state[slot]) if isinstance(new, Entries) else new
+
+    def _entry(self, frame: _Frame, slot: int, position: int) -> Tree:
+        new = frame.writes.get(slot, Entries({}))
+        if not isinstance(new, Entries):
+            return new[position]
+        # As in `_now`: what is written is not read.
+        return new.table[position] if position in new.table else entry(self.state, slot, position)
 
     def _step(self, step: nodes.PathStep, scope: StepScope) -> Tree:
         if step.field is not None:
@@ -293,6 +333,11 @@ def _replaced(old: Tree, stmt: nodes.Assign, path: Place, depth: int, new: Tree,
     scope.fail(wrong, stmt.span, "this index is outside the sequence")
     slots = [_put(equal_numbers(key, k), part, inside(part)) for k, part in enumerate(old.slots)]
     return SeqOf(old.length, tuple(slots))
+
+
+def _assigned(frame: _Frame) -> dict[int, tuple[int, ...] | None]:
+    rows = sorted(frame.writes.items(), key=lambda row: row[0])
+    return {slot: tuple(sorted(new.table)) if isinstance(new, Entries) else None for slot, new in rows}
 
 
 def _put(guard: Truth, old: Tree, new: Callable[[], Tree]) -> Tree:

@@ -1,0 +1,190 @@
+"""The shapes of trees: what is decided of a state of which only the offsets are open.
+
+opened: a value with None in the places of offsets, as a tree with a number for each.  outlines: the values
+that a tree may have, again with None for its offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from math import prod
+from typing import Any
+
+import z3
+
+from specchk.ir.types import (
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
+    has_horizon,
+)
+from specchk.symbolic.induction.encode.bools import Truth, disj, negation
+from specchk.symbolic.induction.encode.numbers import Number, equal_numbers, ways
+from specchk.symbolic.induction.encode.trees import (
+    BagOf,
+    CannotEncode,
+    Opt,
+    SeqOf,
+    SetOf,
+    Tagged,
+    Tree,
+    expanded,
+)
+
+MAX_OUTLINES = 64  # of a tree
+
+
+class NotOfType(Exception):
+    """A value that is not of its type."""
+
+
+class Undecided(Exception):
+    """A tree that may have too many values, offsets aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A value that a tree may have, with None for its offsets; `numbers` are these, under the guards."""
+
+    guards: tuple[Truth, ...]
+    value: Any
+    numbers: tuple[Number, ...]
+
+
+def outlines(tree: Tree, kind: Type) -> list[Outline]:
+    """All values that a tree may have, offsets aside; raises `Undecided` where they are too many.
+
+    In each state one of them is the tree's, with guards that hold.
+    """
+    match kind:
+        case Int() if kind.horizon:
+            return [Outline((), None, (tree,))]
+        case Option() if tree is not None:
+            some = [] if tree.present is False else joined([outlines(tree.item, kind.item)])
+            none = [] if tree.present is True else [Outline((negation(tree.present),), (), ())]
+            return [*none, *[_under(tree.present, one) for one in some]]
+        case Record() if tree is not None:
+            return joined([outlines(part, k) for part, (_, k) in zip(tree, kind.fields, strict=True)])
+        case Map() if tree is not None:
+            return joined([outlines(part, kind.value) for part in tree])
+        case Union() if tree is not None:
+            return [
+                _under(guard, replace(one, value=(tag, one.value)))
+                for tag, guard in _ways(tree.tag)
+                for one in outlines(tree.records[tag], kind.variants[tag][1])
+            ]
+        case Seq() if tree is not None:
+            return [
+                _under(guard, one)
+                for size, guard in _ways(tree.length)
+                for one in joined([outlines(slot, kind.item) for slot in tree.slots[:size]])
+            ]
+    if has_horizon(kind) or tree is None:
+        raise Undecided
+    rows = expanded(tree, MAX_OUTLINES) or _of_term(tree, kind)
+    return [_under(guard, Outline((), value, ())) for value, guard in rows]
+
+
+def _ways(number: Number) -> Sequence[tuple[int, Truth]]:
+    listed = ways(number)
+    if listed is None:  # not none of them: what is left out here would not be checked
+        raise Undecided
+    return listed
+
+
+def _of_term(tree: Tree, kind: Type) -> list[tuple[Any, Truth]]:
+    """The values of a term without cases, and None for all beyond its type."""
+    if not isinstance(kind, Int | Enum | Sort) or cardinality(kind) > MAX_OUTLINES:
+        raise Undecided
+    first = kind.low if isinstance(kind, Int) else 0
+    rows = [(value, equal_numbers(tree, value)) for value in range(first, first + cardinality(kind))]
+    return [*rows, (None, negation(disj([guard for _, guard in rows])))]
+
+
+def joined(parts: Sequence[Sequence[Outline]]) -> list[Outline]:
+    """The values of a tuple of parts; raises `Undecided` where they are too many."""
+    if prod(map(len, parts)) > MAX_OUTLINES:
+        raise Undecided
+    return [
+        Outline(
+            tuple([guard for one in row for guard in one.guards]),
+            tuple([one.value for one in row]),
+            tuple([number for one in row for number in one.numbers]),
+        )
+        for row in product(*parts)
+    ]
+
+
+def _under(guard: Truth, one: Outline) -> Outline:
+    return one if guard is True else replace(one, guards=(guard, *one.guards))
+
+
+def opened(value: Any, kind: Type, places: list[Any], name: str) -> Tree:
+    """A value with None for offsets as a tree, a new number for each; `NotOfType` if it is no such value."""
+    match kind:
+        case Int() if kind.horizon:
+            if value is None:
+                places.append(z3.Int(f"{name}.{len(places) + 1}"))
+                return places[-1]
+        case Bool() if isinstance(value, int) and value in (0, 1):
+            return bool(value)
+        case Int() if _is_number(value) and kind.low <= value <= kind.high:
+            return value
+        case Enum() | Sort() if _is_number(value) and 0 <= value < len(kind.members):
+            return value
+        case Union() if _is_pair(value) and 0 <= value[0] < len(kind.variants):
+            records: list[Tree] = [None] * len(kind.variants)
+            records[value[0]] = opened(value[1], kind.variants[value[0]][1], places, name)
+            return Tagged(value[0], tuple(records))
+        case Set() | Bag() if has_horizon(kind):
+            raise CannotEncode("offsets are kept in a set or a bag")
+    kinds = _kinds(value, kind) if isinstance(value, tuple) else None
+    if kinds is None or len(kinds) != len(value):
+        raise NotOfType
+    trees = tuple([opened(part, inner, places, name) for part, inner in zip(value, kinds, strict=True)])
+    match kind:
+        case Option():
+            return Opt(True, trees[0]) if trees else Opt(False, None)
+        case Set():
+            return SetOf(tuple([(tree, True) for tree in trees]), listed=True)
+        case Bag():
+            return BagOf(tuple([(tree, True) for tree in trees]))
+        case Seq():
+            return SeqOf(len(trees), trees)
+    return trees
+
+
+def _kinds(value: tuple[Any, ...], kind: Type) -> Sequence[Type] | None:
+    """The types of the parts of a value, if there can be as many."""
+    match kind:
+        case Record():
+            return [part for _, part in kind.fields]
+        case Map():
+            return [kind.value] * cardinality(kind.key)
+        case Option():
+            return [kind.item] * min(len(value), 1)
+        case Seq() | Bag():
+            return [kind.item] * min(len(value), kind.limit)
+        case Set() if all(a < b for a, b in pairwise(value)):
+            return [kind.item] * len(value)
+    return None
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and _is_number(value[0])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
