@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig, ControllerState
+from replog.core.controller.state import ControllerConfig, ControllerState, expire_session
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.messages import (
     AlterPartitionReply,
@@ -275,9 +275,7 @@ class Cluster:
 
     def expire_session(self, broker: int) -> None:
         """Let a broker's session be over by now, and no other."""
-        brokers = self.controller.state.brokers
-        for other, known in brokers.items():
-            brokers[other] = replace(known, last_seen_ms=-NOW_MS if other == broker else NOW_MS)
+        expire_session(self.controller.state, broker, NOW_MS)
         self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
         self._remember()
 

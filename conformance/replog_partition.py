@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig, ControllerState
+from replog.core.controller.state import ControllerConfig, ControllerState, expire_session
 from replog.core.effects import Append, Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
@@ -172,9 +172,7 @@ class PartitionCluster(ABC):
 
     def expire_session(self, broker: int) -> None:
         """Let a broker's session be over by now, and no other."""
-        brokers = self.controller.state.brokers
-        for other, known in brokers.items():
-            brokers[other] = replace(known, last_seen_ms=-NOW_MS if other == broker else NOW_MS)
+        expire_session(self.controller.state, broker, NOW_MS)
         self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
         self.note_metadata()
 

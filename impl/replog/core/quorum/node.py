@@ -1,6 +1,6 @@
 """One controller of a quorum: votes, the metadata log, and the decisions of the active one.
 
-    node = ControllerNode(Voter(-1, (-1, -2, -3)), config, protocol, log=[first])
+    node = ControllerNode(-1, (-1, -2, -3), config, protocol, 1, [first])
     out = node.handle(Received(-2, MetadataFetch(...)), now_ms)
 
 Theory: KIP-500 and KIP-595 (QuorumController, KafkaRaftClient), A36 of the project's Kafka reference;
