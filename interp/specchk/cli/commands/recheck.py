@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +47,8 @@ def command(choice: RecheckChoice) -> None:
     """
     form = loaded("specchk.symbolic.certificates.format")
     try:
-        certificate = form.read(Path(choice.file))
+        with _uncollected():
+            certificate = form.read(Path(choice.file))
     except OSError as error:
         raise click.ClickException(f"{choice.file}: {error.strerror}") from None
     except form.MalformedCertificate as error:
@@ -56,7 +59,8 @@ def command(choice: RecheckChoice) -> None:
             load(certificate.spec), certificate.model, certificate.constants, certificate.properties
         )
     try:
-        result = _result(certificate, instance, choice)
+        with _uncollected():
+            result = _result(certificate, instance, choice)
     except form.MalformedCertificate as error:
         raise click.UsageError(f"{choice.file} is no certificate of this model: {error}") from None
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
@@ -69,6 +73,18 @@ def command(choice: RecheckChoice) -> None:
         "seconds": time.monotonic() - started, "exit_code": int(code),
     }  # fmt: skip
     leave(code, as_json=choice.as_json, json=lambda: report, text=lambda: _text(report))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection, which would read all parts and terms repeatedly; none is in a cycle."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:

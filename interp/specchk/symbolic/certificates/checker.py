@@ -21,8 +21,7 @@ import z3
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program, any_end
 from specchk.meaning.initial import initial_states
-from specchk.symbolic.certificates.states import CertifiedStates, Member
-from specchk.symbolic.differences.regions import DifferenceRegion
+from specchk.symbolic.certificates.states import CertifiedStates, Member, PartGroup
 from specchk.symbolic.differences.terms import TRUE
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State
@@ -37,12 +36,11 @@ MAX_PROBLEMS = 20  # of one certificate; what is refused is refused
 
 @dataclass(frozen=True, slots=True)
 class CertifiedCase:
-    """Some of the states: trees, and what holds of their numbers; regions that contain them, if known."""
+    """Some of the states: trees, and what holds of their numbers."""
 
     label: str
     trees: State
     facts: Callable[[], Sequence[Truth]]
-    regions: Sequence[DifferenceRegion] | None = None
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ class CertificateChecker:
         self._open: list[tuple[Truth, str]] = []
         self._together = False
         self._states: CertifiedStates | None = None  # where differences are decided without Z3
-        self._regions: Sequence[DifferenceRegion] | None = None  # of the case
+        self._group: PartGroup | None = None
         self._faults: dict[int, tuple[Sequence[Fault], Truth]] = {}
 
     def parts(self, states: CertifiedStates, on_case: Callable[[Recheck], None] = lambda _: None) -> Recheck:
@@ -88,8 +86,8 @@ class CertificateChecker:
                 self._never((), f"`{refinement.name}` does not begin", unless=kept)
         self._decide(lambda: ())
         for group in states.groups:
-            case = CertifiedCase(group.label, group.trees, partial(states.facts, group), group.regions)
-            self.check(case, states.member)
+            self._group = None if self._states is None else group
+            self.check(CertifiedCase(group.label, group.trees, partial(states.facts, group)), states.member)
             on_case(self.result)
             if len(self.result.problems) >= MAX_PROBLEMS:
                 break
@@ -118,7 +116,6 @@ class CertificateChecker:
     def check(self, case: CertifiedCase, member: Member) -> None:
         """The obligations of some of the states."""
         self.result.cases += 1
-        self._regions = case.regions if self._states is not None else None
         program, where = self.program, case.label
         for prop in program.invariants:
             kept = self.system.kept(prop, case.trees)
@@ -159,8 +156,8 @@ class CertificateChecker:
             outside = f"an invariant fails outside of the constraints after {label}"
             self._never((*when, negation(inside)), outside, unless=conj(self._all_hold(after)))
             when = (*when, inside)
-        states, regions = self._states, self._regions
-        if states and regions is not None and states.covers(regions, states.formulas.all(when), after):
+        states, group = self._states, self._group
+        if states and group and states.covers(group, states.formulas.all(when), after):
             return
         self._never(when, f"{label} leads to a state that is not listed", unless=member(after))
 
@@ -177,10 +174,10 @@ class CertificateChecker:
         """Note, if it is open, that in no state of the case all of `wrong` hold and `unless` does not."""
         if unless is True or any(part is False for part in wrong):
             return
-        if self._states is not None and self._regions is not None:
+        if self._states is not None and self._group is not None:
             of = self._states.formulas.of
             formulas = [one for one in (*map(of, wrong), of(unless, False)) if one not in (None, TRUE)]
-            if self._states.formulas.exclude(self._regions, formulas):
+            if self._states.formulas.exclude(self._group.regions, formulas):
                 return
         self._open.append((conj([*wrong, negation(unless)]), problem))
 

@@ -40,10 +40,11 @@ class PartGroup:
     """
 
     label: str
+    state: tuple[Any, ...]
     trees: tuple[Tree, ...]
     places: list[Any]
+    slots: list[list[str]]  # the names of the places of each variable
     constraints: Sequence[tuple[Constraint, ...]]
-    names: list[str]
     regions: list[DifferenceRegion] = field(default_factory=list)
     refuted: list[list[Literal]] = field(default_factory=list)
 
@@ -74,9 +75,10 @@ class CertifiedStates:
             raise MalformedCertificate(f"a state has {len(state)} variables, the spec {size}")
         found = [self._variable(slot, value) for slot, value in enumerate(state)]
         places = [place for _, some in found for place in some]
-        names = [place.decl().name() for place in places]
+        slots = [[place.decl().name() for place in some] for _, some in found]
+        names = [name for some in slots for name in some]
         label, named = f"control part {len(self._by_state) + 1}", ["", *names]
-        group = PartGroup(label, tuple([tree for tree, _ in found]), places, constraints, names)
+        group = PartGroup(label, state, tuple([tree for tree, _ in found]), places, slots, constraints)
         for some in constraints:
             rows = [self._row(constraint, len(places)) for constraint in some]
             literals = [(named[row[0]], named[row[1]], row[2]) for row in rows if row is not None]
@@ -137,33 +139,34 @@ class CertifiedStates:
             self._truths[key] = total <= bound if terms else bool(total <= bound)
         return self._truths[key]
 
-    def covers(
-        self, regions: Sequence[DifferenceRegion], when: Sequence[Formula], trees: Sequence[Tree]
-    ) -> bool:
-        """Whether all numbers of some regions make states of the certificate, where formulas hold.
+    def covers(self, source: PartGroup, when: Sequence[Formula], trees: Sequence[Tree]) -> bool:
+        """Whether all steps from a control part to some trees where formulas hold lead to listed states.
 
         False also where differences do not decide it.
         """
+        pairs = enumerate(zip(source.trees, trees, strict=True))
+        slots = [slot for slot, (old, new) in pairs if new is not old]
         try:
-            rows = self._outlined(trees)
+            rows = joined([self._of_variable(slot, trees[slot]) for slot in slots])
         except Undecided:
             return False
-        return all(self._covers(regions, when, row) for row in rows)
+        return all(self._covers(source, when, slots, row) for row in rows)
 
-    def _covers(self, regions: Sequence[DifferenceRegion], when: Sequence[Formula], row: Outline) -> bool:
+    def _covers(self, source: PartGroup, when: Sequence[Formula], slots: Sequence[int], row: Outline) -> bool:
         formulas = [*when, *self.formulas.all(row.guards)]
-        group = self._by_state.get(row.value)
+        state = list(source.state)
+        for slot, value in zip(slots, row.value, strict=True):
+            state[slot] = value
+        group = self._by_state.get(tuple(state))
         if group is None:
-            return self.formulas.exclude(regions, formulas)
-        places = zip(group.names, group.places, row.numbers, strict=True)
-        moved = {}
-        for name, place, tree in places:
-            if tree is not place:
-                number = self.formulas.number(tree)
-                if number is None:
-                    return False
-                moved[name] = number
-        return all(region.excludes(formulas, group.refuted, moved) for region in regions)
+            return self.formulas.exclude(source.regions, formulas)
+        # Other variables have the very trees that they had, and so the numbers.
+        names = [name for slot in slots for name in group.slots[slot]]
+        pairs = zip(names, map(self.formulas.number, row.numbers), strict=True)
+        moved = {name: number for name, number in pairs if number is not None}
+        if len(moved) < len(names):
+            return False
+        return all(region.excludes(formulas, group.refuted, moved) for region in source.regions)
 
     def member(self, trees: Sequence[Tree]) -> Truth:
         """Whether a state is among them; or False where its control part has too many cases."""
@@ -183,10 +186,10 @@ class CertifiedStates:
 
     def _outlined(self, trees: Sequence[Tree]) -> list[Outline]:
         """The control parts that a state may be in."""
-        variables = zip(self.program.variables, trees, strict=True)
-        return joined([self._of_variable(slot, one.type, tree) for slot, (one, tree) in enumerate(variables)])
+        return joined([self._of_variable(slot, tree) for slot, tree in enumerate(trees)])
 
-    def _of_variable(self, slot: int, kind: Type, tree: Tree) -> list[Outline]:
+    def _of_variable(self, slot: int, tree: Tree) -> list[Outline]:
+        kind = self.program.variables[slot].type
         if not isinstance(kind, Map):
             return self._outline(slot, -1, tree, kind)
         return joined([self._outline(slot, n, part, kind.value) for n, part in enumerate(tree)])

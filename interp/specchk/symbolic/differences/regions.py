@@ -92,9 +92,10 @@ class DifferenceRegion:
             row, plus = self.at[name]
             number, first = firsts.setdefault(row, (len(firsts), plus))
             key += number, plus - first
-        for i, (_, p) in firsts.items():
+        ends = [(row, first) for row, (_, first) in firsts.items()]
+        for i, p in ends:
             row_i = self.rows[i]
-            key += [min(row_i[j] + p - q, FAR) for j, (_, q) in firsts.items()]
+            key += [row_i[j] + p - q for j, q in ends]
         return tuple(key)
 
     def _add(self, name: str) -> None:
