@@ -16,7 +16,8 @@ The meaning of the strict operators is in `meaning.operators`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import assert_never
 
@@ -25,7 +26,19 @@ from specchk.ir.ranges import without_horizons
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, show
 from specchk.lang.text.source import Source, Span
 from specchk.meaning.operators import RULES, TextRule, distinct
-from specchk.meaning.texts.joined import MOST_DEEP, RuleText, body_of, called, filled, function_of
+from specchk.meaning.texts.joined import (
+    MOST_DEEP,
+    RuleText,
+    applied,
+    body_of,
+    called,
+    filled,
+    function_of,
+    indented,
+    named,
+    named_place,
+)
+from specchk.meaning.texts.places import is_put_in_place
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import universe
 
@@ -48,6 +61,8 @@ class Evaluator:
         self.first_local = 2 * variables
         # A subclass that compiles nodes in its own way is to see every node, unless its texts do, too.
         self._joins = type(self).compile is Evaluator.compile
+        self._paths: dict[int, RuleText] = {}  # locals that are put in place
+        self._level = 0  # of blocks in blocks
 
     def compile(self, expr: nodes.Expr) -> Callable[[Env], nodes.Value]:
         """The function of an expression."""
@@ -55,20 +70,20 @@ class Evaluator:
             case nodes.Const():
                 value = expr.value
                 return lambda e: value
+            case nodes.Local() if expr.slot in self._paths:
+                return function_of(self._paths[expr.slot])
             case nodes.Var() | nodes.Local():
                 return itemgetter(self.index(expr))  # as `lambda e: e[index]`, in C
-            case nodes.Apply() | nodes.And() | nodes.Or() | nodes.Implies() | nodes.If():
+            case nodes.Apply() | nodes.And() | nodes.Or() | nodes.Implies():
                 return function_of(self._text(expr))
-            case nodes.Quantifier() | nodes.MapOf() | nodes.Let():
+            case nodes.Quantifier() | nodes.MapOf() | nodes.Let() | nodes.Case() | nodes.If():
                 return body_of(self._lines(expr))
             case nodes.Collect():
                 return self._collect(expr)
             case nodes.Choose():
                 return self._choose(expr)
-            case nodes.Case():
-                return self._case(expr)
             case nodes.Narrow():
-                return self._narrow(expr)
+                return function_of(self._narrow(expr))
             case nodes.Cover():
                 return self._cover(expr)
             case _:
@@ -86,6 +101,8 @@ class Evaluator:
         match expr:
             case nodes.Const():
                 return RuleText("{}", (expr.value,))
+            case nodes.Local() if expr.slot in self._paths:
+                return self._paths[expr.slot]
             case nodes.Var() | nodes.Local():
                 return RuleText("e[{}]", (self.index(expr),))
             case nodes.Apply():
@@ -99,10 +116,15 @@ class Evaluator:
             case nodes.Implies():
                 return filled("(not {} or {})", [self.part(expr.left), self.part(expr.right)])
             case nodes.If():
-                parts = map(self.part, (expr.then, expr.condition, expr.orelse))
-                return filled("({} if {} else {})", list(parts))
+                three = map(self.part, (expr.then, expr.condition, expr.orelse))
+                return filled("({} if {} else {})", list(three))
+            case nodes.Narrow():
+                return self._narrow(expr)
             case nodes.Cover() if self.counts is None:
                 return self._text(expr.body)
+            case nodes.Let() if self._joins and is_put_in_place(expr):
+                with self._in_place(expr):
+                    return self._text(expr.body)
         return called(self.compile(expr))
 
     def _lines(self, expr: nodes.Expr) -> list[RuleText]:
@@ -112,13 +134,44 @@ class Evaluator:
                 return self._quantifier(expr)
             case nodes.MapOf():
                 return self._map_of(expr)
+            case nodes.Case():
+                return self._case(expr)
+            case nodes.If():
+                test = filled("if {}:", [self.part(expr.condition)])
+                return [test, *self._inside(expr.then), *self._rest(expr.orelse)]
+            case nodes.Let() if self._joins and is_put_in_place(expr):
+                with self._in_place(expr):
+                    return self._lines(expr.body)
             case nodes.Let():
                 slot = RuleText("{}", (self.index(expr.local),))
                 binding = filled("e[{}] = {}", [slot, self.part(expr.value)])
                 # Of a name bound behind another one, no function of its own.
-                rest = self._lines if self._joins else self._returned
-                return [binding, *rest(expr.body)]
+                return [binding, *self._rest(expr.body)]
         return self._returned(expr)
+
+    def _rest(self, expr: nodes.Expr) -> list[RuleText]:
+        """The lines that return an expression's value, behind others."""
+        return self._lines(expr) if self._joins else self._returned(expr)
+
+    def _inside(self, expr: nodes.Expr) -> list[RuleText]:
+        """The lines that return an expression's value, in a block of their own."""
+        # Python bounds how deep blocks are nested, as it does for expressions.
+        if self._level == MOST_DEEP:
+            return indented(self._returned(expr))
+        self._level += 1
+        try:
+            return indented(self._rest(expr))
+        finally:
+            self._level -= 1
+
+    @contextmanager
+    def _in_place(self, expr: nodes.Let) -> Iterator[None]:
+        """Within, the value's text is put where the name is."""
+        self._paths[expr.local.slot] = self._text(expr.value)
+        try:
+            yield
+        finally:
+            del self._paths[expr.local.slot]
 
     def _returned(self, expr: nodes.Expr) -> list[RuleText]:
         return [filled("return {}", [self.part(expr)])]
@@ -129,18 +182,20 @@ class Evaluator:
             return self.first_local + name.slot
         return name.slot + (self.variables if name.primed else 0)
 
-    def _loop(self, local: nodes.Local, domain: RuleText) -> RuleText:
-        # The loop variable is the slot itself: binding costs nothing, and the slot is not read outside of
-        # the body.
-        return filled("for e[{}] in {}:", [RuleText("{}", (self.index(local),)), domain])
+    def _loop(self, local: nodes.Local, items: RuleText, lines: Sequence[RuleText]) -> list[RuleText]:
+        """Lines that run for each item, which is the value of a local."""
+        place = self.index(local)
+        named = [line for line in (named_place(line, place, "item") for line in lines) if line is not None]
+        # A name is read faster than a slot, which functions that are called have to read.
+        if len(named) == len(lines):
+            return [filled("for item in {}:", [items]), *indented(named)]
+        # The slot itself: binding costs nothing, and the slot is not read outside of the body.
+        return [filled("for e[{}] in {}:", [RuleText("{}", (place,)), items]), *indented(lines)]
 
     def _quantifier(self, expr: nodes.Quantifier) -> list[RuleText]:
         condition = "not {}" if expr.every else "{}"
-        return [
-            self._loop(expr.local, self.part(expr.domain)),
-            filled(f" if {condition}: return {not expr.every}", [self.part(expr.body)]),
-            RuleText(f"return {expr.every}"),
-        ]
+        test = filled(f"if {condition}: return {not expr.every}", [self.part(expr.body)])
+        return [*self._loop(expr.local, self.part(expr.domain), [test]), RuleText(f"return {expr.every}")]
 
     def _choose(self, expr: nodes.Choose) -> Callable[[Env], nodes.Value]:
         slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
@@ -173,81 +228,71 @@ class Evaluator:
         return items
 
     def _collect(self, expr: nodes.Collect) -> Callable[[Env], nodes.Value]:
-        if expr.gather is nodes.Gather.SET and len(expr.binders) == 1:
-            return body_of(self._set_of(expr))
-        items, span = self._items(expr), expr.span
+        if len(expr.binders) == 1:
+            return body_of(self._gathered(expr))
+        items = self._items(expr)
         match expr.gather:
             case nodes.Gather.SET:
                 return lambda e: distinct(items(e))
             case nodes.Gather.SUM:
                 return lambda e: sum(items(e))  # type: ignore[arg-type]
-        fold = min if expr.gather is nodes.Gather.MIN else max
+        fold, empty = min if expr.gather is nodes.Gather.MIN else max, _empty(expr)
 
         def extreme(e: Env) -> nodes.Value:
             best = fold(items(e), default=None)
-            if best is None:
-                raise Undefined(span, f"`{fold.__name__}` of an empty collection")
-            return best
+            return empty() if best is None else best
 
         return extreme
 
-    def _set_of(self, expr: nodes.Collect) -> list[RuleText]:
-        """A set of one binder, as most are: a loop, where several need a generator for each."""
+    def _gathered(self, expr: nodes.Collect) -> list[RuleText]:
+        """A loop that gathers the values of one binder; several need a generator for each."""
         ((local, domain),) = expr.binders
-        condition = RuleText("True") if expr.condition is None else self.part(expr.condition)
-        return [
-            RuleText("out = []"),
-            self._loop(local, self.part(domain)),
-            filled(" if {}: out.append({})", [condition, self.part(expr.body)]),
-            RuleText("return {}(out)", (distinct,)),
-        ]
+        begin, lines, end = _gathering(expr, local, self.part(expr.body))
+        if expr.condition is not None:
+            lines = [filled("if {}:", [self.part(expr.condition)]), *indented(lines)]
+        return [begin, *self._loop(local, self.part(domain), lines), end]
 
     def _map_of(self, expr: nodes.MapOf) -> list[RuleText]:
         assert isinstance(expr.type, Map)
         # Of the type: lowering refuses a comprehension over any other domain.
-        keys = tuple(sorted(universe(expr.type.key)))
-        return [
-            RuleText("out = []"),
-            self._loop(expr.local, RuleText("{}", (keys,))),
-            filled(" out.append({})", [self.part(expr.body)]),
-            RuleText("return tuple(out)"),
-        ]
+        keys = RuleText("{}", (tuple(sorted(universe(expr.type.key))),))
+        append = filled("out.append({})", [self.part(expr.body)])
+        return [RuleText("out = []"), *self._loop(expr.local, keys, [append]), RuleText("return tuple(out)")]
 
-    def _case(self, expr: nodes.Case) -> Callable[[Env], nodes.Value]:
-        scrutinee = self.compile(expr.scrutinee)
+    def _case(self, expr: nodes.Case) -> list[RuleText]:
+        # `()` is none and `(x,)` is some: the length is the variant.
         is_option = isinstance(expr.scrutinee.type, Option)
-        default = self.compile(expr.default) if expr.default is not None else None
-        table = {
-            tag: (self.index(local) if local else None, self.compile(body)) for tag, local, body in expr.arms
-        }
+        lines = [
+            filled("value = {}", [self.part(expr.scrutinee)]),
+            RuleText("tag = len(value)" if is_option else "tag = value[0]"),
+        ]
+        arms = [(tag, local, body) for tag, local, body in expr.arms]
+        if expr.default is not None:
+            arms.append((-1, None, expr.default))
+        # The last without a test: what it matches is one of them (`lang.check`).
+        for tag, local, body in arms[:-1]:
+            lines += [RuleText(f"if tag == {tag}:"), *indented(self._content(local)), *self._inside(body)]
+        _, local, body = arms[-1]
+        return [*lines, *self._content(local), *self._rest(body)]
 
-        def case(e: Env) -> nodes.Value:
-            value = scrutinee(e)
-            assert isinstance(value, tuple)
-            # `()` is none and `(x,)` is some: the length is the variant.
-            tag = len(value) if is_option else value[0]
-            arm = table.get(tag)  # type: ignore[arg-type]
-            if arm is None:
-                assert default is not None
-                return default(e)
-            slot, body = arm
-            if slot is not None:
-                e[slot] = value[-1]
-            return body(e)
+    def _content(self, local: nodes.Local | None) -> list[RuleText]:
+        return [RuleText("e[{}] = value[-1]", (self.index(local),))] if local is not None else []
 
-        return case
-
-    def _narrow(self, expr: nodes.Narrow) -> Callable[[Env], nodes.Value]:
+    def _narrow(self, expr: nodes.Narrow) -> RuleText:
         # Without horizons only the lower end is left to check.
         kind = expr.type if self.horizons else without_horizons(expr.type)
-        body, check = self.compile(expr.body), checker(kind, expr.span)
+        check, body = checker(kind, expr.span), self.part(expr.body)
 
-        def narrow(e: Env) -> nodes.Value:
-            value = body(e)
+        def checked(value: nodes.Value) -> nodes.Value:
             check(value)
             return value
 
-        return narrow
+        # Most are numbers within their ends.
+        if isinstance(kind, Int):
+            ends = (RuleText("{}", (kind.low,)), RuleText("{}", (kind.high,)))
+            code = "({}(x) if (x := {}) < {} or x > {} else x)"
+            return named(code, [RuleText("{}", (checked,)), body, *ends])
+        return applied(checked, [body])
 
     def _cover(self, expr: nodes.Cover) -> Callable[[Env], nodes.Value]:
         body, counts, point = self.compile(expr.body), self.counts, expr.point
@@ -260,6 +305,33 @@ class Evaluator:
             return body(e)
 
         return cover
+
+
+def _gathering(
+    expr: nodes.Collect, local: nodes.Local, body: RuleText
+) -> tuple[RuleText, list[RuleText], RuleText]:
+    """The lines before a loop that gathers values, for each of them, and after it."""
+    match expr.gather:
+        case nodes.Gather.SET:
+            # Of the items themselves, which are ascending and each there once, as in their domain.
+            is_part = isinstance(expr.body, nodes.Local) and expr.body.slot == local.slot
+            end = RuleText("return tuple(out)") if is_part else RuleText("return {}(out)", (distinct,))
+            return RuleText("out = []"), [filled("out.append({})", [body])], end
+        case nodes.Gather.SUM:
+            return RuleText("out = 0"), [filled("out = out + {}", [body])], RuleText("return out")
+    compare = "<" if expr.gather is nodes.Gather.MIN else ">"
+    choose = RuleText(f"if out is None or new {compare} out: out = new")
+    end = RuleText("return {}() if out is None else out", (_empty(expr),))
+    return RuleText("out = None"), [filled("new = {}", [body]), choose], end
+
+
+def _empty(expr: nodes.Collect) -> Callable[[], nodes.Value]:
+    name = "min" if expr.gather is nodes.Gather.MIN else "max"
+
+    def empty() -> nodes.Value:
+        raise Undefined(expr.span, f"`{name}` of an empty collection")
+
+    return empty
 
 
 def checker(kind: Type, span: Span) -> Check:

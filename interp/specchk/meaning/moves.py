@@ -38,6 +38,7 @@ from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, outcomes
 from specchk.meaning.properties import NoAnswer, Properties
 from specchk.meaning.regions import outside
 from specchk.meaning.step import Compiled, Run, Stepper
+from specchk.meaning.texts.joined import body_of
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, universe
 
@@ -288,7 +289,7 @@ class _Alternatives(Compiled):
     def _either(self, stmt: Either, then: Run) -> Run:
         path = self._moves.path
         branches = [
-            self._covered(point, self.block(branch, then))
+            body_of(self._covered(point, self.block(branch, then)))
             for point, branch in zip(stmt.points, stmt.branches, strict=True)
         ]
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from types import MappingProxyType
 from typing import Any
 
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
-from specchk.ir.types import MAX_LISTED_BITS, Bool, Enum, Int, Map, Sort, Type, fits, of_shape
+from specchk.ir.types import MAX_LISTED_BITS, Int, Map, Type, fits, of_shape
 from specchk.ir.types import show as show_type
-from specchk.meaning.texts.joined import Fn, RuleText, called, filled, function_of
+from specchk.lang.text.source import Span
+from specchk.meaning.texts.joined import Fn, RuleText, applied, called, filled, function_of, named
+from specchk.meaning.texts.places import is_position
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import positions
 
@@ -37,7 +39,7 @@ def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
     ascending = sorted(items)
     if len(ascending) < 2:
         return tuple(ascending)
-    return tuple([item for at, item in enumerate(ascending) if not at or item != ascending[at - 1]])
+    return (ascending[0], *[item for before, item in pairwise(ascending) if item != before])
 
 
 def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
@@ -63,6 +65,23 @@ def _code(code: str) -> TextRule:
     return TextRule(lambda expr, parts: filled(code, parts))
 
 
+def _calling(made: Callable[[Apply], Callable[..., Any]]) -> TextRule:
+    """The rule of an operator that is a function of its arguments' values, made for each expression."""
+
+    def text(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+        return applied(made(expr), parts)
+
+    return TextRule(text)
+
+
+def _function(fn: Callable[..., Any]) -> TextRule:
+    return TextRule(lambda expr, parts: applied(fn, parts))
+
+
+def _chosen(code: str) -> TextRule:
+    return TextRule(lambda expr, parts: named(code, parts))
+
+
 def _tuple(_: Apply, parts: Sequence[RuleText]) -> RuleText:
     return filled(f"({'{}, ' * len(parts)})", parts)
 
@@ -81,244 +100,160 @@ def _is_variant(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
 
 def _map_get(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
     of, key = parts
-    if not is_position(expr):
-        key = called(key_position(expr, function_of(key)))
-    return filled("{}[{}]", (of, key))
+    return filled("{}[{}]", (of, _key_position(expr, key)))
 
 
-def _unary(fn: Callable[[Any], Any]) -> Rule:
-    def rule(_: Apply, args: list[Fn]) -> Fn:
-        (a,) = args
-        return lambda e: fn(a(e))
-
-    return rule
+def _map_set(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    of, key, value = parts
+    return applied(replaced, (of, _key_position(expr, key), value))
 
 
-def _binary(fn: Callable[[Any, Any], Any]) -> Rule:
-    def rule(_: Apply, args: list[Fn]) -> Fn:
-        a, b = args
-        return lambda e: fn(a(e), b(e))
-
-    return rule
+def _with_field(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    of, value = parts
+    return applied(replaced, (of, RuleText(str(expr.data)), value))
 
 
-def _sorted(_: Apply, args: list[Fn]) -> Fn:
-    return lambda e: tuple(sorted([arg(e) for arg in args]))
+def _set(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    items = _tuple(expr, parts)
+    return items if len(parts) < 2 else applied(distinct, [items])
 
 
-def _set(_: Apply, args: list[Fn]) -> Fn:
-    return lambda e: distinct([arg(e) for arg in args])
+def _bag(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    return filled("tuple(sorted({}))", [_tuple(expr, parts)])
 
 
-def _divided(fn: Callable[[int, int], int]) -> Rule:
-    def rule(expr: Apply, args: list[Fn]) -> Fn:
-        a, b = args
-        span = expr.span
+def _get(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
+    def missing() -> Any:
+        raise Undefined(expr.span, "`get` of none")
 
-        def divide(e: Any) -> Any:
-            left, right = a(e), b(e)
+    return named("(x[0] if (x := {}) else {}())", [*parts, RuleText("{}", (missing,))])
+
+
+def _get_or(option: Any, default: Any) -> Any:
+    # Strict, as all operators here: the default is evaluated even where it is not used, so its faults count.
+    return option[0] if option else default
+
+
+def _divided(fn: Callable[[int, int], int]) -> TextRule:
+    def made(expr: Apply) -> Callable[..., Any]:
+        def divide(left: Any, right: Any) -> Any:
             if right == 0:
-                raise Undefined(span, "division by zero")
+                raise Undefined(expr.span, "division by zero")
             return fn(left, right)
 
         return divide
 
-    return rule
+    return _calling(made)
 
 
-def _with_field(expr: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    index = expr.data
-
-    def with_field(e: Any) -> Any:
-        return replaced(a(e), index, b(e))
-
-    return with_field
-
-
-def _get(expr: Apply, args: list[Fn]) -> Fn:
-    (a,) = args
-    span = expr.span
-
-    def get(e: Any) -> Any:
-        option = a(e)
-        if not option:
-            raise Undefined(span, "`get` of none")
-        return option[0]
-
-    return get
-
-
-def _get_or(_: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-
-    def get_or(e: Any) -> Any:
-        # Strict, as all operators here: the default is evaluated even where it is not used, so its faults
-        # count.
-        option, default = a(e), b(e)
-        return option[0] if option else default
-
-    return get_or
-
-
-def key_position(expr: Apply, key: Fn) -> Fn:
+def _key_position(expr: Apply, key: RuleText) -> RuleText:
     """The position of a key in its map's tuple; undefined outside the key type."""
     kind = of_shape(expr.args[0].type, Map)
-    return position_of(kind.key, expr.args[1].type, key, expr)
+    return position_of(kind.key, expr.args[1].type, key, expr.span)
 
 
-def is_position(expr: Apply) -> bool:
-    """Whether the key of a map access, as it is, is the position in the map's tuple."""
-    kind, key = of_shape(expr.args[0].type, Map), expr.args[1].type
-    if isinstance(kind.key, Int):
-        return kind.key.low == 0 and fits(key, kind.key)
-    return isinstance(kind.key, Bool | Enum | Sort)
-
-
-def position_of(wanted: Type, found: Type, key: Fn, at: Any) -> Fn:
-    """As `key_position`, for a key of type `found` into a map over `wanted`; `at` has the span."""
-    span = at.span
-    if isinstance(wanted, Bool | Enum | Sort):
+def position_of(wanted: Type, found: Type, key: RuleText, span: Span) -> RuleText:
+    """The position of a key of type `found` in the tuple of a map over `wanted`; undefined outside of it."""
+    # A range that begins at 0 is its own position: the common case costs nothing.
+    if is_position(wanted, found):
         return key
     if isinstance(wanted, Int) and isinstance(found, Int):
         low, high = wanted.low, wanted.high
         if fits(found, wanted):
-            # A range that begins at 0 is its own position: the common case costs nothing.
-            return key if low == 0 else lambda e: key(e) - low
+            return filled("({} - {})", [key, RuleText("{}", (low,))])
 
-        def in_range(e: Any) -> Any:
-            value = key(e)
+        def in_range(value: Any) -> Any:
             if not low <= value <= high:
                 raise Undefined(span, f"the key {value} is outside {show_type(wanted)}")
             return value - low
 
-        return in_range
+        return applied(in_range, [key])
     # Keys that are no numbers: their position is found by value, once for all maps over the type.
     table = positions(wanted)
 
-    def known(e: Any) -> Any:
-        value = key(e)
+    def known(value: Any) -> Any:
         if value not in table:
             raise Undefined(span, f"the key is outside {show_type(wanted)}")
         return table[value]
 
-    return known
+    return applied(known, [key])
 
 
-def _map_set(expr: Apply, args: list[Fn]) -> Fn:
-    a, at, value = args[0], key_position(expr, args[1]), args[2]
-
-    def map_set(e: Any) -> Any:
-        return replaced(a(e), at(e), value(e))
-
-    return map_set
-
-
-def _extreme(fn: Callable[[Any], Any], name: str) -> Rule:
-    def rule(expr: Apply, args: list[Fn]) -> Fn:
-        (a,) = args
-        span = expr.span
-
-        def extreme(e: Any) -> Any:
-            items = a(e)
+def _extreme(fn: Callable[[Any], Any], name: str) -> TextRule:
+    def made(expr: Apply) -> Callable[..., Any]:
+        def extreme(items: Any) -> Any:
             if not items:
-                raise Undefined(span, f"`{name}` of an empty collection")
+                raise Undefined(expr.span, f"`{name}` of an empty collection")
             return fn(items)
 
         return extreme
 
-    return rule
+    return _calling(made)
 
 
-def _subsets(expr: Apply, args: list[Fn]) -> Fn:
-    (a,) = args
-    span = expr.span
-
-    def subsets(e: Any) -> Any:
-        items = a(e)
+def _subsets(expr: Apply) -> Callable[..., Any]:
+    def subsets(items: Any) -> Any:
         if len(items) > MAX_LISTED_BITS:
-            raise Undefined(span, f"the subsets of {len(items)} items are too many to list")
+            raise Undefined(expr.span, f"the subsets of {len(items)} items are too many to list")
         return tuple(sorted(chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))))
 
     return subsets
 
 
-def _range(expr: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    span = expr.span
-
-    def numbers(e: Any) -> Any:
-        low, high = a(e), b(e)
+def _range(expr: Apply) -> Callable[..., Any]:
+    def numbers(low: Any, high: Any) -> Any:
         # A shift and no comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
         # Of an empty range the difference is negative, and so is what is left of it.
         if high - low >> MAX_LISTED_BITS:
             if high < low:
                 return ()
-            raise Undefined(span, f"the set {low}..{high} is too large to list")
+            raise Undefined(expr.span, f"the set {low}..{high} is too large to list")
         return tuple(range(low, high + 1))
 
     return numbers
 
 
-def sequence_index(expr: Any, seq: Fn, index: Fn) -> Fn:
-    """A position in a sequence as (sequence, position); undefined outside it."""
-    span = expr.span
+def item_at(expr: Any) -> Callable[..., Any]:
+    """The item of a sequence at a position; undefined outside it."""
 
-    def at(e: Any) -> Any:
-        items, position = seq(e), index(e)
+    def item(items: Any, position: Any) -> Any:
         if not 0 <= position < len(items):
-            raise Undefined(span, f"index {position} of a sequence of length {len(items)}")
-        return items, position
-
-    return at
-
-
-def _seq_get(expr: Apply, args: list[Fn]) -> Fn:
-    at = sequence_index(expr, args[0], args[1])
-
-    def seq_get(e: Any) -> Any:
-        items, position = at(e)
+            raise Undefined(expr.span, f"index {position} of a sequence of length {len(items)}")
         return items[position]
 
-    return seq_get
+    return item
 
 
 def _seq_set(expr: Apply, args: list[Fn]) -> Fn:
-    at, value = sequence_index(expr, args[0], args[1]), args[2]
+    seq, index, value = args
+    checked = item_at(expr)
 
-    # The index is checked before the value is evaluated: where both are wrong the kernel's code, which leaves
-    # at the first, reports the same.
+    # No text: the index is checked before the value is evaluated; where both are wrong the kernel's code,
+    # which leaves at the first, reports the same.
     def seq_set(e: Any) -> Any:
-        items, position = at(e)
+        items, position = seq(e), index(e)
+        checked(items, position)
         return replaced(items, position, value(e))
 
     return seq_set
 
 
-def _cut(fn: Callable[[Any, int], Any], name: str) -> Rule:
-    def rule(expr: Apply, args: list[Fn]) -> Fn:
-        a, b = args
-        span = expr.span
-
-        def cut(e: Any) -> Any:
-            items, size = a(e), b(e)
+def _cut(fn: Callable[[Any, int], Any], name: str) -> TextRule:
+    def made(expr: Apply) -> Callable[..., Any]:
+        def cut(items: Any, size: Any) -> Any:
             if not 0 <= size <= len(items):
-                raise Undefined(span, f"`{name}` of {size} from a sequence of length {len(items)}")
+                raise Undefined(expr.span, f"`{name}` of {size} from a sequence of length {len(items)}")
             return fn(items, size)
 
         return cut
 
-    return rule
+    return _calling(made)
 
 
-def _bag_remove(expr: Apply, args: list[Fn]) -> Fn:
-    a, b = args
-    span = expr.span
-
-    def remove(e: Any) -> Any:
-        items, item = a(e), b(e)
+def _bag_remove(expr: Apply) -> Callable[..., Any]:
+    def remove(items: Any, item: Any) -> Any:
         if item not in items:
-            raise Undefined(span, "`remove` of an item that is not in the bag")
+            raise Undefined(expr.span, "`remove` of an item that is not in the bag")
         index = items.index(item)
         return (*items[:index], *items[index + 1 :])
 
@@ -338,26 +273,30 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.NEG: _code("(-{})"), Op.ADD: _code("({} + {})"),
         Op.SUB: _code("({} - {})"), Op.MUL: _code("({} * {})"),
         Op.DIV: _divided(lambda a, b: a // b), Op.MOD: _divided(lambda a, b: a % b),
-        Op.MIN: _code("min({}, {})"), Op.MAX: _code("max({}, {})"),
-        Op.RECORD: TextRule(_tuple), Op.FIELD: TextRule(_field), Op.WITH_FIELD: _with_field,
+        # As `min` and `max` of Python choose and compare, without a call.
+        Op.MIN: _chosen("(y if ((x := {}) is None or (y := {}) < x) else x)"),
+        Op.MAX: _chosen("(y if ((x := {}) is None or (y := {}) > x) else x)"),
+        Op.RECORD: TextRule(_tuple), Op.FIELD: TextRule(_field), Op.WITH_FIELD: TextRule(_with_field),
         Op.VARIANT: TextRule(_variant), Op.IS_VARIANT: TextRule(_is_variant),
-        Op.SOME: TextRule(_tuple), Op.GET: _get, Op.GET_OR: _get_or,
-        Op.MAP: TextRule(_tuple), Op.MAP_GET: TextRule(_map_get), Op.MAP_SET: _map_set,
-        Op.SET: _set, Op.RANGE: _range, Op.IN_SET: _code("({} in {})"),
-        Op.SUBSET: _binary(lambda a, b: all(x in b for x in a)), Op.UNION: _binary(_merge),
-        Op.INTERSECT: _binary(lambda a, b: tuple([x for x in a if x in b])),
-        Op.DIFFERENCE: _binary(lambda a, b: tuple([x for x in a if x not in b])),
-        Op.CARD: _code("len({})"), Op.SUBSETS: _subsets,
+        Op.SOME: TextRule(_tuple), Op.GET: TextRule(_get), Op.GET_OR: _function(_get_or),
+        Op.MAP: TextRule(_tuple), Op.MAP_GET: TextRule(_map_get), Op.MAP_SET: TextRule(_map_set),
+        Op.SET: TextRule(_set), Op.RANGE: _calling(_range), Op.IN_SET: _code("({} in {})"),
+        Op.SUBSET: _function(lambda a, b: all(x in b for x in a)), Op.UNION: _function(_merge),
+        Op.INTERSECT: _function(lambda a, b: tuple([x for x in a if x in b])),
+        Op.DIFFERENCE: _function(lambda a, b: tuple([x for x in a if x not in b])),
+        Op.CARD: _code("len({})"), Op.SUBSETS: _calling(_subsets),
         Op.SET_MIN: _extreme(min, "min"), Op.SET_MAX: _extreme(max, "max"), Op.SET_SUM: _code("sum({})"),
-        Op.SEQ: TextRule(_tuple), Op.SEQ_GET: _seq_get, Op.SEQ_SET: _seq_set, Op.LEN: _code("len({})"),
+        Op.SEQ: TextRule(_tuple), Op.SEQ_GET: _calling(item_at), Op.SEQ_SET: _seq_set,
+        Op.LEN: _code("len({})"),
         Op.HEAD: _extreme(lambda s: s[0], "head"), Op.LAST: _extreme(lambda s: s[-1], "last"),
         Op.TAIL: _extreme(lambda s: s[1:], "tail"),
         Op.APPEND: _code("(*{}, {})"), Op.CONCAT: _code("({} + {})"),
         Op.PREFIX: _cut(lambda s, n: s[:n], "prefix"), Op.SUFFIX: _cut(lambda s, n: s[n:], "suffix"),
-        Op.IN_SEQ: _code("({} in {})"), Op.SEQ_ITEMS: _unary(distinct),
-        Op.BAG: _sorted, Op.BAG_ADD: _binary(lambda a, b: tuple(sorted((*a, b)))), Op.BAG_REMOVE: _bag_remove,
-        Op.BAG_COUNT: _binary(lambda a, b: a.count(b)),
-        Op.BAG_UNION: _binary(lambda a, b: tuple(sorted(a + b))),
-        Op.IN_BAG: _code("({} in {})"), Op.BAG_CARD: _code("len({})"), Op.BAG_ITEMS: _unary(distinct),
+        Op.IN_SEQ: _code("({} in {})"), Op.SEQ_ITEMS: _function(distinct),
+        Op.BAG: TextRule(_bag), Op.BAG_ADD: _function(lambda a, b: tuple(sorted((*a, b)))),
+        Op.BAG_REMOVE: _calling(_bag_remove),
+        Op.BAG_COUNT: _function(lambda a, b: a.count(b)),
+        Op.BAG_UNION: _function(lambda a, b: tuple(sorted(a + b))),
+        Op.IN_BAG: _code("({} in {})"), Op.BAG_CARD: _code("len({})"), Op.BAG_ITEMS: _function(distinct),
     }
 )  # fmt: skip

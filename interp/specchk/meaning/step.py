@@ -20,16 +20,17 @@ from typing import Any, assert_never
 from specchk.ir import nodes
 from specchk.ir.footprint import assigned_often, of_action
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Map
+from specchk.ir.types import Map, has_horizon
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.operators import position_of, replaced
-from specchk.meaning.texts.joined import RuleText, body_of, called, filled
+from specchk.meaning.texts.joined import RuleText, body_of, called, filled, function_of, indented
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values
 
 Run = Callable[[list[Any]], None]
 Successor = tuple[int, tuple[Any, ...], State]  # action's position, arguments, state after
 Path = tuple[Any, ...]
+Test = nodes.Guard | nodes.Bind | nodes.Unwrap
 
 
 class Faulty(Exception):
@@ -60,6 +61,8 @@ class Stepper:
         """The positions of the actions with such steps; to be cleared by who reads them."""
         self.evaluator = self.make_evaluator()
         self._locals = max((action.locals for action in program.actions), default=0)
+        # Behind the locals a place for each variable, where `_claim` keeps which parts of it were assigned.
+        self._blank = (0,) * (self._locals + self.size)
         self._out: list[Successor] = []
         values = Values()
         self._compiled = [self.compiled(index, act, values) for index, act in enumerate(program.actions)]
@@ -81,8 +84,7 @@ class Stepper:
 
     def environment(self, state: State) -> list[Any]:
         """An environment in which the state is both before and after."""
-        # Behind the locals a place for each variable, where `_claim` keeps which parts of it were assigned.
-        return [*state, *state, *([0] * (self._locals + self.size))]
+        return [*state, *state, *self._blank]
 
     def successors(self, state: State) -> list[Successor]:
         """All successors, in the order of actions, arguments and choices; with repetitions."""
@@ -201,20 +203,31 @@ class Compiled:
     def block(self, body: nodes.Block, then: Run) -> Run:
         """The statements of a block, then what follows it."""
         # From the last to the first, because each statement's function needs that of what follows it.
-        for stmt in reversed(body):
-            then = self._statement(stmt, then)
+        rest = list(body)
+        while rest:
+            assigns = self._last(rest, nodes.Assign)
+            tests = self._last(rest, nodes.Guard | nodes.Bind | nodes.Unwrap)
+            if assigns or tests:
+                then = self._straight(tests, assigns, then)
+            else:
+                then = self._statement(rest.pop(), then)
         return then
+
+    def _last(self, rest: list[nodes.Stmt], kind: Any) -> list[Any]:
+        """Take the last statements that are of a kind."""
+        at = len(rest)
+        while at and isinstance(rest[at - 1], kind):
+            at -= 1
+        last = rest[at:]
+        del rest[at:]
+        return last
 
     def _statement(self, stmt: nodes.Stmt, then: Run) -> Run:
         match stmt:
-            case nodes.Guard():
-                return self._guard(stmt, then)
-            case nodes.Bind():
-                return self._bind(stmt, then)
-            case nodes.Unwrap():
-                return self._unwrap(stmt, then)
+            case nodes.Guard() | nodes.Bind() | nodes.Unwrap():
+                return self._straight([stmt], [], then)
             case nodes.Assign():
-                return self._assign(stmt, then)
+                return self._straight([], [stmt], then)
             case nodes.Choice():
                 return self._choice(stmt, then)
             case nodes.Either():
@@ -224,39 +237,58 @@ class Compiled:
             case _:
                 assert_never(stmt)
 
-    def _guard(self, stmt: nodes.Guard, then: Run) -> Run:
+    def _straight(self, tests: Sequence[Test], assigns: Sequence[nodes.Assign], then: Run) -> Run:
+        """Statements that have one way through them, as one function: calls cost more than the rest."""
+        lines = [line for stmt in tests for line in self._test(stmt)]
+        if not assigns:
+            return body_of([*lines, called(then)])
+        # What is undone when all that follows has run, since the next way begins from the same environment.
+        # Not in a `finally`: `Undefined` ends the whole state, and the environment with it.
+        slots = dict.fromkeys(stmt.slot for stmt in assigns)
+        changed = [self.size + slot for slot in slots]
+        changed += [self.paths + slot for slot in slots if slot in self.often]
+        places = [RuleText("{}", (place,)) for place in changed]
+        undone = [filled(f"e[{{}}] = old{n}", [place]) for n, place in enumerate(places)]
+        written = [line for stmt in assigns for line in self._written(stmt)]
+        lines += [
+            *[filled(f"old{n} = e[{{}}]", [place]) for n, place in enumerate(places)],
+            RuleText("try:"),
+            *indented(written),
+            RuleText("except {}:", (BeyondHorizon,)),
+            *indented([*undone, RuleText("return {}()", (self._cut,))]),
+            # Outside of the `try`: a horizon that a later statement passes is that statement's, and counted
+            # there.
+            called(then),
+            *undone,
+        ]
+        return body_of(lines)
+
+    def _cut(self) -> None:
+        """Count a step that passes a horizon."""
+        self.stepper.horizon_cuts += 1
+        self.stepper.cut.add(self.index)
+
+    def _test(self, stmt: Test) -> list[RuleText]:
         # False, it ends the way and not only the block around it: `then` has all that follows, also behind
         # the block.
-        condition = self.evaluator.compile(stmt.condition)
+        match stmt:
+            case nodes.Guard():
+                return [filled("if not {}: return", [self.evaluator.part(stmt.condition)])]
+            case nodes.Bind():
+                return [filled("e[{}] = {}", [self._slot(stmt.local), self.evaluator.part(stmt.value)])]
+            case nodes.Unwrap():
+                return [
+                    filled("content = {}", [self._content(stmt.value)]),
+                    RuleText("if not content: return"),
+                    filled("e[{}] = content[0]", [self._slot(stmt.local)]),
+                ]
+        assert_never(stmt)
 
-        def guard(e: list[Any]) -> None:
-            if condition(e):
-                then(e)
-
-        return guard
-
-    def _bind(self, stmt: nodes.Bind, then: Run) -> Run:
-        slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
-
-        def bind(e: list[Any]) -> None:
-            e[slot] = value(e)
-            then(e)
-
-        return bind
-
-    def _unwrap(self, stmt: nodes.Unwrap, then: Run) -> Run:
-        slot, value = self.evaluator.index(stmt.local), self._content(stmt.value)
-
-        def unwrap(e: list[Any]) -> None:
-            option: Any = value(e)
-            if option:
-                e[slot] = option[0]
-                then(e)
-
-        return unwrap
+    def _slot(self, local: nodes.Local) -> RuleText:
+        return RuleText("{}", (self.evaluator.index(local),))
 
     def _choice(self, stmt: nodes.Choice, then: Run) -> Run:
-        slot, domain = self.evaluator.index(stmt.local), self._content(stmt.domain)
+        slot, domain = self.evaluator.index(stmt.local), function_of(self._content(stmt.domain))
         # What follows the choice is compiled into its body, so that it runs once for each item.
         body = self._each(self.block(stmt.body, then))
 
@@ -267,111 +299,72 @@ class Compiled:
 
         return choice
 
-    def _content(self, expr: nodes.Expr) -> Callable[[list[Any]], Any]:
+    def _content(self, expr: nodes.Expr) -> RuleText:
         """An option or a set, of which an empty one ends the way; `meaning.tracing` watches it."""
-        return self.evaluator.compile(expr)
+        return self.evaluator.part(expr)
 
     def _each(self, run: Run) -> Run:
         """The statements of a choice, for one item; `meaning.tracing` watches them."""
         return run
 
-    def _covered(self, point: int, run: Run) -> Run:
-        counts = self.stepper.counts
-
-        def covered(e: list[Any]) -> None:
-            counts[point] += 1
-            run(e)
-
-        return covered
+    def _covered(self, point: int, run: Run) -> list[RuleText]:
+        """Count a branch, and take it."""
+        return [RuleText("{}[{}] += 1", (self.stepper.counts, point)), called(run)]
 
     def _either(self, stmt: nodes.Either, then: Run) -> Run:
-        branches = [
-            self._covered(point, self.block(branch, then))
-            for point, branch in zip(stmt.points, stmt.branches, strict=True)
-        ]
-
-        def either(e: list[Any]) -> None:
-            for branch in branches:
-                branch(e)
-
-        return either
+        pairs = zip(stmt.points, stmt.branches, strict=True)
+        return body_of(
+            [line for point, branch in pairs for line in self._covered(point, self.block(branch, then))]
+        )
 
     def _when(self, stmt: nodes.When, then: Run) -> Run:
         # Both branches end in one and the same `then`, so that ten `when` in a row are ten functions and not
         # 1024.  Where ways become code they have to be joined for that (`native.kernel.ways`).
-        condition = self.evaluator.compile(stmt.condition)
         yes = self._covered(stmt.points[0], self.block(stmt.then, then))
         no = self._covered(stmt.points[1], self.block(stmt.orelse, then))
-
-        def when(e: list[Any]) -> None:
-            (yes if condition(e) else no)(e)
-
-        return when
-
-    def _assign(self, stmt: nodes.Assign, then: Run) -> Run:
-        # As one text, since most of what steps do is to assign, and calls cost more than the rest.
-        target = RuleText("{}", (self.size + stmt.slot,))
-        stepper, index = self.stepper, self.index
-
-        def cut(_: list[Any]) -> None:
-            stepper.horizon_cuts += 1
-            stepper.cut.add(index)
-
-        # Undone when what follows has run, so that the next way begins from the same environment.  Not in a
-        # `finally`: `Undefined` ends the whole state, and the environment with it.
-        lines = [
-            filled("old = e[{}]", [target]),
-            RuleText("try:"),
-            *[RuleText(f" {line.code}", line.values) for line in self._written(stmt)],
-            filled(" e[{}] = new", [target]),
-            RuleText("except {}: return {}(e)", (BeyondHorizon, cut)),
-            # Outside of the `try`: a horizon that a later statement passes is that statement's, and counted
-            # there.
-            called(then),
-            filled("e[{}] = old", [target]),
-        ]
-        assign = body_of(lines)
-        return assign if stmt.slot not in self.often else self._remembering(stmt.slot, assign)
+        test = filled("if {}:", [self.evaluator.part(stmt.condition)])
+        return body_of([test, *indented(yes), RuleText("else:"), *indented(no)])
 
     def _written(self, stmt: nodes.Assign) -> list[RuleText]:
-        """What makes the variable's `new` value of its `old` one."""
-
-        def outside(_: list[Any]) -> None:
-            raise Undefined(stmt.span, "this index is outside the sequence")
-
+        """Give a variable its new value."""
         # Keys, value, claim, index: the order decides which of two faults is reported, and the compiled
         # engine has the same (`native.kernel.steps`).
-        keys = [called(self._key(step, stmt)) for step in stmt.path]
-        lines = [filled(f"key{n} = {{}}", [key]) for n, key in enumerate(keys)]
+        target = RuleText("{}", (self.size + stmt.slot,))
+        lines = [filled(f"key{n} = {{}}", [self._key(step)]) for n, step in enumerate(stmt.path)]
         lines.append(filled("new = {}", [self.evaluator.part(stmt.value)]))
         if stmt.slot in self.often:
-            written, path = self.paths + stmt.slot, "".join(f"key{n}, " for n in range(len(keys)))
+            written, path = self.paths + stmt.slot, "".join(f"key{n}, " for n in range(len(stmt.path)))
             lines.append(RuleText(f"{{}}(e, {{}}, ({path}), {{}})", (_claim, written, stmt)))
-        for n in range(len(keys)):
-            lines.append(RuleText(f"part{n} = " + (f"part{n - 1}[key{n - 1}]" if n else "old")))
-            lines.append(RuleText(f"if not 0 <= key{n} < len(part{n}): {{}}(e)", (outside,)))
-        outwards = reversed(range(len(keys)))
-        return [*lines, *[RuleText(f"new = {{}}(part{n}, key{n}, new)", (replaced,)) for n in outwards]]
+        for n, step in enumerate(stmt.path):
+            part = (
+                filled("part0 = e[{}]", [target]) if not n else RuleText(f"part{n} = part{n - 1}[key{n - 1}]")
+            )
+            lines += [part, *self._inside(n, step, stmt)]
+        outwards = reversed(range(len(stmt.path)))
+        lines += [RuleText(f"new = {{}}(part{n}, key{n}, new)", (replaced,)) for n in outwards]
+        return [*lines, filled("e[{}] = new", [target])]
 
-    def _remembering(self, slot: int, assign: Run) -> Run:
-        """Forget this assignment's path once what follows it is done."""
-        written = self.paths + slot
+    @staticmethod
+    def _inside(n: int, step: nodes.PathStep, stmt: nodes.Assign) -> list[RuleText]:
+        """Check a key that may be outside of its part."""
 
-        def remembering(e: list[Any]) -> None:
-            before = e[written]
-            assign(e)
-            e[written] = before
+        def outside() -> None:
+            raise Undefined(stmt.span, "this index is outside the sequence")
 
-        return remembering
+        kind = step.container
+        # A field is one of the record's, and `position_of` has checked a map's key; of a key with a horizon
+        # what is above it may be taken, where there are no horizons.
+        if step.field is not None or (isinstance(kind, Map) and not has_horizon(kind.key)):
+            return []
+        return [RuleText(f"if not 0 <= key{n} < len(part{n}): {{}}()", (outside,))]
 
-    def _key(self, step: nodes.PathStep, stmt: nodes.Assign) -> Callable[[list[Any]], Any]:
+    def _key(self, step: nodes.PathStep) -> RuleText:
         if step.field is not None:
-            field = step.field
-            return lambda e: field
+            return RuleText(str(step.field))
         assert step.key is not None
-        key = self.evaluator.compile(step.key)
+        key = self.evaluator.part(step.key)
         if isinstance(step.container, Map):
-            return position_of(step.container.key, step.key.type, key, step.key)
+            return position_of(step.container.key, step.key.type, key, step.key.span)
         return key
 
 

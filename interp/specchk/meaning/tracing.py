@@ -33,9 +33,9 @@ from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from specchk.ir.nodes import Apply, Assign, Case, Choice, Either, Expr, Guard, Local, Stmt, Var, When
+from specchk.ir.nodes import Apply, Assign, Block, Case, Choice, Either, Expr, Guard, Local, Stmt, Var, When
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Bool, Enum, Int, Option
+from specchk.ir.types import Bool, Enum, Int, Option, Union, of_shape
 from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
@@ -164,16 +164,12 @@ class _Watching(Evaluator):
     def __init__(self, tracer: Tracer) -> None:
         super().__init__(tracer.size)
         self.tracer = tracer
-        self._quiet = Evaluator(tracer.size)
         self._joins = True  # what leaves marks does so in the text, too
 
     def compile(self, expr: Expr) -> Get:
         """The function of an expression."""
-        match expr:
-            case Var() | Local() if isinstance(expr.type, Bool):
-                return function_of(self._text(expr))
-            case Case():
-                return self._matched(expr)
+        if isinstance(expr, Var | Local) and isinstance(expr.type, Bool):
+            return function_of(self._text(expr))
         return super().compile(expr)
 
     def _text(self, expr: Expr) -> RuleText:
@@ -219,18 +215,13 @@ class _Watching(Evaluator):
         note = body_of([RuleText("{}({} if e else {})", (append, yes, no)), RuleText("return e")])
         return filled("{}({})", [RuleText("{}", (note,)), text])
 
-    def _matched(self, expr: Case) -> Get:
-        """A match; what it matches is evaluated once more, to say which arm was taken."""
-        scrutinee, compute = self._quiet.compile(expr.scrutinee), super().compile(expr)
-        is_option = isinstance(expr.scrutinee.type, Option)
-        append, where = self.tracer.trail.append, self.tracer.place(expr.span)
-
-        def matched(e: list[Any]) -> Any:
-            value: Any = scrutinee(e)
-            append(Decision("case", where, len(value) if is_option else value[0]))
-            return compute(e)
-
-        return matched
+    def _case(self, expr: Case) -> list[RuleText]:
+        """A match, with a note of the arm that is taken."""
+        value, tag, *arms = super()._case(expr)
+        kind, where = expr.scrutinee.type, self.tracer.place(expr.span)
+        tags = range(2 if isinstance(kind, Option) else len(of_shape(kind, Union).variants))
+        marks = [Decision("case", where, how) for how in tags]
+        return [value, tag, RuleText("{}({}[tag])", (self.tracer.trail.append, marks)), *arms]
 
 
 class _Watched(Compiled):
@@ -253,7 +244,15 @@ class _Watched(Compiled):
 
         return emit
 
+    def block(self, body: Block, then: Run) -> Run:
+        """Each statement on its own, since each may end a way."""
+        for stmt in reversed(body):
+            then = self._statement(stmt, then)
+        return then
+
     def _statement(self, stmt: Stmt, then: Run) -> Run:
+        if isinstance(stmt, Guard):
+            return self._guard(stmt, then)
         run = super()._statement(stmt, then)
         # Guards, bindings and options are followed after a failure; anything that has an effect is not.
         return self._unless_failing(run) if isinstance(stmt, Assign | Choice | Either | When) else run
@@ -284,7 +283,7 @@ class _Watched(Compiled):
 
         return scoped
 
-    def _covered(self, point: int, run: Run) -> Run:
+    def _covered(self, point: int, run: Run) -> list[RuleText]:
         trail, mark = self.stepper.trail, Decision("branch", point, 1)
 
         def covered(e: list[Any]) -> None:
@@ -293,7 +292,7 @@ class _Watched(Compiled):
             run(e)
             del trail[length:]
 
-        return covered
+        return [called(covered)]
 
     def _guard(self, stmt: Guard, then: Run) -> Run:
         """All parts of a guard are evaluated; after the first false one, undefined ones are skipped."""
@@ -328,8 +327,8 @@ class _Watched(Compiled):
 
         return guard
 
-    def _content(self, expr: Expr) -> Get:
-        tracer, value = self.stepper, super()._content(expr)
+    def _content(self, expr: Expr) -> RuleText:
+        tracer, value = self.stepper, function_of(super()._content(expr))
         mark = Decision("end", tracer.place(expr.span), 0)
 
         def content(e: list[Any]) -> Any:
@@ -339,4 +338,4 @@ class _Watched(Compiled):
                 tracer.end()
             return found
 
-        return content
+        return called(content)

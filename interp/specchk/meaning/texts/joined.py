@@ -16,6 +16,7 @@ Not here: what nodes and operators mean (`evaluate`, `operators`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,8 @@ from typing import Any
 # From this depth on a part is a function of its own: Python bounds nesting, and large shapes are not shared.
 MOST_DEEP = 12
 MOST_SHAPES = 1 << 14  # many times those of all specs here: a program has a few hundred
+_NAMES = re.compile(r"\b[xy]\b")
+_SLOT = re.compile(r"\be\[$")  # where the number of a slot follows
 Fn = Callable[[Any], Any]  # environment -> value; operators know their arguments' shapes from the types
 
 
@@ -48,6 +51,38 @@ def filled(code: str, parts: Sequence[RuleText]) -> RuleText:
 def called(function: Fn) -> RuleText:
     """A call of a function of the environment."""
     return RuleText("{}(e)", (function,))
+
+
+def applied(function: Callable[..., Any], parts: Sequence[RuleText]) -> RuleText:
+    """A call of a function of values, those of some parts."""
+    return filled(f"{{}}({', '.join(['{}'] * len(parts))})", [RuleText("{}", (function,)), *parts])
+
+
+def named(code: str, parts: Sequence[RuleText]) -> RuleText:
+    """A code whose places are parts, and that uses values of these again, by the names `x` and `y`."""
+    # A name for each depth: a part's own names are those of smaller depths.
+    depth = max(part.depth for part in parts)
+    return filled(_NAMES.sub(rf"\g<0>{depth}", code), parts)
+
+
+def indented(lines: Sequence[RuleText]) -> list[RuleText]:
+    """The lines in a block of their own."""
+    return [RuleText(f" {line.code}", line.values, line.depth) for line in lines]
+
+
+def named_place(text: RuleText, place: int, name: str) -> RuleText | None:
+    """A text that reads a place of the environment by a name; None where functions might read it, too."""
+    if "(e)" in text.code:
+        return None
+    pieces = text.code.split("{}")
+    code, values = pieces[0], []
+    for value, piece in zip(text.values, pieces[1:], strict=True):
+        if value == place and _SLOT.search(code) and piece.startswith("]"):
+            code = code.removesuffix("e[") + name + piece[1:]
+        else:
+            code += "{}" + piece
+            values.append(value)
+    return RuleText(code, tuple(values), text.depth)
 
 
 def function_of(text: RuleText) -> Fn:

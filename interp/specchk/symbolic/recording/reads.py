@@ -22,7 +22,7 @@ from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, cardinality
 from specchk.ir.verify import parts
 from specchk.ir.walk import roots
-from specchk.meaning.operators import is_position
+from specchk.meaning.texts.places import is_position
 
 Pick = Callable[[Sequence[int]], Any]  # of the numbers of a shape, those of what is read
 Read = tuple[int, int | None]  # a variable, and the parameter at which it is read; None for all of it
@@ -62,9 +62,9 @@ class PartNumbers:
 
 def _read(expr: Expr, params: int) -> Iterator[Read]:
     match expr:
-        case Apply(op=Op.MAP_GET, args=(Var(primed=False) as base, Local() as key)):
+        case Apply(op=Op.MAP_GET, args=(Var(primed=False, type=Map() as kind) as base, Local() as key)):
             # Parameters are the first local names; a key that is no position may have no place in the map.
-            if key.slot < params and is_position(expr):
+            if key.slot < params and is_position(kind.key, key.type):
                 yield base.slot, key.slot
                 return
         case Var():
