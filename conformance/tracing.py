@@ -146,16 +146,16 @@ class ReplogTracing(ClusterTracing):
     def after(self, found: Event) -> Iterable[Seen]:
         """What brokers and the controller show of themselves."""
         shown, kind = found.get("after"), found["event"]
-        seen: list[Seen] = []
+        seen: Sequence[Seen] = ()
         if shown:
-            seen += self._all_shown(found, shown)
+            seen = self._all_shown(found, shown)
         elif shown is not None and found["at"] != CONTROLLER:
-            seen.append(self._values.of_broker[self.me(found)]["status"]["down"])
+            seen = (self._values.of_broker[self.me(found)]["status"]["down"],)
         if kind in ("fetch", "serve"):
-            seen += self._fetch(found)
+            return [*seen, *self._fetch(found)]
         if kind == "judge" and "verdict" in found:
             leader = self.name(found["leader"])
-            seen.append(Seen("verdict", f"get(alter[{leader}]).state", found["verdict"]))
+            return [*seen, Seen("verdict", f"get(alter[{leader}]).state", found["verdict"])]
         return seen
 
     def _all_shown(self, found: Event, shown: Mapping[str, Any]) -> Sequence[Seen]:

@@ -82,6 +82,26 @@ def test_an_object_that_does_not_change_is_read_once(monkeypatch):
     assert fields.agree(START[0], [Seen("all", BALANCES, table)])
 
 
+def test_another_object_at_the_address_of_one_that_is_gone_is_read(monkeypatch):
+    """What is known by an address is known of the object there; and not of more objects than fit."""
+    monkeypatch.setattr(fields_module, "MOST_SAME", 3)
+    fields = Fields(INSTANCE)
+    for count in range(2, 30):
+        balance = 2 + count % 2
+        given = Seen("all", BALANCES, Table({"a1": balance, "a2": 2}.items()))
+        assert fields.agree(START[0], [given]) is (balance == 2)
+        assert len(fields.expression(BALANCES)._same) <= 3
+
+
+def test_a_plain_value_is_read_by_the_type_of_its_expression():
+    """Expressions of one type share what is read, and those of others do not."""
+    fields = Fields(INSTANCE)
+    of_set, of_sequence = "{ balance[a] for a in Account }", "[balance[a1], balance[a2]]"
+    for _ in range(2):
+        assert fields.agree(START[0], [Seen("set", of_set, [2, 2]), Seen("sequence", of_sequence, [2, 2])])
+        assert not fields.agree(START[0], [Seen("sequence", of_sequence, [2])])
+
+
 def test_a_call_whose_arguments_change_is_another_call(tmp_path):
     """What is known of a call by its address is that of the call only while nothing of it changes."""
     spec = tmp_path / "chosen.spec"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from specchk.compile.instantiate import Instance
@@ -24,9 +25,11 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 
 OFTEN = 16  # a function of several expressions takes as long to make as this many uses of it save
+MOST_SAME = 1 << 12  # objects of one expression: many times those of recordings
 MOST_TOGETHER = 1 << 12  # where fields are missing by chance, nearly every event shows other ones
 _SCALARS = frozenset({int, bool, str, type(None)})
 _UNREAD = object()
+_TEXT = itemgetter(1)  # of a `Seen`
 _NOWHERE = Span(Source("", ""), 0, 0)
 
 
@@ -36,7 +39,7 @@ class ShownExpression:
     Of a number and a truth the plain value is the spec's; `own` is its class, and None of other types.
     """
 
-    __slots__ = ("_fields", "_last", "_last_read", "_read", "evaluate", "expr", "own", "type")
+    __slots__ = ("_fields", "_read", "_same", "evaluate", "expr", "own", "type")
 
     def __init__(self, expr: Expr, fields: Fields) -> None:
         self.expr = expr
@@ -46,8 +49,8 @@ class ShownExpression:
         )
         self._fields = fields
         self.evaluate = fields.evaluator.compile(expr)
-        self._read: dict[Any, Any] = {}
-        self._last = self._last_read = _UNREAD
+        self._read = fields.read(expr.type)
+        self._same: dict[int, tuple[Any, Any]] = {}
 
     def value(self, state: State) -> Any:
         """The value in a state; None where it is undefined."""
@@ -58,11 +61,16 @@ class ShownExpression:
 
     def wanted(self, value: Any) -> Any:
         """The spec's value of a plain one; the text of the reason, equal to no value, if it is none."""
-        # Most often the very object that was given before; of a class that does not change.
-        if value is not self._last or value.__class__ not in LASTING:
-            self._last_read = self._wanted(value)
-            self._last = value
-        return self._last_read
+        # Mostly an object that was given before, since tracings make few; of a class that does not change.
+        known = self._same.get(id(value))
+        if known is None:
+            known = value, self._wanted(value)
+            if value.__class__ in LASTING:
+                if len(self._same) == MOST_SAME:
+                    self._same.clear()
+                # With the object itself, so that no other gets its address.
+                self._same[id(value)] = known
+        return known[1]
 
     def _wanted(self, value: Any) -> Any:
         # With its type, since True is 1.
@@ -89,10 +97,11 @@ def _key(value: Any) -> bytes | str:
 class ShownTogether:
     """The expressions that events show together; often enough, one function of their values."""
 
-    __slots__ = ("_evaluator", "_uses", "expressions", "values")
+    __slots__ = ("_evaluator", "_uses", "_wanted", "expressions", "values")
 
     def __init__(self, expressions: Sequence[ShownExpression], evaluator: Evaluator) -> None:
         self.expressions = expressions
+        self._wanted = [(shown.own, shown.wanted) for shown in expressions]
         self._evaluator = evaluator
         self._uses = 0
         every = [one.evaluate for one in expressions]
@@ -106,8 +115,8 @@ class ShownTogether:
         return tuple(
             [
                 # A number out of the type's range is no value of it, and equal to none.
-                value if value.__class__ is shown.own else shown.wanted(value)
-                for (_, _, value), shown in zip(seen, self.expressions, strict=True)
+                value if value.__class__ is own else wanted(value)
+                for (_, _, value), (own, wanted) in zip(seen, self._wanted, strict=True)
             ]
         )
 
@@ -125,21 +134,26 @@ class Fields:
         self.evaluator = Evaluator(len(instance.program.variables))
         self._expressions: dict[str, ShownExpression] = {}
         self._together: dict[tuple[str, ...], ShownTogether] = {}
-        self._locals = 0
+        self._read: dict[Type, dict[Any, Any]] = {}
+        self._blank: tuple[int, ...] = ()
 
     def expression(self, text: str) -> ShownExpression:
         """An expression of the spec, compiled once; a `SpecError` if it is none."""
         known = self._expressions.get(text)
         if known is None:
             expr, count = self.instance.expression(text)
-            self._locals = max(self._locals, count)
+            # Compiled code has the values after a step behind those before it, and reads none.
+            self._blank = (0,) * max(len(self._blank), len(self.instance.program.variables) + count)
             known = self._expressions[text] = ShownExpression(expr, self)
         return known
 
+    def read(self, kind: Type) -> dict[Any, Any]:
+        """The spec's values of plain ones, which expressions of one type share: brokers show equal logs."""
+        return self._read.setdefault(kind, {})
+
     def environment(self, state: State) -> list[Any]:
         """That of a state, for all expressions: none reads a local that it has not bound."""
-        # The state twice, since compiled code has the values after a step behind those before it.
-        return [*state, *state, *([0] * self._locals)]
+        return [*state, *self._blank]
 
     def agree(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state is as an event shows it."""
@@ -149,7 +163,7 @@ class Fields:
         """Those of the states that are as an event shows them."""
         if not seen:
             return list(states)
-        texts = tuple([text for _, text, _ in seen])
+        texts = tuple(map(_TEXT, seen))
         together = self._together.get(texts)
         if together is None:
             if len(self._together) == MOST_TOGETHER:
