@@ -16,7 +16,7 @@ from specchk.lang.syntax import decls
 from specchk.lang.text.source import Source
 
 ROOMS = ("lang",)  # whose sources decide what a tree is
-LEAST = 4096  # characters; a shorter text is parsed in the time that a file takes
+LEAST = 1024  # characters; a shorter text is parsed in the time that a file takes
 
 
 def read_tree(source: Source) -> decls.Module | None:
