@@ -230,7 +230,7 @@ class Moves(Stepper):
         given = tuple([self.opened(arg) for arg in args])
         env[first : first + len(args)] = given
         try:
-            self._bodies[index](env)
+            self._compiled[index].body(env)
         except Undefined as undefined:
             if not self._out:
                 return given, undefined
@@ -280,6 +280,11 @@ def open_moves(program: Program) -> Moves | None:
 
 class _Alternatives(Compiled):
     """Compiles an action so that each run takes one alternative."""
+
+    def __init__(self, stepper: Stepper, index: int, action: Action, values: Values) -> None:
+        super().__init__(stepper, index, action, values)
+        # At once: what cannot be an open number is refused when the moves are made (`open_moves`).
+        self.body = self.body
 
     @property
     def _moves(self) -> Moves:

@@ -66,7 +66,6 @@ class Stepper:
         self._out: list[Successor] = []
         values = Values()
         self._compiled = [self.compiled(index, act, values) for index, act in enumerate(program.actions)]
-        self._bodies = [one.body for one in self._compiled]
         self._domains = [one.domains for one in self._compiled]
 
     def make_evaluator(self) -> Evaluator:
@@ -144,7 +143,7 @@ class Stepper:
         env[first : first + len(args)] = args
         self._out.clear()
         try:
-            self._bodies[index](env)
+            self._compiled[index].body(env)
         except Undefined as undefined:
             raise Faulty(index, tuple(args), undefined) from None
         return self._out.copy()
@@ -162,7 +161,12 @@ class Compiled:
         self.paths = 2 * self.size + stepper._locals
         self.often = assigned_often(action.body)
         self.domains = [values.values(param.type) for param in action.params]
-        self.body = self.block(action.body, self._emit(self.evaluator.first_local, len(action.params)))
+
+    @cached_property
+    def body(self) -> Run:
+        """The function of an instance; made when it is needed, since a recording needs few of the actions."""
+        emit = self._emit(self.evaluator.first_local, len(self.action.params))
+        return self.block(self.action.body, emit)
 
     def runs(self) -> Run:
         """The function that tries every instance of the action."""

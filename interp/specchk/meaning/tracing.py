@@ -134,7 +134,7 @@ class Tracer(Stepper):
         self.failing = False
         cuts = self.horizon_cuts
         try:
-            self._bodies[index](env)
+            self._compiled[index].body(env)
         except Undefined:
             return None
         dead_ends = frozenset(self._dead_ends)
