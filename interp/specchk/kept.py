@@ -114,8 +114,8 @@ def sources(*rooms: str) -> str:
     if SPECCHK.parent.is_file():  # a zip file, as executors have it: all of it
         return contents((SPECCHK.parent,), SPECCHK.parent, sys.version)
     folders = [SPECCHK / room for room in rooms] or [SPECCHK]
-    # How files are named and sealed decides what is in them, too, and so do the classes that are pickled.
-    own = {Path(__file__).with_name(name) for name in ("kept.py", "sealed.py", "frozen.py")}
+    # How files are named and sealed decides what is in them, too.
+    own = {Path(__file__), Path(__file__).with_name("sealed.py")}
     inside = own.union(*(folder.rglob("*") for folder in folders))
     files = [path for path in inside if path.is_file() and path.suffix not in (".pyc", ".pyo")]
     return contents(files, SPECCHK, sys.version)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from specchk.compile.nodes.partial_maps import PartialMaps
-from specchk.frozen import frozen
 from specchk.ir.nodes import Apply, Expr, Local
 from specchk.ir.ops import Op
 from specchk.ir.program import Point
@@ -17,7 +16,7 @@ from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What names mean at one place.
 
@@ -43,7 +42,7 @@ class Scope:
         return scope
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Closure:
     """An operator: the names of its parameters, its text, and what other names in it mean."""
 
@@ -53,7 +52,7 @@ class Closure:
     scope: Scope
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lowerings:
     """The lowering of the parts of an expression, for the rules of calls.
 

@@ -8,10 +8,9 @@ Definitions are inlined, constants are values, names are slots.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from specchk.frozen import frozen
 from specchk.ir.ops import Op
 from specchk.ir.types import Type
 from specchk.lang.text.source import Span
@@ -19,7 +18,7 @@ from specchk.lang.text.source import Span
 Value = int | tuple["Value", ...]  # a bool is an int; `meaning.values` has the encoding
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Node:
     """An expression of the core: its type and the source it comes from."""
 
@@ -29,7 +28,7 @@ class Node:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Const(Node):
     """A value of the type.
 
@@ -41,7 +40,7 @@ class Const(Node):
     ends_at_horizon: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Var(Node):
     """A state variable, by position, before the step or (`primed`) after it; the name is for readers."""
 
@@ -50,7 +49,7 @@ class Var(Node):
     name: str = field(default="", compare=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Local(Node):
     """A bound name; slots are unique within one action or property."""
 
@@ -58,7 +57,7 @@ class Local(Node):
     name: str = field(compare=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Apply(Node):
     """A strict operator applied to its arguments, evaluated left to right."""
 
@@ -67,21 +66,21 @@ class Apply(Node):
     data: int = 0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class And(Node):
     """True iff all parts are; stops at the first false one."""
 
     parts: tuple[Expr, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Or(Node):
     """True iff some part is; stops at the first true one."""
 
     parts: tuple[Expr, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Implies(Node):
     """`right` is evaluated only where `left` is true."""
 
@@ -89,7 +88,7 @@ class Implies(Node):
     right: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class If(Node):
     """One branch is evaluated."""
 
@@ -98,7 +97,7 @@ class If(Node):
     orelse: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quantifier(Node):
     """`forall` (`every`) or `exists` over the items of a set, ascending, stopping early."""
 
@@ -108,7 +107,7 @@ class Quantifier(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choose(Node):
     """The least item of the set for which the body holds; undefined if there is none.
 
@@ -137,7 +136,7 @@ class Gather(Enum):
     MAX = auto()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Collect(Node):
     """`{ body for x in S, y in T if condition }` and the folds of the same form."""
 
@@ -147,7 +146,7 @@ class Collect(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapOf(Node):
     """`{ k: body for k in K }`: the total map over the key type."""
 
@@ -155,7 +154,7 @@ class MapOf(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Let(Node):
     """`value` is evaluated once, then the body."""
 
@@ -164,7 +163,7 @@ class Let(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Case(Node):
     """A match: the arm of the scrutinee's variant (options: 0 none, 1 some), else the default."""
 
@@ -173,7 +172,7 @@ class Case(Node):
     default: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Narrow(Node):
     """The body as a value of `type`, a type of the same shape.
 
@@ -183,7 +182,7 @@ class Narrow(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cover(Node):
     """The body; evaluating it is counted at a coverage point."""
 
@@ -197,14 +196,14 @@ Expr = (
 )  # fmt: skip
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Guard:
     """The rest of the block runs only where the condition holds."""
 
     condition: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bind:
     """`let x = e` for the rest of the block."""
 
@@ -212,7 +211,7 @@ class Bind:
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unwrap:
     """`let x = e else skip`: the rest runs only where the option is some."""
 
@@ -220,7 +219,7 @@ class Unwrap:
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PathStep:
     """One accessor of an assignment's path: a record field, or a key of a map or sequence."""
 
@@ -229,7 +228,7 @@ class PathStep:
     container: Type
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Assign:
     """`x'path = value`; other parts of the variable stay."""
 
@@ -239,7 +238,7 @@ class Assign:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choice:
     """`any x in S:` - the block runs once for each item, ascending, then the rest after it."""
 
@@ -248,7 +247,7 @@ class Choice:
     body: Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Either:
     """Each branch is a possibility of its own; `points` are their coverage points."""
 
@@ -256,7 +255,7 @@ class Either:
     points: tuple[int, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class When:
     """The then block or the else block, by the condition; `points` as in `Either`."""
 

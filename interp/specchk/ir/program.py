@@ -6,16 +6,15 @@ identities: `Var.slot` is a position in `variables`, `Cover.point` one in `point
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 
-from specchk.frozen import frozen
 from specchk.ir.nodes import Block, Const, Expr, Local, Value
 from specchk.ir.types import BOOL, Sort, Type
 from specchk.lang.text.source import Source, Span
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A state variable."""
 
@@ -24,7 +23,7 @@ class Variable:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Start:
     """How a variable starts: with `value`, with any of `choices`, or (neither) as `init` requires."""
 
@@ -32,7 +31,7 @@ class Start:
     choices: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Action:
     """Parameters range over all values of their types; then the block."""
 
@@ -44,7 +43,7 @@ class Action:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Property:
     """A named predicate: `invariant`, `step invariant`, `refinement`, `reachable` or `constraint`."""
 
@@ -55,7 +54,7 @@ class Property:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Point:
     """A place whose execution is counted: an action, a branch, or an implication of a property.
 
@@ -68,7 +67,7 @@ class Point:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Refinement(Property):
     """The claim that a program refines another: every step is one of the other, or changes nothing there.
 
@@ -91,7 +90,7 @@ class Form(Enum):
     EVENTUALLY_ALWAYS = "eventually always"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Clause:
     """One temporal formula: `trigger leadsto goal`; the other forms have no trigger.
 
@@ -105,7 +104,7 @@ class Clause:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Liveness:
     """A temporal property: all of its clauses must hold."""
 
@@ -114,7 +113,7 @@ class Liveness:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fairness:
     """Weak or strong fairness of an action: of its step as one, or one condition for each value of `kept`.
 
@@ -127,7 +126,7 @@ class Fairness:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A constant and the value that the model gives it."""
 
@@ -137,7 +136,7 @@ class Constant:
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Program:
     """A spec under one model."""
 

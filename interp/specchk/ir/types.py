@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from math import comb, prod
 from typing import TypeVar
 
-from specchk.frozen import frozen
 
-
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bool:
     """False, True."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Int:
     """Integers from `low` to `high`, both included."""
 
@@ -30,7 +28,7 @@ class Int:
     horizon: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Enum:
     """Values are indexes into `members`."""
 
@@ -38,7 +36,7 @@ class Enum:
     members: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sort:
     """Values are indexes into `members`, which are interchangeable."""
 
@@ -46,14 +44,14 @@ class Sort:
     members: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Option:
     """`()` or `(x,)`."""
 
     item: Type
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Record:
     """A tuple in the order of `fields`, which are sorted by name.
 
@@ -77,7 +75,7 @@ class Record:
         return [field for field, _ in self.fields].index(name)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Union:
     """A pair of the variant's index and its record."""
 
@@ -89,7 +87,7 @@ class Union:
         return [name for name, _ in self.variants].index(tag)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Map:
     """A tuple with one value for each key, in the order of the key type's values."""
 
@@ -123,7 +121,7 @@ class Room:
         return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Set:
     """A strictly ascending tuple.
 
@@ -143,7 +141,7 @@ class Set:
         return key, value
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Seq:
     """A tuple of at most `limit` items."""
 
@@ -151,7 +149,7 @@ class Seq:
     limit: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bag:
     """An ascending tuple of at most `limit` items, equal ones repeated."""
 
@@ -348,9 +346,11 @@ def _items(a: Seq | Bag, b: Seq | Bag) -> Type:
 
 def same_shape(a: Type, b: Type) -> bool:
     """Whether two types differ at most in intervals and limits; what has no value has every shape."""
-    if isinstance(b, Int) and (isinstance(a, Int) or b.high < b.low):
+    if isinstance(b, Int) and b.high < b.low:
         return True
     match a, b:
+        case Int(), Int():
+            return True
         case Option(), Option():
             return same_shape(a.item, b.item)
         case Set(), Set():

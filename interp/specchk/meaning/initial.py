@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from specchk.frozen import frozen
 from specchk.ir.nodes import And, Apply, Const, Expr, Let, Local, Quantifier, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Start
@@ -24,7 +24,7 @@ from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values, universe
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Draw:
     """A variable has each of its values, or those that are items of `among`."""
 
@@ -32,7 +32,7 @@ class Draw:
     among: Expr | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Solve:
     """A variable has the value of an expression, if that is one of its values."""
 
@@ -40,7 +40,7 @@ class Solve:
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SolveMap:
     """A variable, a map, has at each key the value of an expression."""
 
@@ -49,7 +49,7 @@ class SolveMap:
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Named:
     """A `let` of `init`."""
 
@@ -57,7 +57,7 @@ class Named:
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tested:
     """A conjunct that has to be true."""
 

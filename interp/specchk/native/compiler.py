@@ -16,7 +16,6 @@ from typing import ClassVar
 from specchk import kept
 from specchk.codegen import ir
 from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised, quick
-from specchk.frozen import frozen
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
@@ -36,7 +35,7 @@ from specchk.search.symmetry import Renaming
 ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A kernel in this process: `call[name]` is a C function of 64-bit arguments."""
 
@@ -45,7 +44,7 @@ class Loaded:
     is_optimised: bool = True
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ObjectCode:
     """A compiled kernel of an exchanging engine, and the machine it is for."""
 

@@ -7,13 +7,14 @@ An action that may be undefined in a state that satisfies all invariants fails `
 
 from __future__ import annotations
 
-from specchk.frozen import frozen
+from dataclasses import dataclass
+
 from specchk.ir.program import Program, Property
 from specchk.meaning.explain import Blame
 from specchk.search.verdict import Trace, Verdict
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A step that induction does not exclude: `trace` starts in a state that satisfies all invariants.
 
@@ -28,7 +29,7 @@ class Failure:
     reached: bool | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unanswered:
     """A query that the solver gave up."""
 
@@ -38,7 +39,7 @@ class Unanswered:
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ProofCosts:
     """Counts of a proof: `settled` obligations needed no query, `alike` actions are renamed copies."""
 
@@ -50,7 +51,7 @@ class ProofCosts:
     seconds_solver: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Suggestion:
     """Lemmas found for a proof, each as an invariant and as text of the spec.
 
@@ -65,7 +66,7 @@ class Suggestion:
     inductive: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The outcome of `--prove`: `proved` names the properties all of whose obligations hold."""
 

@@ -5,12 +5,11 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from specchk.forecast.intervals import Forecast
-from specchk.frozen import frozen
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, show
@@ -18,7 +17,7 @@ from specchk.meaning.values import State, show
 INTERRUPTED = "it was interrupted"  # the reason of a run that was ended from the keyboard
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step of a trace: the action, its arguments, and the state after it."""
 
@@ -37,7 +36,7 @@ class Step:
         return f"{self.action}({', '.join(self.args)})"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Trace:
     """A behaviour: `initial`, then the steps; a prefix of it, unless `loop` is given.
 
@@ -68,7 +67,7 @@ class Kept(Enum):
     NEVER_ENABLED = "never enabled"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FairPoint:
     """Why a counterexample's loop is fair to one condition.
 
@@ -81,7 +80,7 @@ class FairPoint:
     at: int | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Obstacle:
     """Why one action of the other program does not allow a step: guards, or values that differ.
 
@@ -93,7 +92,7 @@ class Obstacle:
     differs: tuple[tuple[str, str, str], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AbstractStep:
     """A step as the other program sees it; `before` is None where it is an initial state.
 
@@ -106,7 +105,7 @@ class AbstractStep:
     obstacles: tuple[Obstacle, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A property that does not hold, with a shortest trace to it.
 
@@ -126,26 +125,26 @@ class Violation:
     abstract: AbstractStep | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Holds:
     """Every reachable state was checked."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class HoldsWithin:
     """Every reachable state within the declared horizons was checked."""
 
     bound: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Violated:
     """At least one property does not hold; the first is the one reported first."""
 
     violations: tuple[Violation, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Inconclusive:
     """The search ended before an answer; `budget` is whether a budget ended it."""
 
@@ -156,7 +155,7 @@ class Inconclusive:
 Verdict = Holds | HoldsWithin | Violated | Inconclusive
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Symbolic:
     """The effort of a search over zones of states; its `states_distinct` are zones.
 
@@ -182,7 +181,7 @@ class Symbolic:
     splits: int = 0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class WalkCounts:
     """Counts of a simulation: walks that ended, and for each action the steps by it.
 
@@ -194,7 +193,7 @@ class WalkCounts:
     failed: int | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Counts of a search.
 
@@ -222,7 +221,7 @@ class Statistics:
     walks: WalkCounts | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """All that a run found."""
 

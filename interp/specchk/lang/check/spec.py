@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from specchk.frozen import frozen
 from specchk.lang.check.types import Type
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span
@@ -71,7 +70,7 @@ class Spec:
         return self.role is not Role.REFINED or self is user
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ref:
     """The meaning of a name: `kind` with the declared `name` in `home`.
 

@@ -8,18 +8,17 @@ unions are known by name.  `ir.types` has the same shapes once a model has fixed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from specchk.frozen import frozen
 from specchk.lang.syntax import tree
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bool:
     """`bool`."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Int:
     """`int` (no bounds), `a..b`, or `nat upto N` (`horizon`)."""
 
@@ -28,7 +27,7 @@ class Int:
     horizon: bool = field(default=False, compare=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Enum:
     """`enum {a, b}`; `name` is the declared type's."""
 
@@ -36,21 +35,21 @@ class Enum:
     members: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sort:
     """A `sort`: scalars that can only be compared for equality."""
 
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Option:
     """`T?`."""
 
     item: Type
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Record:
     """`{ a: A, b: B }`; two records with the same fields are the same type in any order.
 
@@ -74,7 +73,7 @@ class Record:
         return dict(self.fields).get(name)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Union:
     """`Fetch(offset: Offset) | Ping`; each variant carries a record, one that is a sort an element of it."""
 
@@ -86,7 +85,7 @@ class Union:
         return dict(self.variants).get(tag)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Map:
     """`K -> V`, total over `K`."""
 
@@ -94,14 +93,14 @@ class Map:
     value: Type
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Set:
     """`set[T]`."""
 
     item: Type
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Seq:
     """`seq[T] upto N`; a computed sequence has no limit yet."""
 
@@ -109,7 +108,7 @@ class Seq:
     limit: tree.Expr | None = field(default=None, compare=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bag:
     """`bag[T] upto N`; a computed bag has no limit yet."""
 
@@ -117,7 +116,7 @@ class Bag:
     limit: tree.Expr | None = field(default=None, compare=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PartialMap:
     """`map[K, V]`: some keys have a value."""
 
@@ -125,7 +124,7 @@ class PartialMap:
     value: Type
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Not known (yet): the item of `{}` or `none`, or the type of something already reported."""
 

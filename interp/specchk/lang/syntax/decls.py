@@ -5,19 +5,20 @@ Same rules as `lang.syntax.tree`: immutable, spanned, equality ignores spans.
 
 from __future__ import annotations
 
-from specchk.frozen import frozen
+from dataclasses import dataclass
+
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Require(Node):
     """`require e`: the action is enabled only where `e` holds."""
 
     condition: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Let(Node):
     """`let x = e`, or `let x = e else skip`, which unwraps an option or disables the action."""
 
@@ -26,7 +27,7 @@ class Let(Node):
     unwraps: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Assign(Node):
     """`x' = e`, `x'[k].f = e`."""
 
@@ -35,7 +36,7 @@ class Assign(Node):
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AssignIn(Node):
     """`x' in S`: any element of S."""
 
@@ -44,12 +45,12 @@ class AssignIn(Node):
     domain: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Skip(Node):
     """`skip`: no effect."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Any(Node):
     """`any m in S: ...`: one successor for each choice."""
 
@@ -57,14 +58,14 @@ class Any(Node):
     body: tuple[Stmt, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Either(Node):
     """`either: ... or: ...`: one successor for each branch."""
 
     branches: tuple[tuple[Stmt, ...], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class When(Node):
     """`when c: ... else: ...`: conditional effect."""
 
@@ -73,7 +74,7 @@ class When(Node):
     orelse: tuple[Stmt, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CallHelper(Node):
     """`advance_hw(r)`: the statements of a helper action."""
 
@@ -83,14 +84,14 @@ class CallHelper(Node):
 Stmt = Require | Let | Assign | AssignIn | Skip | Any | Either | When | CallHelper
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Header(Node):
     """`spec name`."""
 
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Import(Node):
     """`import log`: another file's types, constants and definitions, as `log.x`."""
 
@@ -98,21 +99,21 @@ class Import(Node):
     alias: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Extends(Node):
     """`extends base`: everything of another spec but its models and scenarios."""
 
     path: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sort(Node):
     """`sort Replica`: interchangeable names; a model fixes how many."""
 
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Const(Node):
     """`const MaxOffset : int`, with `= e` a default."""
 
@@ -121,7 +122,7 @@ class Const(Node):
     default: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TypeDecl(Node):
     """`type Offset = nat upto MaxOffset`."""
 
@@ -129,7 +130,7 @@ class TypeDecl(Node):
     type: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Var(Node):
     """`var leo : Replica -> Offset = e`; `in S` is a choice; neither leaves it to `init`."""
 
@@ -139,7 +140,7 @@ class Var(Node):
     choices: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Init(Node):
     """`init: p`: the initial states are those that satisfy every `init`."""
 
@@ -147,7 +148,7 @@ class Init(Node):
     lets: tuple[Let, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Assume(Node):
     """`assume: p`: the constants of every model satisfy every `assume`."""
 
@@ -155,7 +156,7 @@ class Assume(Node):
     lets: tuple[Let, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Param(Node):
     """`f: Replica`."""
 
@@ -163,7 +164,7 @@ class Param(Node):
     type: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OperatorParam(Node):
     """`ok: (Replica) => bool`: a definition's parameter that is an operator."""
 
@@ -172,7 +173,7 @@ class OperatorParam(Node):
     result: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Def(Node):
     """`def isr_end(): Offset = e`; `lets` precede the value in the block form."""
 
@@ -183,7 +184,7 @@ class Def(Node):
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Action(Node):
     """`action serve_fetch(f: Replica): ...`."""
 
@@ -192,7 +193,7 @@ class Action(Node):
     body: tuple[Stmt, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Helper(Node):
     """`helper action advance_hw(r: Replica): ...`: statements with a name, and no step of their own."""
 
@@ -201,7 +202,7 @@ class Helper(Node):
     body: tuple[Stmt, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Property(Node):
     """`invariant`, `step invariant`, `reachable`, `liveness` or `constraint`; a conjunct list."""
 
@@ -211,14 +212,14 @@ class Property(Node):
     conjuncts: tuple[Expr, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeadlockOk(Node):
     """`deadlock ok` or `deadlock ok when e`."""
 
     when: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FairAction(Node):
     """`send`, or `send(f, _)`: one condition for each f; without names there is one for the action."""
 
@@ -226,7 +227,7 @@ class FairAction(Node):
     params: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fair(Node):
     """`fair a, b` and `strong fair a`."""
 
@@ -234,7 +235,7 @@ class Fair(Node):
     actions: tuple[FairAction, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Refines(Node):
     """`refines other as name with { x = e }`."""
 
@@ -243,7 +244,7 @@ class Refines(Node):
     mapping: tuple[ModelBinding, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ModelBinding(Node):
     """`Replica = 2` in a model, `x = e` in a refinement."""
 
@@ -251,7 +252,7 @@ class ModelBinding(Node):
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Selection(Node):
     """`actions a, b`, `properties p, q` or `ignore x, y` in a model; `kind` is the first word."""
 
@@ -259,7 +260,7 @@ class Selection(Node):
     names: tuple[Name, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Expect(Node):
     """`expect holds`, `expect violates p in 9 steps`, `expect deadlock`, `expect states 5973`, ...
 
@@ -272,7 +273,7 @@ class Expect(Node):
     number: int | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Model(Node):
     """`model small extends base: ...`."""
 
@@ -281,7 +282,7 @@ class Model(Node):
     items: tuple[ModelBinding | Selection | Expect, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TakeStep(Node):
     """`serve_fetch(r2)` in a scenario, with `where e` to pick a branch; `refused` expects none."""
 
@@ -290,14 +291,14 @@ class TakeStep(Node):
     refused: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Assert(Node):
     """`assert e` in a scenario: true in the state reached (in each, when a choice was left)."""
 
     condition: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scenario(Node):
     """`scenario first_sync on small: ...`."""
 
@@ -306,7 +307,7 @@ class Scenario(Node):
     steps: tuple[TakeStep | Assert, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Shown(Node):
     """`log: e`, `mark hw: e` or `label role: e` in a view."""
 
@@ -314,7 +315,7 @@ class Shown(Node):
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Arrow(Node):
     """`arrow send_fetch(f): f -> e`: a step of the action is drawn as a message between lanes."""
 
@@ -324,7 +325,7 @@ class Arrow(Node):
     target: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class View(Node):
     """`view b in Broker: ...`: how pictures show the states of a spec."""
 
@@ -343,7 +344,7 @@ Decl = (
 )  # fmt: skip
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Module(Node):
     """One parsed file: its declarations in source order."""
 

@@ -6,21 +6,20 @@ identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from specchk.frozen import frozen
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
-@frozen
+@dataclass(frozen=True, slots=True, eq=True)
 class Node:
     """A piece of a spec; `span` is its place and does not count in comparisons."""
 
     span: Span = field(compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Name(Node):
     """`leo`, or `log.truncate` when `qualifier` is set."""
 
@@ -33,26 +32,26 @@ class Name(Node):
         return f"{self.qualifier}.{self.text}" if self.qualifier else self.text
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class IntLiteral(Node):
     """`3`."""
 
     value: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BoolLiteral(Node):
     """`true`, `false`."""
 
     value: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NoneLiteral(Node):
     """`none`."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unary(Node):
     """`not e`, `-e`, and the temporal `eventually e`, `always e`."""
 
@@ -60,7 +59,7 @@ class Unary(Node):
     operand: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Binary(Node):
     """`a op b`; op is the source text (`and`, `+`, `==`, `in`, `not in`, `..`, `leadsto`, ...)."""
 
@@ -69,14 +68,14 @@ class Binary(Node):
     right: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Prime(Node):
     """`e'`: `e` in the state after the step."""
 
     operand: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Index(Node):
     """`m[k]` on maps and sequences."""
 
@@ -84,7 +83,7 @@ class Index(Node):
     key: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Field(Node):
     """`r.f`."""
 
@@ -92,7 +91,7 @@ class Field(Node):
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Argument(Node):
     """One argument of a call; `label` is set in `Fetch(offset: 1)`."""
 
@@ -100,7 +99,7 @@ class Argument(Node):
     label: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lambda(Node):
     """`(a, b) => a + b`: an operator without a name, as an argument."""
 
@@ -108,7 +107,7 @@ class Lambda(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CallExpr(Node):
     """A definition, built-in function or union constructor applied to arguments."""
 
@@ -116,7 +115,7 @@ class CallExpr(Node):
     args: tuple[Argument, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Binder(Node):
     """`x in S`, `(x, y) in S`: what is bound, and its domain."""
 
@@ -124,7 +123,7 @@ class Binder(Node):
     domain: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fold(Node):
     """`min(e for x in S if c)`: a built-in over a bag of values."""
 
@@ -134,7 +133,7 @@ class Fold(Node):
     condition: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quantified(Node):
     """`forall`, `exists`, `choose`, `filter` over binders; the last two take one binder."""
 
@@ -143,7 +142,7 @@ class Quantified(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class IfElse(Node):
     """`if c then a else b`."""
 
@@ -152,7 +151,7 @@ class IfElse(Node):
     orelse: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LetIn(Node):
     """`let x = e: body`."""
 
@@ -161,7 +160,7 @@ class LetIn(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pattern(Node):
     """`some v`, `none`, `Fetch f`, `Ping`, or `_` for the rest."""
 
@@ -169,7 +168,7 @@ class Pattern(Node):
     bound: str | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Arm(Node):
     """One arm of a match."""
 
@@ -177,7 +176,7 @@ class Arm(Node):
     body: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Match(Node):
     """`match e { some v: a, none: b }`."""
 
@@ -185,28 +184,28 @@ class Match(Node):
     arms: tuple[Arm, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SetLiteral(Node):
     """`{a, b}`; `{}` is the empty set or bag."""
 
     items: tuple[Expr, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SeqLiteral(Node):
     """`[a, b]`."""
 
     items: tuple[Expr, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TupleLiteral(Node):
     """`(a, b)`."""
 
     items: tuple[Expr, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pair(Node):
     """`key: value` in a record or map literal."""
 
@@ -214,14 +213,14 @@ class Pair(Node):
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PairLiteral(Node):
     """`{ end: 1, hw: 0 }`: a record, or a map, depending on its type."""
 
     pairs: tuple[Pair, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SetComp(Node):
     """`{ e for x in S if c }`."""
 
@@ -230,7 +229,7 @@ class SetComp(Node):
     condition: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapComp(Node):
     """`{ k: e for k in K }`, total over the type `K`."""
 
@@ -239,7 +238,7 @@ class MapComp(Node):
     binder: Binder
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Accessor(Node):
     """One step of an update path: a field name or an index."""
 
@@ -247,7 +246,7 @@ class Accessor(Node):
     index: Expr | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Change(Node):
     """`path: e` in a `with` update."""
 
@@ -255,7 +254,7 @@ class Change(Node):
     value: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class With(Node):
     """`{ r with f: e, [k].g: e2 }`: a copy with changes."""
 
@@ -270,14 +269,14 @@ Expr = (
 )  # fmt: skip
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NamedType(Node):
     """A sort or a declared type, by name; `bool` and `int` too."""
 
     name: Name
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RangeType(Node):
     """`a..b`, both ends included."""
 
@@ -285,28 +284,28 @@ class RangeType(Node):
     high: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NatType(Node):
     """`nat upto N`: an offset; N is the horizon of the enumerating engines."""
 
     horizon: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class EnumType(Node):
     """`enum {a, b}`."""
 
     members: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OptionType(Node):
     """`T?`."""
 
     item: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FieldType(Node):
     """`name: T` in a record or variant."""
 
@@ -314,14 +313,14 @@ class FieldType(Node):
     type: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RecordType(Node):
     """`{ a: A, b: B }`."""
 
     fields: tuple[FieldType, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class VariantType(Node):
     """`Fetch(offset: Offset)` in a union."""
 
@@ -329,14 +328,14 @@ class VariantType(Node):
     fields: tuple[FieldType, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnionType(Node):
     """`Fetch(offset: Offset) | Ping`."""
 
     variants: tuple[VariantType, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapType(Node):
     """`K -> V`, total."""
 
@@ -344,14 +343,14 @@ class MapType(Node):
     value: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SetType(Node):
     """`set[T]`."""
 
     item: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SeqType(Node):
     """`seq[T] upto N`."""
 
@@ -359,7 +358,7 @@ class SeqType(Node):
     limit: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BagType(Node):
     """`bag[T] upto N`."""
 
@@ -367,7 +366,7 @@ class BagType(Node):
     limit: Expr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PartialMapType(Node):
     """`map[K, V]`."""
 
@@ -375,7 +374,7 @@ class PartialMapType(Node):
     value: TypeExpr
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TupleType(Node):
     """`(A, B)`."""
 
