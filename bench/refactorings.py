@@ -46,8 +46,11 @@ def gate(place: Path) -> str:
     environment = Path(sys.executable).parents[1]
     # Before the editable installation's own folders.
     sources = os.pathsep.join(str(place / folder) for folder in ("interp", "impl"))
+    if not (environment / ".tested").exists():
+        raise SystemExit(f"{environment} has no .tested: run this by an environment that make has made")
+    # Else make would install the copy there, where this checkout is installed: its project file is newer.
     run = subprocess.run(
-        ["make", "gate", f"VENV={environment}", f"REPORTS={place / 'reports'}"],
+        ["make", "--old-file=pyproject.toml", "gate", f"VENV={environment}", f"REPORTS={place / 'reports'}"],
         cwd=place,
         env={**os.environ, "PYTHONPATH": sources},
         capture_output=True,
