@@ -13,6 +13,7 @@ from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.texts.places import is_put_in_place
 from specchk.meaning.undefined import Undefined
+from specchk.symbolic.replay import Unended
 
 WRITES = """\
 spec writes
@@ -20,6 +21,16 @@ var at : -1..2 = 0
 var items : seq[0..1] upto 2 = [0, 0]
 action write():
     items'[at] = 1
+model m:
+    expect holds
+"""
+KEYED = """\
+spec keyed
+type Offset = nat upto 1
+var at : Offset = 0
+var seen : Offset -> bool = { offset: false for offset in Offset }
+action write():
+    seen'[at] = true
 model m:
     expect holds
 """
@@ -132,6 +143,16 @@ def test_a_step_that_writes_outside_of_a_sequence_is_undefined(at):
     assert after == (1, (0, 1))
     with pytest.raises(Faulty, match="outside the sequence"):
         Stepper(program).of_action((at, (0, 0)), 0, ())
+
+
+@pytest.mark.parametrize("at", [2, 5])
+def test_a_key_above_a_horizon_is_outside_of_its_map(at):
+    """Searches without horizons have such keys, where a position is not checked when it is computed."""
+    program = instance_of(KEYED).program
+    ((after,),) = [[state for _, _, state in Unended(program).of_action((1, (0, 0)), 0, ())]]
+    assert after == (1, (0, 1))
+    with pytest.raises(Faulty, match="outside the sequence"):
+        Unended(program).of_action((at, (0, 0)), 0, ())
 
 
 def test_conditions_in_conditions_are_as_deep_as_they_are():
