@@ -157,16 +157,18 @@ class Machine:
 
     def add_bytes(self, is_last: bool, data: bytes) -> None:
         """Add bytes behind those of the last segment, or of the first."""
+        # First, since a power failure may leave a part of the bytes.
+        self.foreign = True
         names = [name for name in self.fs.listdir(PATH) if name.endswith(".log")]
         with closing(self.fs.open(f"{PATH}/{names[-1 if is_last else 0]}")) as file:
             file.append(data)
             file.fsync()
-        self.foreign = True
 
     def fails_to_append(self, faults: Faults) -> bool:
         """Return whether an append fails with the disk, and the store then stays off."""
-        epochs = self.log.epochs
-        batch = batch_of(0, self.log.log_end, epochs[-1].epoch if epochs else 0)
+        # Of a record below the log start the epoch file may have no epoch any more.
+        epochs = [*self._epochs_of_batches(self.fs, PATH, self.log), *(one.epoch for one in self.log.epochs)]
+        batch = batch_of(0, self.log.log_end, max(epochs, default=0))
         self.fs.faults = faults
         with suppress(StorageOfflineError):
             self.log.append_as_follower(batch)
@@ -275,7 +277,7 @@ class Machine:
         seen = self._seen(twin, directory)
         # Of a segment that was synced in part the base may lie below what was flushed.
         size = RECORDS * self.config.segment_bytes // BATCH_BYTES
-        lost_from = self.flushed - size + 1 if self.lost else None
+        lost_from = self.flushed - size + 1 if self.lost or self.foreign else None
         check_kept(twin, PATH, self._kept(twin) - kept, directory.log(*LOG).log_end, lost_from)
         if directory.was_clean and not self.foreign:
             self._check_clean(directory)

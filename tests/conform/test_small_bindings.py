@@ -52,6 +52,18 @@ def bound(folder: str, model: str, bounds: dict[str, str] | None = None) -> Bind
     return load_binding(path_of(folder))(program)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(4))
+def test_the_store_conforms_on_other_paths_than_those_of_its_gate(number):
+    """A product has one system for each state, and what is on the disk depends on the way to it, too."""
+    chosen = load_binding(path_of("store")).exhaustive[number]
+    assert chosen.suite == "classes"
+    bounds = [word for name, value in chosen.bounds.items() for word in ("--set", f"{name}={value}")]
+    words = [str(path_of("store")), "--model", str(chosen.model), *bounds, "--json"]
+    found = CliRunner().invoke(command, words)
+    assert found.exit_code == 0, found.output
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_replog_conforms_in_a_second(folder):
     """The smallest suites: each binding runs, and takes every class of steps there."""
