@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from random import Random
 
-from observed_world import facts
+from observed_world import note_effect
 
 from replog.core.broker.broker import Broker
 from replog.core.broker.membership import Membership
@@ -104,7 +104,7 @@ class LoneBroker:
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
-            self.watch.note("broker", type(effect).__name__, **facts(effect))
+            note_effect(self.watch, "broker", effect)
             if isinstance(effect, Send):
                 self.waiting = [*self.waiting[-5:], (effect.to, effect.message)]
             elif isinstance(effect, SetTimer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from observed_world import facts
+from observed_world import note_effect
 from walk_clients import CLIENT
 
 from replog.core.controller.controller import Controller
@@ -70,7 +70,7 @@ class LoneController:
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
-            self.watch.note("controller", type(effect).__name__, **facts(effect))
+            note_effect(self.watch, "controller", effect)
             if not isinstance(effect, Send):
                 continue
             if isinstance(effect.message, RegisterReply) and effect.message.broker_epoch >= 0:

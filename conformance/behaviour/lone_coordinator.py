@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from observed_world import facts
+from observed_world import note_effect
 
 from replog.core.broker.coordinator import GroupReplica
 from replog.core.broker.groups import Commit, Generation
@@ -66,7 +66,7 @@ class LoneCoordinator:
 
     def _note(self, effects: list[Effect]) -> None:
         for effect in effects:
-            self.watch.note("coordinator", type(effect).__name__, **facts(effect))
+            note_effect(self.watch, "coordinator", effect)
             if isinstance(effect, Send) and isinstance(effect.message, GroupLog):
                 self.to_itself.append(effect.message)
             elif isinstance(effect, Send) and isinstance(effect.message, JoinGroupReply):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from observed_world import facts
+from observed_world import note_effect
 
 from replog.core.broker.contact import Contact
 from replog.core.controller.controller import Controller
@@ -57,7 +57,7 @@ class LoneQuorum:
 
     def _perform(self, address: int, effects: list[Effect]) -> None:
         for effect in effects:
-            self.watch.note(f"controller {address}", type(effect).__name__, **facts(effect))
+            note_effect(self.watch, f"controller {address}", effect)
             if isinstance(effect, Send):
                 self.under_way.append((address, effect))
         del self.under_way[:-UNDER_WAY]

@@ -40,6 +40,11 @@ def facts(record: object) -> dict[str, object]:
     return {name: getattr(record, name) for name in names_of(type(record))}
 
 
+def note_effect(watch: RunWatch, at: str, effect: object) -> None:
+    """Note an effect of a core that runs alone, with all of its fields."""
+    watch.note(at, type(effect).__name__, **facts(effect))
+
+
 @cache
 def who(address: int) -> str:
     """Return how an address is called in reports."""
