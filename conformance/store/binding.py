@@ -303,10 +303,13 @@ class StoreBinding(CopyingBinding[PackedMachine]):
         kept.machine.lose_power(way)
         return Accepted()
 
-    @interruption("lose_power", aside=("flushed", "known_point", "saved_point", "saved_start", "saved_hw"))
+    @interruption(
+        "lose_power", aside=("flushed", "known_point", "saved_point", "saved_start", "saved_hw", "foreign")
+    )
     def fails_inside(self, kept: PackedMachine, moment: int, step: Callable[[], Answer]) -> bool:
-        """Let the power fail in a change of the disk; what a checkpoint has is written file by file.
+        """Let the power fail in a change of the disk.
 
+        What a checkpoint has is written file by file; a start removes the marker before foreign bytes.
         In each change as often as there are ways to be left.
         """
         change, way = divmod(moment, len(INSIDE))

@@ -3,15 +3,22 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from random import Random
 
 import pytest
 
 from replog.sim.disks.disk import CrashedError, SimFs
-from replog.store.checkpoints.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
+from replog.store.checkpoints.checkpoint import (
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    read_epochs,
+    read_offsets,
+)
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import read_file
+from replog.store.files.quarantine import is_quarantined
 from replog.store.partition import PartitionLog
 from replog.store.segments.records import Record, encode_batch
 
@@ -93,6 +100,30 @@ def test_a_cut_below_the_log_start_lowers_it() -> None:
     log.flush()
     again = after_power_loss(fs, 1)
     assert (again.log_start, again.log_end) == (10, 11)
+
+
+def test_a_power_loss_in_a_cut_below_the_log_start_damages_no_file() -> None:
+    """Records of before the old log start may be left; the epoch file gets theirs, and nothing goes aside."""
+    seen = set()
+    for crash in count():
+        fs = SimFs()
+        log = LogDirectory.open(fs, "data", CONFIG).log(*KEY)
+        for epoch in range(2):
+            log.append_as_leader(encode_batch([Record(b"x"), Record(b"y")]), epoch)
+        log.advance_log_start(3)
+        fs.faults.crash_in = crash
+        with suppress(CrashedError):
+            log.truncate_to(0)
+        if not fs.is_dead:
+            break
+        again = after_power_loss(fs, crash)
+        whole = ((0, 0), (1, 2))[: again.log_end // 2]
+        assert again.epochs == (((1, 3),) if again.log_start == 3 else whole)
+        assert (read_epochs(fs, "data/t-0") or ()) == again.epochs
+        assert again.recovery.notes == ()
+        assert not any(map(is_quarantined, fs.listdir("data/t-0")))
+        seen.add((again.log_start, again.log_end))
+    assert seen == {(3, 4), (0, 4), (0, 0)}
 
 
 def test_the_recovery_point_is_what_was_synced() -> None:

@@ -345,7 +345,7 @@ class Survey:
     def _check_epochs(self) -> None:
         """Decide which leader epochs are right, and compare the checkpoint's."""
         known = () if self.manifest is None else self.manifest.epochs
-        self.epochs = between(known, self.log_start, self.end)
+        listed = self.epochs = between(known, self.log_start, self.end)
         is_covered = self.end == self.log_start or epoch_at(self.epochs, self.log_start) is not None
         # The chain has vouched for the batches, so where manifest and batches differ, the batches are right.
         if self.manifest is None or self._are_epochs_wrong or not is_covered:
@@ -354,7 +354,11 @@ class Survey:
             if self.epochs and not self.is_adopted:
                 self.note(Kind.DERIVED, EPOCH_FILE, "is missing: rebuilt")
             return
-        is_right = between(self.checkpoint_epochs, self.log_start, self.end) == self.epochs
+        entries = between(self.checkpoint_epochs, self.log_start, self.end)
+        # A cut lowers the log start before its records go. Those that a crash leaves then are older than the
+        # first entry of both files: a checkpoint that agrees with the manifest is behind, not wrong.
+        is_cut = self.manifest is not None and self.manifest.flushed == self.log_start and not is_covered
+        is_right = entries == self.epochs or (is_cut and entries == listed)
         if not is_right and EPOCH_FILE not in self.aside:
             self.note(Kind.DERIVED, EPOCH_FILE, "the leader epochs do not fit the log: rebuilt")
             self.aside.append(EPOCH_FILE)
