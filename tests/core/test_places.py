@@ -11,6 +11,7 @@ from specchk.ir.types import BOOL, Int, Map, Option, Record, Set, Union
 from specchk.lang.text.source import Source, Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.texts.joined import RuleText, read_once
 from specchk.meaning.texts.places import is_put_in_place
 from specchk.meaning.undefined import Undefined
 from specchk.symbolic.replay import Unended
@@ -168,3 +169,18 @@ def test_conditions_in_conditions_are_as_deep_as_they_are():
         expr = nodes.If(DIGIT, SPAN, test, expr, nodes.Const(DIGIT, SPAN, number % 10))
     assert value_of(expr, 109) == 0
     assert value_of(expr, 105) == 9
+
+
+def test_what_a_loop_reads_is_read_once():
+    """Slots, and fields in them, get names; places of other values and what a loop binds do not."""
+    lines = [
+        RuleText("for item in {}:", ((1, 2),)),
+        RuleText(" out.append(e[{}][1][item] + e[{}] + {} * e[{}][1][0] + value[{}])", (4, 5, 6, 4, 7)),
+    ]
+    assert read_once(lines) == [
+        RuleText("read0 = e[{}][1]", (4,)), RuleText("read1 = e[{}]", (5,)),
+        RuleText("read2 = e[{}][1][0]", (4,)), lines[0],
+        RuleText(" out.append(read0[item] + read1 + {} * read2 + value[{}])", (6, 7)),
+    ]  # fmt: skip
+    calls = [*lines, RuleText(" out.append({}(e) + e[{}])", (len, 4))]
+    assert read_once(calls) == calls

@@ -35,8 +35,8 @@ from specchk.meaning.texts.joined import (
     filled,
     function_of,
     indented,
+    loop,
     named,
-    named_place,
 )
 from specchk.meaning.texts.places import is_put_in_place
 from specchk.meaning.undefined import BeyondHorizon, Undefined
@@ -184,13 +184,7 @@ class Evaluator:
 
     def _loop(self, local: nodes.Local, items: RuleText, lines: Sequence[RuleText]) -> list[RuleText]:
         """Lines that run for each item, which is the value of a local."""
-        place = self.index(local)
-        named = [line for line in (named_place(line, place, "item") for line in lines) if line is not None]
-        # A name is read faster than a slot, which functions that are called have to read.
-        if len(named) == len(lines):
-            return [filled("for item in {}:", [items]), *indented(named)]
-        # The slot itself: binding costs nothing, and the slot is not read outside of the body.
-        return [filled("for e[{}] in {}:", [RuleText("{}", (place,)), items]), *indented(lines)]
+        return loop(self.index(local), items, lines)
 
     def _quantifier(self, expr: nodes.Quantifier) -> list[RuleText]:
         condition = "not {}" if expr.every else "{}"

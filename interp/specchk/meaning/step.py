@@ -22,7 +22,7 @@ from specchk.ir.footprint import assigned_often, of_action
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, has_horizon
 from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.operators import position_of, replaced
+from specchk.meaning.operators import position_of
 from specchk.meaning.texts.joined import RuleText, body_of, called, filled, function_of, indented
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values
@@ -344,8 +344,10 @@ class Compiled:
                 filled("part0 = e[{}]", [target]) if not n else RuleText(f"part{n} = part{n - 1}[key{n - 1}]")
             )
             lines += [part, *self._inside(n, step, stmt)]
-        outwards = reversed(range(len(stmt.path)))
-        lines += [RuleText(f"new = {{}}(part{n}, key{n}, new)", (replaced,)) for n in outwards]
+        # As `replaced` does.
+        for n in reversed(range(len(stmt.path))):
+            lines += [RuleText(f"items = list(part{n})"), RuleText(f"items[key{n}] = new")]
+            lines.append(RuleText("new = tuple(items)"))
         return [*lines, filled("e[{}] = new", [target])]
 
     @staticmethod

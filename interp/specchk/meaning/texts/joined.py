@@ -24,9 +24,11 @@ from typing import Any
 
 # From this depth on a part is a function of its own: Python bounds nesting, and large shapes are not shared.
 MOST_DEEP = 12
+LONG = 8  # items of a loop from which on naming what it reads is faster
 MOST_SHAPES = 1 << 14  # many times those of all specs here: a program has a few hundred
 _NAMES = re.compile(r"\b[xy]\b")
 _SLOT = re.compile(r"\be\[$")  # where the number of a slot follows
+_READ = re.compile(r"\be\[{}\](?:\[\d+\])*|{}")  # of a slot, or of fields in it; or any other place
 Fn = Callable[[Any], Any]  # environment -> value; operators know their arguments' shapes from the types
 
 
@@ -83,6 +85,42 @@ def named_place(text: RuleText, place: int, name: str) -> RuleText | None:
             code += "{}" + piece
             values.append(value)
     return RuleText(code, tuple(values), text.depth)
+
+
+def read_once(lines: Sequence[RuleText]) -> list[RuleText]:
+    """Lines that give names to the slots, and to the fields in them, that some lines read; and these lines.
+
+    Lines that call functions of the environment are as they were: those might write to it.
+    """
+    if any("(e)" in line.code for line in lines):
+        return list(lines)
+    names: dict[tuple[int, str], str] = {}
+    changed = []
+    for line in lines:
+        code, values, end = "", [], 0
+        for place, value in zip(_READ.finditer(line.code), line.values, strict=True):
+            code += line.code[end : place.start()]
+            end = place.end()
+            if place[0] == "{}":
+                code += "{}"
+                values.append(value)
+            else:
+                code += names.setdefault((value, place[0]), f"read{len(names)}")
+        changed.append(RuleText(code + line.code[end:], tuple(values), line.depth))
+    reads = [RuleText(f"{name} = {place}", (slot,)) for (slot, place), name in names.items()]
+    return [*reads, *changed]
+
+
+def loop(place: int, items: RuleText, lines: Sequence[RuleText]) -> list[RuleText]:
+    """Lines that run for each item, which is in a place of the environment."""
+    named = [line for line in (named_place(line, place, "item") for line in lines) if line is not None]
+    # A name is read faster than a slot, which functions that are called have to read.
+    if len(named) == len(lines):
+        whole = [filled("for item in {}:", [items]), *indented(named)]
+        is_long = items.code == "{}" and len(items.values[0]) >= LONG
+        return read_once(whole) if is_long else whole
+    # The slot itself: binding costs nothing, and the slot is not read outside of the body.
+    return [filled("for e[{}] in {}:", [RuleText("{}", (place,)), items]), *indented(lines)]
 
 
 def function_of(text: RuleText) -> Fn:
