@@ -3,8 +3,8 @@
 A message, which the specs know by its content, is sent, counted, answered and taken once each, in this order;
 its sender's numbers rise.  A broker is a number in a recording, and a name in a spec.
 
-Of a recording most events show what another one has shown, so whatever is made of its values is kept: calls,
-sets of brokers, and the fields themselves.
+Of a recording most events show what another one has shown, so whatever is made of its values is kept: calls
+and sets of brokers.
 
 Not here: what brokers show of themselves, and the events of one spec alone (`tracing`, `start_tracing`).
 """
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Tracing, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Tracing, Ways, event
 from specchk.ir.program import Program
 
 CONTROLLER = -1
-MOST_VALUES = 1 << 12  # of one expression: many times those of recordings
+MOST_SETS = 1 << 12  # many times those of recordings: each may be in several orders
 
 
 def single(name: str, action: str, broker: str = "at") -> Any:
@@ -40,24 +41,20 @@ def room_for(value: int, step: int) -> int:
     return max(-(-value // step), 1) * step
 
 
-class SeenValues(dict[Any, Seen]):
-    """The fields that show one expression, by their values, which are all of one class; each is made once."""
+class KeptWords:
+    """Calls, ways and sets of brokers that were made."""
 
-    def __init__(self, field: str, expression: str) -> None:
-        super().__init__()
-        self.field, self.expression = field, expression
+    def __init__(self) -> None:
+        self.calls: dict[tuple[str, ...], Call] = {}
+        self.timed: dict[tuple[Any, ...], Ways] = {}
+        self.sets: dict[bytes, frozenset[str]] = {}
 
-    def __missing__(self, value: Any) -> Seen:
-        """The field of a value that is shown for the first time."""
-        if len(self) == MOST_VALUES:
-            self.clear()
-        self[value] = seen = Seen(self.field, self.expression, value)
-        return seen
 
-    def number(self, value: Any) -> Seen:
-        """The field of a number, or of what a recording has in its place."""
-        # By its very class: True and 1.0 are equal to 1, and are no numbers of a spec.
-        return self[value] if value.__class__ is int else Seen(self.field, self.expression, value)
+@lru_cache(maxsize=16)
+def kept_words(names: tuple[str, ...]) -> KeptWords:
+    """Those of brokers of these names: all recordings of clusters of one size have the same few."""
+    del names
+    return KeptWords()
 
 
 class ClusterTracing(Tracing):
@@ -73,9 +70,7 @@ class ClusterTracing(Tracing):
         self.taken = frozenset(e["message"] for e in recording.events if e["event"] == "apply")
         self._last: dict[str, str] = {}  # of each message, its last event
         self._numbers: dict[int, int] = {}
-        self._calls: dict[tuple[str, ...], Call] = {}
-        self._timed: dict[tuple[Any, ...], Ways] = {}
-        self._sets: dict[bytes, frozenset[str]] = {}
+        self._kept = kept_words(tuple(self.names))
 
     @staticmethod
     def header_constants(recording: Recording) -> dict[str, str]:
@@ -101,17 +96,19 @@ class ClusterTracing(Tracing):
         """The names of some brokers."""
         # By their bytes, which differ where a number is a truth or a fraction.
         key = marshal.dumps(numbers, 2)
-        known = self._sets.get(key)
+        known = self._kept.sets.get(key)
         if known is None:
-            known = self._sets[key] = frozenset(map(self.name, numbers))
+            if len(self._kept.sets) == MOST_SETS:
+                self._kept.sets.clear()
+            known = self._kept.sets[key] = frozenset(map(self.name, numbers))
         return known
 
     def call(self, action: str, *brokers: Any) -> Call:
         """A step of some brokers."""
         key = (action, *map(self.name, brokers))
-        known = self._calls.get(key)
+        known = self._kept.calls.get(key)
         if known is None:
-            known = self._calls[key] = Call(action, key[1:])
+            known = self._kept.calls[key] = Call(action, key[1:])
         return known
 
     def in_time(self, found: Event, *calls: Call) -> Ways:
@@ -124,9 +121,9 @@ class ClusterTracing(Tracing):
         """As `in_time`, for one step of some brokers."""
         call = self.call(action, *brokers)
         key = (action, call.args, self.set_of(found["late"]) if "late" in found else None)
-        known = self._timed.get(key)
+        known = self._kept.timed.get(key)
         if known is None:
-            known = self._timed[key] = self.in_time(found, call)
+            known = self._kept.timed[key] = self.in_time(found, call)
         return known
 
     def stage(self, found: Event) -> None:

@@ -24,14 +24,14 @@ knows by its content, is sent, counted, answered and taken once each, in this or
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from cluster_tracing import CONTROLLER, MOST_VALUES, ClusterTracing, SeenValues, room_for, single
+from cluster_tracing import CONTROLLER, ClusterTracing, room_for, single
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, SeenTogether, Ways, event
 from specchk.conform.contract.values import Table
 from specchk.ir.program import Program
 
@@ -54,35 +54,42 @@ TEXTS = MappingProxyType(
     }
 )  # fmt: skip
 
+CONTROLLER_TEXTS = MappingProxyType(
+    {
+        "epoch": "current", "leader": "meta[current].leader", "isr": "meta[current].isr",
+        "version": "meta[current].version", "fenced": "fenced",
+    }
+)  # fmt: skip
+MOST_LOGS = 1 << 14  # many times those of recordings
+Field = tuple[str, str]  # a name, and an expression of the spec
 
-class ShownValues:
-    """All that brokers of these names may show of themselves; of epochs that are numbers in this range."""
+
+class ShownFields:
+    """The fields of brokers of these names, and what is shown of logs with epochs in this range."""
 
     def __init__(self, names: Sequence[str], epochs: range) -> None:
         self.epochs = epochs
-        self.of_broker = {
-            name: {field: SeenValues(field, text.format(name)) for field, text in TEXTS.items()}
-            for name in names
+        self.of_broker: dict[str, dict[str, Field]] = {
+            name: {field: (field, text.format(name)) for field, text in TEXTS.items()} for name in names
         }
-        self.remote = {
-            name: [SeenValues("remote", f"remote[{name}][{other}]") for other in names] for name in names
+        self.remote: dict[str, list[Field]] = {
+            name: [("remote", f"remote[{name}][{other}]") for other in names] for name in names
         }
-        self._logs: dict[tuple[str, bytes], tuple[Seen, tuple[int, ...]]] = {}
+        self._logs: dict[bytes, tuple[Table, tuple[int, ...]]] = {}
 
-    def log(self, name: str, entries: Sequence[Sequence[int]], leo: int) -> tuple[Seen, tuple[int, ...]]:
+    def log(self, entries: Sequence[Sequence[int]], leo: int) -> tuple[Table, tuple[int, ...]]:
         """A log in the spec's words, and where its epochs' records end."""
-        key = name, marshal.dumps((entries, leo), 2)
+        key = marshal.dumps((entries, leo), 2)
         known = self._logs.get(key)
         if known is None:
-            if len(self._logs) == MOST_VALUES:
+            if len(self._logs) == MOST_LOGS:
                 self._logs.clear()
             ends = self._ends(entries, leo)
             words = {
                 "ends": dict(zip(self.epochs, ends, strict=True)),
                 "cached": {epoch for epoch, _ in entries},
             }
-            seen = Seen("epochs", TEXTS["epochs"].format(name), Table(words.items()))
-            known = self._logs[key] = seen, tuple(ends) if leo else (0,)
+            known = self._logs[key] = Table(words.items()), tuple(ends) if leo else (0,)
         return known
 
     def _ends(self, entries: Sequence[Sequence[int]], leo: int) -> list[int]:
@@ -96,9 +103,9 @@ class ShownValues:
 
 
 @lru_cache(maxsize=16)
-def shown_values(names: tuple[str, ...], epochs: range) -> ShownValues:
-    """Kept for all recordings of clusters of one size, since most have the same few values."""
-    return ShownValues(names, epochs)
+def shown_fields(names: tuple[str, ...], epochs: range) -> ShownFields:
+    """Kept for all recordings of clusters of one size, since most have the same logs."""
+    return ShownFields(names, epochs)
 
 
 class ReplogTracing(ClusterTracing):
@@ -110,8 +117,7 @@ class ReplogTracing(ClusterTracing):
     def __init__(self, program: Program, recording: Recording) -> None:
         super().__init__(program, recording)
         self._checksums: dict[tuple[Any, ...], int] = {(0,): 0}
-        self._values = shown_values(tuple(self.names), self.epochs)
-        self._shown: dict[bytes, tuple[Seen, ...]] = {}  # many show all that another one has
+        self._fields = shown_fields(tuple(self.names), self.epochs)
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -143,40 +149,34 @@ class ReplogTracing(ClusterTracing):
             return (self.lost(found),)
         return (self.call("ask_again", found["leader"]),) if found["event"] == "judge" else ()
 
-    def after(self, found: Event) -> Iterable[Seen]:
+    def after(self, found: Event) -> SeenTogether:
         """What brokers and the controller show of themselves."""
         shown, kind = found.get("after"), found["event"]
-        seen: Sequence[Seen] = ()
+        fields: list[Field] = []
+        values: list[Any] = []
         if shown:
-            seen = self._all_shown(found, shown)
+            show = self._controller if found["at"] == CONTROLLER else self._broker
+            show(found, shown, fields, values)
         elif shown is not None and found["at"] != CONTROLLER:
-            seen = (self._values.of_broker[self.me(found)]["status"]["down"],)
+            fields.append(self._fields.of_broker[self.me(found)]["status"])
+            values.append("down")
         if kind in ("fetch", "serve"):
-            return [*seen, *self._fetch(found)]
-        if kind == "judge" and "verdict" in found:
-            leader = self.name(found["leader"])
-            return [*seen, Seen("verdict", f"get(alter[{leader}]).state", found["verdict"])]
-        return seen
+            self._fetch(found, fields, values)
+        elif kind == "judge" and "verdict" in found:
+            fields.append(("verdict", f"get(alter[{self.name(found['leader'])}]).state"))
+            values.append(found["verdict"])
+        return SeenTogether(tuple(fields), values)
 
-    def _all_shown(self, found: Event, shown: Mapping[str, Any]) -> Sequence[Seen]:
-        """The part of a state in an event."""
-        late = found.get("late", ...) if found["event"] in TIMED else ...
-        # By their bytes, which differ where a number is a truth or a fraction.
-        key = marshal.dumps((found["at"], shown, late), 2)
-        seen = self._shown.get(key)
-        if seen is None:
-            every = self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
-            seen = self._shown[key] = tuple(every)
-        return seen
-
-    def _fetch(self, found: Event) -> Iterable[Seen]:
+    def _fetch(self, found: Event, fields: list[Field], values: list[Any]) -> None:
         """The request, or what it was answered with."""
         serves = found["event"] == "serve"
-        values = self._values.of_broker[self.name(found["follower"]) if serves else self.me(found)]
+        of = self._fields.of_broker[self.name(found["follower"]) if serves else self.me(found)]
         if "offset" in found:
-            yield values["offset"].number(found["offset"])
+            fields.append(of["offset"])
+            values.append(found["offset"])
         if serves and "reply" in found:
-            yield values["reply"][{"waits": False, "records": False, "diverges": True}[found["reply"]]]
+            fields.append(of["reply"])
+            values.append({"waits": False, "records": False, "diverges": True}[found["reply"]])
 
     @event("produce")
     def produce(self, found: Event) -> Ways:
@@ -224,76 +224,93 @@ class ReplogTracing(ClusterTracing):
         """Metadata in which another broker leads, or none."""
         return Call("become_follower", (self.me(found), found.get("epoch", ANY)))
 
-    def _controller(self, shown: Mapping[str, Any]) -> Iterable[Seen]:
-        if "epoch" in shown:
-            yield Seen("controller.epoch", "current", shown["epoch"])
-        if "leader" in shown:
-            leader = None if shown["leader"] is None else self.name(shown["leader"])
-            yield Seen("controller.leader", "meta[current].leader", leader)
-        if "isr" in shown:
-            yield Seen("controller.isr", "meta[current].isr", self.set_of(shown["isr"]))
-        if "version" in shown:
-            yield Seen("controller.version", "meta[current].version", shown["version"] - 1)
-        if "fenced" in shown:
-            yield Seen("controller.fenced", "fenced", self.set_of(shown["fenced"]))
+    def _controller(
+        self, found: Event, shown: Mapping[str, Any], fields: list[Field], values: list[Any]
+    ) -> None:
+        del found
+        read: dict[str, Any] = {
+            "epoch": lambda epoch: epoch,
+            "leader": lambda leader: None if leader is None else self.name(leader),
+            "isr": self.set_of,
+            "version": lambda version: version - 1,
+            "fenced": self.set_of,
+        }
+        for field, expression in CONTROLLER_TEXTS.items():
+            if field in shown:
+                fields.append((f"controller.{field}", expression))
+                values.append(read[field](shown[field]))
 
-    def _broker(self, found: Event, shown: Mapping[str, Any]) -> list[Seen]:
+    def _broker(self, found: Event, shown: Mapping[str, Any], fields: list[Field], values: list[Any]) -> None:
         me, role = self.me(found), shown.get("role")
-        values = self._values.of_broker[me]
-        seen: list[Seen] = []
+        of, field, value = self._fields.of_broker[me], fields.append, values.append
         if role is not None:
-            seen.append(values["status"]["starting" if role == "none" else "running"])
+            field(of["status"])
+            value("starting" if role == "none" else "running")
         if "leo" in shown:
-            seen.append(values["leo"].number(shown["leo"]))
+            field(of["leo"])
+            value(shown["leo"])
         if "hw" in shown:
-            seen.append(values["hw"].number(shown["hw"]))
+            field(of["hw"])
+            value(shown["hw"])
         if "leo" in shown and "epochs" in shown:
-            seen.append(self._log(me, shown))
+            field(of["epochs"])
+            value(self._log(shown))
         if "flushed" in shown:
-            seen.append(values["flushed"].number(shown["flushed"]))
+            field(of["flushed"])
+            value(shown["flushed"])
         if shown.get("checkpoint") is not None:
-            seen.append(values["checkpoint"].number(shown["checkpoint"]))
+            field(of["checkpoint"])
+            value(shown["checkpoint"])
         # Of a broker without a role the spec has an epoch that means nothing.
         if role not in (None, "none"):
             if "epoch" in shown:
-                seen.append(values["epoch"].number(shown["epoch"]))
-            seen.append(values["role"][role == "leader"])
-        return seen + self._leader(found, me, shown)
+                field(of["epoch"])
+                value(shown["epoch"])
+            field(of["role"])
+            value(role == "leader")
+        self._leader(found, me, shown, fields, values)
 
-    def _leader(self, found: Event, me: str, shown: Mapping[str, Any]) -> list[Seen]:
+    def _leader(
+        self, found: Event, me: str, shown: Mapping[str, Any], fields: list[Field], values: list[Any]
+    ) -> None:
         """What only a leader shows."""
-        values = self._values.of_broker[me]
-        seen: list[Seen] = []
+        of, field, value = self._fields.of_broker[me], fields.append, values.append
         if "isr" in shown:
             isr = self.set_of(shown["isr"])
             if found["event"] in TIMED and "late" in found:
-                seen.append(values["late"][self.set_of(found["late"]) - isr])
-            seen.append(values["isr"][isr])
+                field(of["late"])
+                value(self.set_of(found["late"]) - isr)
+            field(of["isr"])
+            value(isr)
         if "fenced" in shown:
-            seen.append(values["fenced"][self.set_of(shown["fenced"])])
+            field(of["fenced"])
+            value(self.set_of(shown["fenced"]))
         if "version" in shown:
-            seen.append(values["version"].number(shown["version"] - 1))
+            field(of["version"])
+            value(shown["version"] - 1)
         if "proposed" in shown:
             proposed = shown["proposed"]
-            seen.append(values["pending"][proposed is not None])
+            field(of["pending"])
+            value(proposed is not None)
             if proposed is not None:
-                seen.append(values["proposed"][self.set_of(proposed)])
-        remote = self._values.remote[me]
+                field(of["proposed"])
+                value(self.set_of(proposed))
+        remote = self._fields.remote[me]
         for other, leo in shown.get("remote", {}).items():
             number = int(other)
             self.name(number)  # there may be no such broker
-            seen.append(remote[number].number(None if leo < 0 else leo))
-        return seen
+            field(remote[number])
+            value(None if leo < 0 else leo)
 
-    def _log(self, me: str, shown: Mapping[str, Any]) -> Seen:
+    def _log(self, shown: Mapping[str, Any]) -> Table:
         """The log in the spec's words; what has the same words must have the same content."""
-        seen, content = self._values.log(me, shown["epochs"], shown["leo"])
+        log, content = self._fields.log(shown["epochs"], shown["leo"])
         if "crc" in shown and self._checksums.setdefault(content, shown["crc"]) != shown["crc"]:
             raise ImpossibleEvent(
-                f"a log with the ends {[*seen.value['ends'].values()]} had the checksum "
+                f"a log with the ends {[*log['ends'].values()]} had the checksum "
                 f"{self._checksums[content]}, and has {shown['crc']}"
             )
-        return seen
+        return log
 
 
 def _most(shown: Sequence[Mapping[str, Any]], name: str) -> int:

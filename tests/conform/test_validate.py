@@ -21,8 +21,8 @@ from specchk.conform.contract.recording import BadRecording, Recording, decode, 
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.contract.values import Table
 from specchk.conform.recordings.corrupt import KINDS, spoil
+from specchk.conform.recordings.events.fields import Fields
 from specchk.conform.recordings.explanation import render, told
-from specchk.conform.recordings.fields import Fields
 from specchk.conform.recordings.validate import MOST_COMPARED, Explained, Validator, distinct
 
 VALIDATOR = Validator(bank())

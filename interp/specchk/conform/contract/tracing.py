@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import Event, Recording
@@ -93,6 +93,36 @@ class Seen(NamedTuple):
     value: Any
 
 
+class SeenTogether(Sequence[Seen]):
+    """Fields that an event shows, as pairs of a name and an expression, and their values.
+
+    A tracing may give it in place of a list of `Seen`, which takes longer: most events show the same fields.
+    """
+
+    __slots__ = ("fields", "values")
+
+    def __init__(self, fields: tuple[tuple[str, str], ...], values: Sequence[Any]) -> None:
+        self.fields, self.values = fields, values
+
+    @classmethod
+    def of(cls, seen: Iterable[Seen]) -> Self:
+        """The same fields as a list of them."""
+        every = tuple(seen)
+        return cls(tuple([(name, text) for name, text, _ in every]), [value for _, _, value in every])
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @overload
+    def __getitem__(self, at: int) -> Seen: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Seen]: ...
+    def __getitem__(self, at: int | slice) -> Seen | Sequence[Seen]:
+        if isinstance(at, slice):
+            return [self[n] for n in range(*at.indices(len(self)))]
+        return Seen(*self.fields[at], self.values[at])
+
+
 class Ways(NamedTuple):
     """The possible readings of an event: each is a sequence of steps, empty for no step at all."""
 
@@ -103,21 +133,13 @@ class Meaning(NamedTuple):
     """An event in the spec's words."""
 
     ways: tuple[tuple[TracedStep, ...], ...]
-    seen: tuple[Seen, ...]
+    seen: Sequence[Seen]
     near: Sequence[Call] | None = None  # the silent steps that may come right before; None for all
 
-    @property
-    def may_be_no_step(self) -> bool:
-        """Whether an explanation of the event may take no step."""
-        for way in self.ways:
-            if way and way[0].__class__ is Call:
-                continue
-            for step in way:
-                if not isinstance(step, Repeated) or step.least:
-                    break
-            else:
-                return True
-        return False
+
+def may_be_no_step(ways: Iterable[Sequence[TracedStep]]) -> bool:
+    """Whether an explanation of an event may take no step."""
+    return any(all(isinstance(step, Repeated) and not step.least for step in way) for way in ways)
 
 
 def event(name: str) -> Callable[[F], F]:
@@ -191,7 +213,9 @@ class Tracing:
             raise ImpossibleEvent(f"no method reads the event `{found['event']}`; known events: {known}")
         try:
             reading = getattr(self, method)(found)
-            seen = tuple(self.after(found))
+            seen = self.after(found)
+            if seen.__class__ is not SeenTogether:
+                seen = SeenTogether.of(seen)
             # Now, since a tracing may have read more where an event is taken again.
             near = self.near(found) if self.silent else None
         # What a missing or odd field raises: the recording is at fault, or the tracing; neither may end a

@@ -74,7 +74,7 @@ def _misses(
             index, instances = validator.instances(step.call if isinstance(step, Repeated) else step)
         except ImpossibleEvent:
             return
-        after = tuple(validator.by_way((step,), states))
+        after = tuple(validator.by_way((validator.step(step),), states))
         if not after:
             # An argument that is `ANY` stands for every value; a few show which guard is in the way.
             for before in _before_blocked(validator, step, states)[:MOST]:

@@ -21,43 +21,30 @@ are computed, so the cost is that of the events and not of the spec.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from operator import itemgetter
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import (
-    ANY,
-    LASTING_ARGS,
-    Call,
-    ImpossibleEvent,
-    Meaning,
-    Repeated,
-    Seen,
-    TracedStep,
-    Tracing,
-)
-from specchk.conform.contract.values import LASTING
-from specchk.conform.recordings.called import CalledInstances
-from specchk.conform.recordings.fields import Fields
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning, Tracing
+from specchk.conform.recordings.events.called import CalledInstances, Instances, RepeatedInstances, SpecStep
+from specchk.conform.recordings.events.fields import Fields, ShownTogether
+from specchk.conform.recordings.events.reading import EventReader, ReadEvent
+from specchk.conform.recordings.events.steps import NamedSteps
 from specchk.ir.types import Map
-from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
 from specchk.meaning.values import State, Values, show
 
 # Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
 # campaign called vacuous, beyond it is given up.
 MOST_CANDIDATES = 4_096
 MOST_COMPARED = 8  # states that are compared in pairs
-READ_AHEAD = 512  # events
-
 
 _UNSEEN = object()
-_VALUE = itemgetter(2)  # of a `Seen`
 
 
 class Haste(Enum):
@@ -125,59 +112,35 @@ class Compared:
         self._seen = seen
         self._first: dict[str, Any] = {}
         self._changing: set[str] = set()
+        # The fields that are shown together, of which some were not seen to change.
+        self._open: dict[ShownTogether, list[int]] = {}
 
-    def add(self, seen: Sequence[Seen]) -> None:
+    def add(self, together: ShownTogether, values: Sequence[Any]) -> None:
         """Note what an event shows."""
-        changing, firsts = self._changing, self._first
-        for name, _, value in seen:
-            if name in changing:
-                continue
+        names, firsts = together.names, self._first
+        places = self._open.get(together)
+        if places is None:
+            places = [at for at, name in enumerate(names) if name not in self._changing]
+            self._open[together] = places
+        for place in places:
+            name, value = names[place], values[place]
             first = firsts.get(name, _UNSEEN)
             # Most values are the first one again, and a text of them takes longer.
             if first is not value and (first.__class__ is not value.__class__ or first != value):
                 firsts.setdefault(name, value)
                 self._add(name, value)
+                self._open[together] = [at for at in places if names[at] not in self._changing]
 
     def _add(self, name: str, value: Any) -> None:
         values = self._seen.setdefault(name, set())
-        values.add(repr(value))
+        if len(values) < 2:
+            values.add(repr(value))
         if len(values) > 1:
             self._changing.add(name)
 
 
 class TooMany(Exception):
     """The recording shows so little that the candidates cannot be followed."""
-
-
-def _meanings(tracing: Tracing, events: Sequence[Event]) -> Iterator[Meaning]:
-    """The meaning of each event; raises what the tracing does, at the event for which it does."""
-    # Some ahead: in turns with steps of the spec reading takes nearly twice as long, since the code of
-    # neither stays in the processor's caches.
-    read: list[Meaning] = []
-    try:
-        for event in events:
-            meaning = tracing.meaning(event)
-            read.append(meaning)
-            if len(read) == READ_AHEAD or not _lasts(meaning):
-                yield from read
-                read.clear()
-    except Exception:
-        yield from read  # the events before it are explained first
-        raise
-    yield from read
-
-
-def _lasts(meaning: Meaning) -> bool:
-    """Whether a tracing that reads on cannot change a value of the meaning."""
-    # In C as far as can be, since it is for each field of each event.
-    if not LASTING.issuperset(map(type, map(_VALUE, meaning.seen))):
-        return False
-    for way in meaning.ways:
-        for step in way:
-            args = step.call.args if isinstance(step, Repeated) else step.args
-            if not LASTING_ARGS.issuperset(map(type, args)):
-                return False
-    return True
 
 
 def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[State, ...]:
@@ -194,24 +157,23 @@ def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[Stat
     return tuple(kept)
 
 
-class Uncounted(Stepper):
-    """A stepper that counts no coverage in expressions, since a recording is not a search."""
-
-    def make_evaluator(self) -> Evaluator:
-        """The compiler of expressions."""
-        return Evaluator(self.size)
-
-
 class Validator:
     """Explains recordings by one program; its compiled code serves all of them."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.program = instance.program
-        self.stepper = Uncounted(self.program)
+        self.steps = NamedSteps(self.program)
         self.fields = Fields(instance)
         self.initial = tuple(initial_states(self.program))
-        self.instances = CalledInstances(self.program).of
+        called = CalledInstances(self.program)
+        self.instances, self.step = called.of, called.step
+        self.reader = EventReader(called, self.fields)
+
+    @cached_property
+    def stepper(self) -> Stepper:
+        """All steps of the program."""
+        return Stepper(self.program)
 
     def explain(self, tracing: Tracing, recording: Recording) -> Explained:
         """Explain a recording, or as long a prefix of it as can be."""
@@ -230,54 +192,67 @@ class Validator:
         candidates = idle = self.initial
         compared = Compared(explained.seen)
         costs = dict.fromkeys(self.initial, 0)
-        meanings = _meanings(tracing, recording.events)
+        events, is_lazy = self.reader.ahead(tracing, recording.events), haste is Haste.LAZY
         for number, event in enumerate(recording.events, 1):
             meaning: Meaning | None = None
             try:
-                meaning = next(meanings)
-                known = trail.after(number, candidates)
-                onward = self.onward(tracing, meaning, candidates, haste, known)
-                if haste is Haste.LAZY:
-                    trail.around.append((candidates, () if onward.silent else onward.after))
+                read = next(events)
+                meaning = read.meaning
+                if is_lazy:
+                    after = self.taken(read, candidates)
+                    trail.around.append((candidates, after))
+                else:
+                    known = trail.after(number, candidates)
+                    after = self.taken(read, candidates) if known is None else known
+                silent, tried = 0, candidates
+                if not (after and is_lazy):
+                    after, silent, tried = self.onward_from(tracing, read, candidates, haste, after)
                 if idle:
-                    idle = self._idle(tracing, meaning, idle)
+                    idle = self._idle(tracing, read, idle)
             except ImpossibleEvent as error:
                 explained.blocked = Blocked(number, event, meaning, candidates, str(error))
                 return explained
             except TooMany as error:
                 explained.gave_up = f"event {number} ({event['event']}): {error}"
                 return explained
-            if not onward.after:
-                explained.blocked = Blocked(number, event, meaning, onward.tried)
+            if not after:
+                explained.blocked = Blocked(number, event, meaning, tried)
                 return explained
-            candidates = onward.after
+            candidates = after
             explained.consumed = number
-            if haste is Haste.EAGER:
-                costs = self._costs(tracing, meaning, costs)
+            if not is_lazy:
+                costs = self._costs(tracing, read, costs)
                 explained.silent = min(costs.values())
             else:
-                explained.silent += onward.silent
-            explained.acted += not meaning.may_be_no_step
+                explained.silent += silent
+            explained.acted += not read.may_be_no_step
             explained.is_idle = bool(idle)
             explained.total += len(candidates)
             explained.most = max(explained.most, len(candidates))
-            compared.add(meaning.seen)
+            if read.shown is not None:
+                compared.add(read.shown[0], read.shown[2])
         return explained
 
     def onward(
-        self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...], haste: Haste,
-        after: tuple[State, ...] | None = None,
+        self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...], haste: Haste
+    ) -> TakenEvent:
+        """Take an event from the candidates before it; raises `TooMany` and `ImpossibleEvent`."""
+        read = self.reader.read(meaning)
+        return self.onward_from(tracing, read, before, haste, self.taken(read, before))
+
+    def onward_from(
+        self, tracing: Tracing, read: ReadEvent, before: tuple[State, ...], haste: Haste,
+        after: tuple[State, ...],
     ) -> TakenEvent:  # fmt: skip
-        """Take an event from the candidates before it; `after` is by no silent step. Raises `TooMany`."""
-        after = self.taken(meaning, before) if after is None else after
+        """As `onward`, for an event that was read; `after` is by no silent step."""
         if not tracing.silent or (after and haste is Haste.LAZY):
             return TakenEvent(after, 0, before)
         depth_used = 0
         reached, known = after, before
-        for depth, edge in enumerate(self.silently(tracing, meaning, before), 1):
+        for depth, edge in enumerate(self.silently(tracing, read.meaning, before), 1):
             known += edge
             # Of the new states alone: those before were tried without, or with fewer, silent steps.
-            more = self.taken(meaning, edge)
+            more = self.taken(read, edge)
             if more and not reached:
                 depth_used = depth
             reached += distinct(more, reached)
@@ -300,41 +275,43 @@ class Validator:
             self.bounded(len(known))
             yield edge
 
-    def _costs(self, tracing: Tracing, meaning: Meaning, costs: dict[State, int]) -> dict[State, int]:
+    def _costs(self, tracing: Tracing, read: ReadEvent, costs: dict[State, int]) -> dict[State, int]:
         """The fewest silent steps that lead to each state after an event, by those to each before it."""
         least: dict[State, int] = {}
         for cost in sorted(set(costs.values())):
             edge = tuple(state for state, known in costs.items() if known == cost)
-            for depth, states in enumerate([edge, *self.silently(tracing, meaning, edge)]):
-                for after in self.taken(meaning, states):
+            for depth, states in enumerate([edge, *self.silently(tracing, read.meaning, edge)]):
+                for after in self.taken(read, states):
                     least[after] = min(least.get(after, cost + depth), cost + depth)
         return least
 
-    def _idle(self, tracing: Tracing, meaning: Meaning, idle: tuple[State, ...]) -> tuple[State, ...]:
+    def _idle(self, tracing: Tracing, read: ReadEvent, idle: tuple[State, ...]) -> tuple[State, ...]:
         """Of the states that silent steps alone reach, those that an event without a step leaves."""
-        if not meaning.may_be_no_step:
+        if not read.may_be_no_step:
             return ()
-        runs = self.silently(tracing, meaning, idle) if tracing.silent else ()
+        runs = self.silently(tracing, read.meaning, idle) if tracing.silent else ()
         try:
             states = dict.fromkeys([*idle, *(state for edge in runs for state in edge)])
         except TooMany:  # of a guard alone: until an event is a step, they are taken to explain it
             return idle
-        return tuple(self.fields.agreeing(tuple(states), meaning.seen))
+        return tuple(states if read.shown is None else self.fields.having(tuple(states), read.shown))
 
     def _every_silent(self, tracing: Tracing) -> tuple[Call, ...]:
         """All silent actions, with arguments unknown."""
         params = {action.name: len(action.params) for action in self.program.actions}
         return tuple(Call(name, (ANY,) * params[name]) for name in tracing.silent)
 
-    def taken(self, meaning: Meaning, before: Sequence[State]) -> tuple[State, ...]:
+    def taken(self, read: ReadEvent, before: Sequence[State]) -> tuple[State, ...]:
         """The states after an event that agree with the recorded part; raises `TooMany`."""
+        if read.refused:
+            raise ImpossibleEvent(read.refused)
         states: list[State] = []
-        for way in meaning.ways:
+        for way in read.ways:
             states += self.by_way(way, before)
         reached = distinct(states) if len(states) > 1 else states
         # Before what is seen is compared, which is what takes long.
         self.bounded(len(reached))
-        return tuple(self.fields.agreeing(reached, meaning.seen))
+        return tuple(reached if read.shown is None else self.fields.having(reached, read.shown))
 
     @staticmethod
     def bounded(states: int) -> None:
@@ -342,20 +319,23 @@ class Validator:
         if states > MOST_CANDIDATES:
             raise TooMany(f"{states} states of the spec match so far; record more of the state")
 
-    def by_way(self, way: Sequence[TracedStep], before: Sequence[State]) -> Sequence[State]:
+    def by_way(self, way: Sequence[SpecStep], before: Sequence[State]) -> Sequence[State]:
         """The states after all steps of a way."""
         for step in way:
-            before = (
-                self.by_repeated(step, before) if isinstance(step, Repeated) else self.by_call(step, before)
-            )
+            if not before:
+                break
+            if isinstance(step, RepeatedInstances):
+                before = self.by_repeated(step, before)
+            else:
+                before = self.by_instances(step, before)
         return before
 
-    def by_repeated(self, step: Repeated, before: Sequence[State]) -> tuple[State, ...]:
+    def by_repeated(self, step: RepeatedInstances, before: Sequence[State]) -> tuple[State, ...]:
         """The states after each number of steps that an event may be."""
         reached = {} if step.least else dict.fromkeys(before)
         edge: Sequence[State] = before
         for count in range(1, step.most + 1):
-            edge = self.by_call(step.call, edge)
+            edge = self.by_instances(step.instances, edge)
             if count >= step.least:
                 # A state that fewer steps reach has been continued from.
                 edge = [state for state in edge if state not in reached]
@@ -365,19 +345,13 @@ class Validator:
                 break
         return tuple(reached)
 
-    def by_call(self, call: Call, before: Iterable[State]) -> Sequence[State]:
-        """The successors by one call, each once."""
-        number, instances = self.instances(call)
-        of_instance = self.stepper.of_instance
-        reached: list[State] = []
-        for state in before:
-            for args in instances:
-                try:
-                    successors = of_instance(state, number, args)
-                except Faulty:  # the spec has no meaning for this step here: it is not a step
-                    continue
-                for _, _, after in successors:
-                    reached.append(after)
+    def by_call(self, call: Call, before: Sequence[State]) -> Sequence[State]:
+        """The successors by one call, each once; raises `ImpossibleEvent`."""
+        return self.by_instances(self.instances(call), before)
+
+    def by_instances(self, instances: Instances, before: Sequence[State]) -> Sequence[State]:
+        """The successors by an action's instances, each once."""
+        reached = self.steps.after(before, *instances)
         return distinct(reached) if len(reached) > 1 else reached
 
     @staticmethod

@@ -7,19 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
-from specchk.conform.contract.tracing import ANY, LASTING_ARGS, Call, ImpossibleEvent
+from specchk.conform.contract.tracing import (
+    ANY,
+    LASTING_ARGS,
+    Call,
+    ImpossibleEvent,
+    Repeated,
+    TracedStep,
+    may_be_no_step,
+)
 from specchk.conform.contract.values import NotAValue, raw
 from specchk.ir.program import Program
 from specchk.meaning.values import Values
 
 MOST_CALLS = 1024  # kept by their addresses: those of some recordings
 Instances = tuple[int, list[tuple[Any, ...]]]  # the number of an action, and arguments
+Ways = tuple[tuple[TracedStep, ...], ...]
+
+
+class RepeatedInstances(NamedTuple):
+    """The instances of a call that an event may be several times."""
+
+    instances: Instances
+    least: int
+    most: int
+
+
+SpecStep = Instances | RepeatedInstances
+SpecWays = tuple[tuple[SpecStep, ...], ...]
 
 
 class CalledInstances:
-    """The instances of a program's actions by calls."""
+    """The instances of a program's actions by calls.
+
+    `changing` counts the calls with arguments that may change.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -28,10 +52,34 @@ class CalledInstances:
         self._domains = [[values.values(p.type) for p in action.params] for action in program.actions]
         self._known: dict[tuple[str, str], Instances] = {}
         self._same: dict[int, tuple[Call, Instances]] = {}
+        self._ways: dict[int, tuple[object, tuple[SpecWays, bool]]] = {}
+        self.changing = 0
+
+    def of_ways(self, ways: Ways) -> tuple[SpecWays, bool]:
+        """The instances of each way, and whether one of them may be no step; raises `ImpossibleEvent`."""
+        # As calls are: a tracing may give the same ways for many events, or the same call.
+        is_call = len(ways) == 1 and len(ways[0]) == 1 and ways[0][0].__class__ is Call
+        given = ways[0][0] if is_call else ways
+        known = self._ways.get(id(given))
+        if known is None:
+            changing = self.changing
+            known = given, (tuple([tuple(map(self.step, way)) for way in ways]), may_be_no_step(ways))
+            if changing == self.changing:
+                if len(self._ways) == MOST_CALLS:
+                    self._ways.clear()
+                # With the object itself, so that no other gets its address.
+                self._ways[id(given)] = known
+        return known[1]
+
+    def step(self, step: TracedStep) -> SpecStep:
+        """The instances of a step."""
+        if isinstance(step, Repeated):
+            return RepeatedInstances(self.of(step.call), step.least, step.most)
+        return self.of(step)
 
     def of(self, call: Call) -> Instances:
         """An action's number, and all arguments that a call may have; raises `ImpossibleEvent`."""
-        # A tracing may give the same call for many events.  It is kept, so that no other gets its address.
+        # A tracing may give the same call for many events.
         known = self._same.get(id(call))
         if known is None:
             known = call, self._equal(call)
@@ -39,6 +87,8 @@ class CalledInstances:
                 if len(self._same) == MOST_CALLS:
                     self._same.clear()
                 self._same[id(call)] = known
+            else:
+                self.changing += 1
         return known[1]
 
     def _equal(self, call: Call) -> Instances:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 from specchk.compile.instantiate import Instance
-from specchk.conform.contract.tracing import Seen
+from specchk.conform.contract.tracing import Seen, SeenTogether
 from specchk.conform.contract.values import LASTING, NotAValue, Table, raw
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
@@ -29,7 +28,6 @@ MOST_SAME = 1 << 12  # objects of one expression: many times those of recordings
 MOST_TOGETHER = 1 << 12  # where fields are missing by chance, nearly every event shows other ones
 _SCALARS = frozenset({int, bool, str, type(None)})
 _UNREAD = object()
-_TEXT = itemgetter(1)  # of a `Seen`
 _NOWHERE = Span(Source("", ""), 0, 0)
 
 
@@ -37,9 +35,10 @@ class ShownExpression:
     """A compiled expression of the spec, with the values that it was compared with.
 
     Of a number and a truth the plain value is the spec's; `own` is its class, and None of other types.
+    `same` has values by the addresses of plain ones.
     """
 
-    __slots__ = ("_fields", "_read", "_same", "evaluate", "expr", "own", "type")
+    __slots__ = ("_fields", "_read", "evaluate", "expr", "own", "same", "type")
 
     def __init__(self, expr: Expr, fields: Fields) -> None:
         self.expr = expr
@@ -50,7 +49,7 @@ class ShownExpression:
         self._fields = fields
         self.evaluate = fields.evaluator.compile(expr)
         self._read = fields.read(expr.type)
-        self._same: dict[int, tuple[Any, Any]] = {}
+        self.same: dict[int, tuple[Any, Any]] = {}
 
     def value(self, state: State) -> Any:
         """The value in a state; None where it is undefined."""
@@ -62,14 +61,16 @@ class ShownExpression:
     def wanted(self, value: Any) -> Any:
         """The spec's value of a plain one; the text of the reason, equal to no value, if it is none."""
         # Mostly an object that was given before, since tracings make few; of a class that does not change.
-        known = self._same.get(id(value))
+        known = self.same.get(id(value))
         if known is None:
             known = value, self._wanted(value)
             if value.__class__ in LASTING:
-                if len(self._same) == MOST_SAME:
-                    self._same.clear()
+                if len(self.same) == MOST_SAME:
+                    self.same.clear()
                 # With the object itself, so that no other gets its address.
-                self._same[id(value)] = known
+                self.same[id(value)] = known
+            else:
+                self._fields.changing += 1
         return known[1]
 
     def _wanted(self, value: Any) -> Any:
@@ -97,17 +98,19 @@ def _key(value: Any) -> bytes | str:
 class ShownTogether:
     """The expressions that events show together; often enough, one function of their values."""
 
-    __slots__ = ("_evaluator", "_uses", "_wanted", "expressions", "values")
+    __slots__ = ("_evaluator", "_uses", "_wanted", "expressions", "names", "values")
 
-    def __init__(self, expressions: Sequence[ShownExpression], evaluator: Evaluator) -> None:
-        self.expressions = expressions
-        self._wanted = [(shown.own, shown.wanted) for shown in expressions]
+    def __init__(
+        self, names: tuple[str, ...], expressions: Sequence[ShownExpression], evaluator: Evaluator
+    ) -> None:
+        self.names, self.expressions = names, expressions
+        self._wanted = [(shown.own, shown.same, shown.wanted) for shown in expressions]
         self._evaluator = evaluator
         self._uses = 0
         every = [one.evaluate for one in expressions]
         self.values: Callable[[list[Any]], Any] = lambda e: tuple([value(e) for value in every])
 
-    def wanted(self, seen: Sequence[Seen]) -> tuple[Any, ...]:
+    def wanted(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The spec's values of the plain ones, as those of each expression."""
         self._uses += 1
         if self._uses == OFTEN:
@@ -115,8 +118,10 @@ class ShownTogether:
         return tuple(
             [
                 # A number out of the type's range is no value of it, and equal to none.
-                value if value.__class__ is own else wanted(value)
-                for (_, _, value), (own, wanted) in zip(seen, self._wanted, strict=True)
+                value
+                if value.__class__ is own
+                else (same[id(value)][1] if id(value) in same else wanted(value))
+                for value, (own, same, wanted) in zip(values, self._wanted, strict=True)
             ]
         )
 
@@ -126,16 +131,25 @@ class ShownTogether:
         self.values = self._evaluator.compile(Apply(kind, _NOWHERE, Op.RECORD, parts))
 
 
+# The spec's values, and the plain ones.
+WantedValues = tuple[ShownTogether, tuple[Any, ...], Sequence[Any]]
+
+
 class Fields:
-    """The expressions that recordings show of one program."""
+    """The expressions that recordings show of one program.
+
+    `changing` counts the values given that may change.
+    """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.evaluator = Evaluator(len(instance.program.variables))
         self._expressions: dict[str, ShownExpression] = {}
-        self._together: dict[tuple[str, ...], ShownTogether] = {}
+        self._together: dict[tuple[tuple[str, str], ...], ShownTogether] = {}
         self._read: dict[Type, dict[Any, Any]] = {}
-        self._blank: tuple[int, ...] = ()
+        # For all states and expressions: none reads a local that it has not bound.
+        self._env: list[Any] = []
+        self.changing = 0
 
     def expression(self, text: str) -> ShownExpression:
         """An expression of the spec, compiled once; a `SpecError` if it is none."""
@@ -143,7 +157,7 @@ class Fields:
         if known is None:
             expr, count = self.instance.expression(text)
             # Compiled code has the values after a step behind those before it, and reads none.
-            self._blank = (0,) * max(len(self._blank), len(self.instance.program.variables) + count)
+            self._env += [0] * (2 * len(self.instance.program.variables) + count - len(self._env))
             known = self._expressions[text] = ShownExpression(expr, self)
         return known
 
@@ -152,8 +166,9 @@ class Fields:
         return self._read.setdefault(kind, {})
 
     def environment(self, state: State) -> list[Any]:
-        """That of a state, for all expressions: none reads a local that it has not bound."""
-        return [*state, *self._blank]
+        """That of a state."""
+        self._env[: len(state)] = state
+        return self._env
 
     def agree(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state is as an event shows it."""
@@ -161,19 +176,29 @@ class Fields:
 
     def agreeing(self, states: Sequence[State], seen: Sequence[Seen]) -> list[State]:
         """Those of the states that are as an event shows them."""
-        if not seen:
-            return list(states)
-        texts = tuple(map(_TEXT, seen))
-        together = self._together.get(texts)
+        return self.having(states, self.wanted(seen)) if seen else list(states)
+
+    def wanted(self, seen: Sequence[Seen]) -> WantedValues:
+        """What an event shows, in the spec's values."""
+        shown = seen if isinstance(seen, SeenTogether) else SeenTogether.of(seen)
+        together = self._together.get(shown.fields)
         if together is None:
             if len(self._together) == MOST_TOGETHER:
                 self._together.clear()
-            together = ShownTogether([self.expression(text) for text in texts], self.evaluator)
-            self._together[texts] = together
-        values, wanted, agreeing = together.values, together.wanted(seen), []
+            expressions = [self.expression(text) for _, text in shown.fields]
+            names = tuple([name for name, _ in shown.fields])
+            together = ShownTogether(names, expressions, self.evaluator)
+            self._together[shown.fields] = together
+        return together, together.wanted(shown.values), shown.values
+
+    def having(self, states: Sequence[State], shown: WantedValues) -> list[State]:
+        """Those of the states that have what an event shows."""
+        (together, wanted, _), env, agreeing = shown, self._env, []
+        values, size = together.values, len(self.instance.program.variables)
         for state in states:
+            env[:size] = state
             try:
-                if values(self.environment(state)) == wanted:
+                if values(env) == wanted:
                     agreeing.append(state)
             except Undefined:  # a value that does not exist is equal to none
                 continue

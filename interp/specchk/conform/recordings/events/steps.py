@@ -1,0 +1,77 @@
+"""Steps of named instances: of a recording only the states after them are wanted, and nothing is counted.
+
+Not here: what a step is (`meaning.step`), and which instances an event names (`called`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from specchk.ir.program import Action, Program
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.step import Compiled, Run, Stepper
+from specchk.meaning.texts.joined import RuleText, called
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State, Values
+
+
+class NamedSteps(Stepper):
+    """A stepper whose actions add the states after their steps to `reached`."""
+
+    def __init__(self, program: Program) -> None:
+        self.reached: list[State] = []
+        super().__init__(program)
+        self._env = self._fresh()
+
+    def make_evaluator(self) -> Evaluator:
+        """The compiler of expressions; without coverage, since a recording is not a search."""
+        return Evaluator(self.size)
+
+    def compiled(self, index: int, action: Action, values: Values) -> NamedAction:
+        """One action's functions."""
+        return NamedAction(self, index, action, values)
+
+    def after(self, before: Iterable[State], index: int, instances: Iterable[Sequence[Any]]) -> list[State]:
+        """The states after an action's instances in some states; with repetitions.
+
+        An instance that has no meaning in a state is no step there.
+        """
+        reached, body, env = self.reached, self._compiled[index].body, self._env
+        first = self.evaluator.first_local
+        reached.clear()
+        for state in before:
+            for args in instances:
+                known = len(reached)
+                env[:first] = state + state
+                env[first : first + len(args)] = args
+                try:
+                    body(env)
+                except Undefined:
+                    del reached[known:]
+                    # What was written is not undone then.
+                    self._env = env = self._fresh()
+        return reached.copy()
+
+    def _fresh(self) -> list[Any]:
+        """An environment for all steps: each undoes its writes, and reads no local that it has not bound."""
+        return [None] * self.evaluator.first_local + list(self._blank)
+
+
+class NamedAction(Compiled):
+    """Compiles one action for `NamedSteps`."""
+
+    stepper: NamedSteps
+
+    def _emit(self, first: int, count: int) -> Run:
+        del first, count
+        append, begin, end = self.stepper.reached.append, self.size, 2 * self.size
+
+        def emit(e: list[Any]) -> None:
+            append(tuple(e[begin:end]))
+
+        return emit
+
+    def _covered(self, point: int, run: Run) -> list[RuleText]:
+        del point
+        return [called(run)]
