@@ -203,6 +203,18 @@ def test_unclean_election_needs_to_be_asked_for():
     assert enabled.image.leader == 1
 
 
+def test_a_recovered_leader_that_is_alone_proposes_the_same_isr():
+    """A16: the proposal changes no member, and yet ends the recovery, in a new version of the partition."""
+    cluster = Cluster(elr=False, unclean_election=True)
+    cluster.alter([0])
+    cluster.expire(0)
+    before = cluster.image
+    assert (before.isr, before.is_recovering) == ((1,), True)
+    reply = cluster.alter([1], broker_id=1, broker_epoch=cluster.epochs[1])
+    assert (reply.error, reply.partition_epoch) == (Error.NONE, before.partition_epoch + 1)
+    assert cluster.image == replace(before, is_recovering=False, partition_epoch=before.partition_epoch + 1)
+
+
 def test_a_leaving_broker_is_let_go_when_it_leads_nothing_and_everyone_knows():
     """A29: CONTROLLED_SHUTDOWN takes it out of ISR and leadership, SHUTDOWN_NOW after all have heard."""
     cluster = Cluster()
