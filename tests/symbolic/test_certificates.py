@@ -27,6 +27,7 @@ from specchk.symbolic.certificates.format import (
     CertifiedPart,
     MalformedCertificate,
     parsed,
+    read,
 )
 from specchk.symbolic.certificates.states import CertifiedStates
 from specchk.symbolic.zones.certify import written
@@ -221,7 +222,7 @@ def test_a_lemma_that_the_spec_does_not_have_proves_nothing(lemma, code, message
     """Its text is read with the spec as it is now."""
     file, proof = tmp_path / "still.spec", tmp_path / "still.cert"
     file.write_text(STILL, encoding="utf-8")
-    head = {"schema": "specchk.certificate/1", "kind": "invariants", "spec": str(file), "model": "one",
+    head = {"schema": "specchk.certificate/2", "kind": "invariants", "spec": str(file), "model": "one",
             "constants": {}, "invariants": ["small", "more"], "lemmas": {"more": lemma},
             "parts": 0}  # fmt: skip
     proof.write_text(json.dumps(head), encoding="utf-8")
@@ -238,9 +239,9 @@ def test_the_queries_are_unsatisfiable_for_another_solver(tmp_path):
     queries = sorted(folder.iterdir())
     assert queries
     assert {answer_of(query) for query in queries} == {"unsat"}
-    lines = Path(file).read_text(encoding="utf-8").splitlines()
-    head = {**json.loads(lines[0]), "parts": len(lines) - 2}
-    (tmp_path / "less.cert").write_text("\n".join([json.dumps(head), *lines[2:]]), encoding="utf-8")
+    certificate = read(Path(file))
+    less = replace(certificate, parts=certificate.parts[1:])
+    (tmp_path / "less.cert").write_text("\n".join(written(less)), encoding="utf-8")
     again = tmp_path / "again"
     assert outcome_of(recheck, str(tmp_path / "less.cert"), "--smt-lib", str(again)).exit_code == 21
     assert "sat" in {answer_of(query) for query in again.iterdir()}
@@ -284,9 +285,10 @@ def test_a_certificate_of_what_has_none_is_a_usage_error(options, message, tmp_p
 
 
 HEAD = (
-    '{"schema": "specchk.certificate/1", "kind": "zones", "spec": "a.spec", "model": "m", "constants": {}, '
+    '{"schema": "specchk.certificate/2", "kind": "zones", "spec": "a.spec", "model": "m", "constants": {}, '
 )
 HEAD += '"properties": [], "invariants": null, "lemmas": {}, "parts": 1}'
+TABLES = '{"values": [[null]], "constraints": [[[[1, 1]], 0]]}'
 
 
 @pytest.mark.parametrize(
@@ -297,14 +299,20 @@ HEAD += '"properties": [], "invariants": null, "lemmas": {}, "parts": 1}'
         ('{"schema": "other"}', "no schema"),
         (HEAD, "it has 0 parts"),
         (HEAD + "\nnonsense", "line 2 is no JSON object"),
-        (HEAD + '\n{"state": ["x2"], "constraints": []}', "line 2 is no part"),
-        (HEAD + '\n{"state": ["x1"], "constraints": [[[[1, 1.5]], 0]]}', "line 2 is no part"),
+        (HEAD + '\n{"values": [["x1"]], "constraints": []}', "line 2 is no line of values"),
+        (HEAD + '\n{"values": [[null]], "constraints": [[[[1, 1.5]], 0]]}', "line 2 is no line of values"),
         (
-            HEAD + '\n{"state": ["x1"], "constraints": [[[[["//", [[1, 1]], 0, 0], 1]], 0]]}',
-            "line 2 is no part",
+            HEAD + '\n{"values": [[null]], "constraints": [[[[["//", [[1, 1]], 0, 0], 1]], 0]]}',
+            "line 2 is no line of values",
         ),
-        (HEAD + '\n{"state": 4, "constraints": []}', "no list of values"),
-        (HEAD.replace('"zones"', '"invariants"') + "\n{}", "line 2 is no part"),
+        (HEAD + '\n{"values": [4], "constraints": []}', "line 2 is no line of values"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [0, 0], "parts": []}}', "line 3 is no line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [1], "parts": []}}', "line 3 is no line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [-1], "parts": []}}', "line 3 is no line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": 4, "parts": []}}', "line 3 is no line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [0], "parts": [[-1]]}}', "line 3 is no line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [0]}}', "line 3 is no line of a control part"),
+        (HEAD.replace('"zones"', '"invariants"') + "\n{}", "line 2 is no line of values"),
     ],
 )
 def test_a_file_that_is_no_certificate_says_where(text, message):

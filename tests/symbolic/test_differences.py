@@ -8,8 +8,9 @@ from random import Random
 import pytest
 import z3
 
-from specchk.symbolic.differences import regions
-from specchk.symbolic.differences.regions import FAR, LARGEST, DifferenceRegion, region
+from specchk.symbolic.differences import cases, regions
+from specchk.symbolic.differences.cases import CaseTree, Formula, case_tree
+from specchk.symbolic.differences.regions import FAR, LARGEST, DifferenceRegion, NotDecided, region
 from specchk.symbolic.differences.terms import Formulas
 
 NAMES = ("a", "b", "c", "d")
@@ -57,9 +58,18 @@ def is_unsatisfiable(*terms: z3.BoolRef) -> bool:
     return solver.check() == z3.unsat
 
 
+def all_of(formulas: Formulas, terms: list[z3.BoolRef]) -> list[Formula | None]:
+    return [formulas.of(term) for term in terms]
+
+
+def is_left_within(here: DifferenceRegion, cases: CaseTree, others: list[list[tuple[str, str, int]]]) -> bool:
+    """Whether what formulas leave of a region is in one of some others, of the names after a step."""
+    return all(part.is_within(others, moved) for part, moved in cases.within(here))
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_a_region_excludes_what_z3_does(seed):
-    """Of random bounds, formulas and lists, with names that are another number in the lists."""
+    """Of random bounds and formulas, and other regions, in which names are other numbers."""
     random, formulas = Random(seed), Formulas()
     literals = literals_of(random)
     here = region(literals, NAMES)
@@ -67,31 +77,39 @@ def test_a_region_excludes_what_z3_does(seed):
     if here is None:
         return
     terms = [formula(random, 2) for _ in range(random.randrange(3))]
-    lists = [[one for one in literals_of(random) if one] for _ in range(random.randrange(3))]
+    others = [literals_of(random) for _ in range(random.randrange(4))]
     moved = {name: number(random, 2) for name in NAMES if random.random() < 0.5}
-    some = [z3.substitute(z3.Or(*of_names(rows)), *[(z3.Int(name), term) for name, term in moved.items()])
-            for rows in lists]  # fmt: skip
-    made = formulas.all(terms)
-    if len(made) < len(terms):
-        return
+    pairs = [(z3.Int(name), term) for name, term in moved.items()]
+    outside = [z3.substitute(z3.Not(z3.And(*of_names(rows))), *pairs) for rows in others]
+    made = all_of(formulas, terms)
     numbers = {name: formulas.number(term) for name, term in moved.items()}
-    found = here.excludes(made, lists, numbers)
-    assert found == is_unsatisfiable(*of_names(literals), *terms, *some)
-    # With what other formulas in other regions have left, too.
-    assert formulas.exclude([here], made) == is_unsatisfiable(*of_names(literals), *terms)
+    # A second region of the same cases, whose nodes the first one has made.
+    for again in (here, here, region([], NAMES)):
+        facts = of_names(literals) if again is here else []
+        expected = is_unsatisfiable(*facts, *terms, *outside)
+        assert is_left_within(again, case_tree(made, numbers), others) == expected
+        # With what other formulas in other regions have left, too.
+        assert formulas.exclude([again], made) == is_unsatisfiable(*facts, *terms)
 
 
 def test_numbers_are_whole():
     """Between 0 and 1 there is none; for fractions there would be."""
     here, formulas = region([("a", "b", 1), ("b", "a", 0)], NAMES), Formulas()
-    assert here.excludes(formulas.all([z3.Not(A == B), z3.Not(A == B + 1)]))
-    assert not here.excludes(formulas.all([z3.Not(A == B)]))
+    assert formulas.exclude([here], all_of(formulas, [z3.Not(A == B), z3.Not(A == B + 1)]))
+    assert not formulas.exclude([here], all_of(formulas, [z3.Not(A == B)]))
+
+
+def test_a_bound_that_is_tighter_by_one_reaches_all_rows():
+    """As `a <= b` does for `c`, which is at most `a`."""
+    here, formulas = region([("a", "b", 1), ("c", "a", 0)], NAMES), Formulas()
+    assert formulas.exclude([here], all_of(formulas, [A <= B, C > B]))
+    assert not formulas.exclude([here], all_of(formulas, [A <= B, C >= B]))
 
 
 def test_what_regions_share_is_decided_once():
     """And a region with other bounds of these names is another one."""
     formulas = Formulas()
-    made = formulas.all([z3.Not(A <= B)])
+    made = all_of(formulas, [z3.Not(A <= B)])
     below, above = region([("a", "b", 0)], NAMES), region([("b", "a", 0)], NAMES)
     assert formulas.exclude([below], made)
     assert not formulas.exclude([above], made)
@@ -109,7 +127,7 @@ def test_what_is_no_difference_has_no_formula(term):
     formulas = Formulas()
     assert formulas.of(term) is None
     assert formulas.of(term, False) is None
-    assert formulas.all([term, A <= B]) == [("a", "b", 0)]
+    assert [formulas.of(term), formulas.of(A <= B)] == [None, ("a", "b", 0)]
 
 
 @pytest.mark.parametrize("term", [2 * A, A + B, A % 2, z3.IntVal(LARGEST) + 1 + A, LARGEST + 1])
@@ -127,24 +145,32 @@ def test_no_bound_is_mistaken_for_a_large_one():
     down = [(other, one, -most) for one, other in pairwise(names[:20])]
     here, formulas = region([*chain, *down], names), Formulas()
     first, last = z3.Int("n0"), z3.Int("n39")
-    assert here.excludes(formulas.all([z3.Not(z3.Int("n0") <= z3.Int("n1") + most)]))
+    assert formulas.exclude([here], all_of(formulas, [z3.Not(z3.Int("n0") <= z3.Int("n1") + most)]))
     for wrong in (last <= first - most, first <= -most, most <= first, z3.Not(first == last)):
-        assert not here.excludes(formulas.all([wrong]))
+        assert not formulas.exclude([here], all_of(formulas, [wrong]))
     assert LARGEST * 1000 < FAR
 
 
 def test_a_question_of_too_many_cases_is_not_decided(monkeypatch):
-    """It is neither excluded nor searched forever."""
-    made = Formulas().all([z3.Or(A < B, A > B), z3.Or(B < C, B > C), A == C, A < C])
-    assert region([], NAMES).excludes(made)
-    monkeypatch.setattr(regions, "MAX_PARTS", 1)
-    assert not region([], NAMES).excludes(made)
+    """It is neither answered nor searched forever."""
+    terms = [z3.Or(A < B, A > B), z3.Or(B < C, B > C), A == C, A < C]
+    everything = region([], NAMES)
+    assert Formulas().exclude([everything], all_of(Formulas(), terms))
+    parts = [[("a", "b", 0)], [("b", "a", 0)]]
+    assert everything.is_within(parts, {})
+    monkeypatch.setattr(cases, "MAX_PARTS", 1)
+    monkeypatch.setattr(regions, "MAX_PARTS", 0)
+    with pytest.raises(NotDecided):
+        list(case_tree(all_of(Formulas(), terms[:2]), {}).within(everything))
+    assert not everything.is_within(parts, {})
 
 
 def test_an_unknown_name_is_any_number():
     """A region has no bounds of it."""
     here, formulas = region([("a", "", 3)], ("a",)), Formulas()
     assert isinstance(here, DifferenceRegion)
-    assert not here.excludes(formulas.all([B <= 0]))
-    assert here.excludes(formulas.all([B >= A + 1, B <= A]))
+    assert not formulas.exclude([here], all_of(formulas, [B <= 0]))
+    assert formulas.exclude([here], all_of(formulas, [B >= A + 1, B <= A]))
     assert here.projected(("", "a", "c")) == here.projected(("", "a", "d"))
+    assert not here.including(["b"]).is_within([[("a", "", 3)]], {"a": ("b", 0)})
+    assert here.is_within([[("a", "", 4)]], {"a": ("a", 1)})

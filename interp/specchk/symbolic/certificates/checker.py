@@ -22,11 +22,9 @@ from specchk.ir.nodes import Const
 from specchk.ir.program import Program, any_end
 from specchk.meaning.initial import initial_states
 from specchk.symbolic.certificates.states import CertifiedStates, Member, PartGroup
-from specchk.symbolic.differences.terms import TRUE
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State
 from specchk.symbolic.induction.encode.recall import RecallingSystem
-from specchk.symbolic.induction.encode.scope import Fault
 from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath
 from specchk.symbolic.induction.encode.trees import lift
 
@@ -70,13 +68,11 @@ class CertificateChecker:
         self._together = False
         self._states: CertifiedStates | None = None  # where differences are decided without Z3
         self._group: PartGroup | None = None
-        self._faults: dict[int, tuple[Sequence[Fault], Truth]] = {}
 
     def parts(self, states: CertifiedStates, on_case: Callable[[Recheck], None] = lambda _: None) -> Recheck:
         """Whether the states of some parts are closed under steps, and safe."""
         self._together = True
-        if self.on_query is None:  # else every obligation is a query
-            self._states = states
+        self._states = states if self.on_query is None else None  # else every obligation is a query
         for state in initial_states(self.program):
             pairs = zip(state, self.program.variables, strict=True)
             trees = tuple([lift(value, variable.type) for value, variable in pairs])
@@ -85,9 +81,10 @@ class CertificateChecker:
                 kept = self.system.kept(refinement.initial, trees)
                 self._never((), f"`{refinement.name}` does not begin", unless=kept)
         self._decide(lambda: ())
-        for group in states.groups:
+        for number, group in enumerate(states.groups, 1):
             self._group = None if self._states is None else group
-            self.check(CertifiedCase(group.label, group.trees, partial(states.facts, group)), states.member)
+            case = CertifiedCase(f"control part {number}", group.trees, partial(states.facts, group))
+            self.check(case, states.member)
             on_case(self.result)
             if len(self.result.problems) >= MAX_PROBLEMS:
                 break
@@ -125,20 +122,13 @@ class CertificateChecker:
         instances = self.system.instances(case.trees)
         for instance in instances:
             name = program.actions[instance.action].name
-            if instance.faults:
-                self._never((self._undefined(instance),), f"`{name}` is undefined in {where}")
+            undefined = disj([fault.when for fault in instance.faults])
+            self._never((undefined,), f"`{name}` is undefined in {where}")
             for outcome in instance.outcomes:
                 self._step(case, outcome, member, f"`{name}` from {where}")
         self._decide(case.facts)
         self._deadlock(case, instances)  # apart, since it may have a quantifier
         self._decide(case.facts)
-
-    def _undefined(self, instance: ActionInstance) -> Truth:
-        """That an instance is undefined; the term is made once for all states that share the instance."""
-        key = id(instance.faults)
-        if key not in self._faults:
-            self._faults[key] = instance.faults, disj([fault.when for fault in instance.faults])
-        return self._faults[key][1]
 
     def _step(self, case: CertifiedCase, outcome: ActionPath, member: Member, label: str) -> None:
         for prop in self.program.step_invariants:
@@ -157,7 +147,7 @@ class CertificateChecker:
             self._never((*when, negation(inside)), outside, unless=conj(self._all_hold(after)))
             when = (*when, inside)
         states, group = self._states, self._group
-        if states and group and states.covers(group, states.formulas.all(when), after):
+        if states and group and states.covers(group, when, after):
             return
         self._never(when, f"{label} leads to a state that is not listed", unless=member(after))
 
@@ -175,9 +165,9 @@ class CertificateChecker:
         if unless is True or any(part is False for part in wrong):
             return
         if self._states is not None and self._group is not None:
-            of = self._states.formulas.of
-            formulas = [one for one in (*map(of, wrong), of(unless, False)) if one not in (None, TRUE)]
-            if self._states.formulas.exclude(self._group.regions, formulas):
+            formulas = self._states.formulas
+            parts = [*map(formulas.of, wrong), formulas.of(unless, False)]
+            if formulas.exclude(self._group.regions, parts):
                 return
         self._open.append((conj([*wrong, negation(unless)]), problem))
 

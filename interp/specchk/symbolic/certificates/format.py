@@ -3,12 +3,13 @@
 A certificate is a set of states, described so that Z3 can decide three things: every initial state is in
 it, every step from it leads back into it, and in all of it the properties hold.  It has one of two kinds.
 
-    zones        parts: for each control part its value, `x1`, `x2`, ... in the place of offsets, and
-                 constraints on these, each the greatest value of a linear form
+    zones        parts: for each control part its value, null in the place of offsets, and constraints on
+                 these, which have numbers from 1 on, each the greatest value of a linear form
     invariants   names of invariants of the model, and lemmas as text: all states in which they hold
 
-A file has a JSON object in its first line, and one a line for each part.  Source of the idea: Namjoshi,
-"Certifying model checkers" (2001).
+A file has a JSON object in its first line.  For parts the second one has the values of each variable and
+the constraints that they have in common, and each further one a control part, by positions in these lists.
+Source of the idea: Namjoshi, "Certifying model checkers" (2001).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from specchk.meaning.linear import Form, Part, Terms
 
-SCHEMA = "specchk.certificate/1"
+SCHEMA = "specchk.certificate/2"
 Constraint = tuple[Terms, int]  # a linear form of places, and its greatest value
 
 
@@ -65,7 +66,7 @@ def parsed(lines: Iterable[str]) -> Certificate:
     head = _line(*next(left, (1, "")))
     if head.get("schema") != SCHEMA:
         raise MalformedCertificate(f"its first line has no schema {SCHEMA}")
-    parts = tuple([_part(number, line) for number, line in left])
+    parts = tuple(_parts(left))
     if head.get("parts") != len(parts):
         raise MalformedCertificate(
             f"it has {len(parts)} parts, and its first line states {head.get('parts')}"
@@ -105,27 +106,27 @@ def _texts(head: Mapping[str, Any], member: str) -> dict[str, str]:
     return texts
 
 
-def _part(number: int, line: str) -> CertifiedPart:
-    content = _line(number, line)
-    try:
-        places = iter(range(1, 1 << 30))
-        state = _value(content["state"], places)
-        rows = [(_form(terms)[0], _whole(bound)) for terms, bound in content["constraints"]]
-    except (KeyError, TypeError, ValueError, RecursionError):
-        raise MalformedCertificate(f"line {number} is no part: a state and its constraints") from None
-    if not isinstance(state, tuple):
-        raise MalformedCertificate(f"line {number} has a state that is no list of values")
-    return CertifiedPart(state, tuple(rows))
+def _parts(left: Iterator[tuple[int, str]]) -> Iterator[CertifiedPart]:
+    values, constraints = list[dict[int, Any]](), dict[int, Constraint]()
+    for number, line in left:
+        content, of = _line(number, line), "values and constraints" if number == 2 else "a control part"
+        try:
+            if number == 2:
+                values = [dict(enumerate(map(_value, some))) for some in content["values"]]
+                pairs = enumerate(content["constraints"])
+                constraints = {at: (_form(terms)[0], _whole(most)) for at, (terms, most) in pairs}
+                continue
+            state = tuple([some[at] for some, at in zip(values, content["state"], strict=True)])
+            parts = [tuple([constraints[at] for at in part]) for part in content["parts"]]
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise MalformedCertificate(f"line {number} is no line of {of}") from None
+        yield from [CertifiedPart(state, part) for part in parts]
 
 
-def _value(data: Any, places: Iterator[int]) -> Any:
+def _value(data: Any) -> Any:
     if isinstance(data, list):
-        return tuple([_value(part, places) for part in data])
-    if isinstance(data, str):
-        if data != f"x{next(places)}":
-            raise ValueError(data)
-        return None
-    if not isinstance(data, int):
+        return tuple([_value(part) for part in data])
+    if data is not None and not isinstance(data, int):
         raise TypeError(data)
     return data
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, TypeVar
 
 from specchk.meaning.linear import Form, Terms, added, symbol
 from specchk.symbolic.certificates.format import SCHEMA, Certificate, CertifiedPart, Constraint
 from specchk.symbolic.zones.precision import ShapePredicates
 from specchk.symbolic.zones.zones import OPEN, Zone, own_bounds
+
+T = TypeVar("T")
 
 
 def part_of(zone: Zone, predicates: ShapePredicates) -> CertifiedPart:
@@ -51,16 +54,23 @@ def written(certificate: Certificate) -> Iterator[str]:
         "properties": certificate.properties, "invariants": certificate.invariants,
         "lemmas": dict(certificate.lemmas), "parts": len(certificate.parts),
     })  # fmt: skip
-    for part in certificate.parts:
-        places = iter(range(1, 1 << 30))
-        rows = [[_terms(terms), bound] for terms, bound in part.constraints]
-        yield json.dumps({"state": _placed(part.state, places), "constraints": rows}, separators=(",", ":"))
+    if certificate.parts:
+        values = [_numbered(some) for some in zip(*[part.state for part in certificate.parts], strict=True)]
+        constraints = _numbered([row for part in certificate.parts for row in part.constraints])
+        yield _line(values=[[*some] for some in values],
+                    constraints=[[_terms(terms), most] for terms, most in constraints])  # fmt: skip
+        for state, some in groupby(certificate.parts, lambda part: part.state):
+            parts = [[constraints[row] for row in part.constraints] for part in some]
+            yield _line(state=[table[value] for table, value in zip(values, state, strict=True)], parts=parts)
 
 
-def _placed(value: Any, places: Iterator[int]) -> Any:
-    if value is None:
-        return f"x{next(places)}"
-    return [_placed(part, places) for part in value] if isinstance(value, tuple) else value
+def _numbered(items: Iterable[T]) -> dict[T, int]:
+    """Items with their positions in the list of different ones."""
+    return {item: number for number, item in enumerate(dict.fromkeys(items))}
+
+
+def _line(**content: Any) -> str:
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _terms(terms: Terms) -> list[Any]:

@@ -131,13 +131,16 @@ def _under(guard: Truth, one: Outline) -> Outline:
     return one if guard is True else replace(one, guards=(guard, *one.guards))
 
 
-def opened(value: Any, kind: Type, places: list[Any], name: str) -> Tree:
-    """A value with None for offsets as a tree, a new number for each; `NotOfType` if it is no such value."""
+def opened(value: Any, kind: Type, names: list[str], name: str) -> Tree:
+    """A value with None for offsets as a tree, a new number for each, whose names are added to a list.
+
+    Raises `NotOfType` if it is no such value.
+    """
     match kind:
         case Int() if kind.horizon:
             if value is None:
-                places.append(z3.Int(f"{name}.{len(places) + 1}"))
-                return places[-1]
+                names.append(f"{name}.{len(names) + 1}")
+                return z3.Int(names[-1])
         case Bool() if isinstance(value, int) and value in (0, 1):
             return bool(value)
         case Int() if _is_number(value) and kind.low <= value <= kind.high:
@@ -146,14 +149,14 @@ def opened(value: Any, kind: Type, places: list[Any], name: str) -> Tree:
             return value
         case Union() if _is_pair(value) and 0 <= value[0] < len(kind.variants):
             records: list[Tree] = [None] * len(kind.variants)
-            records[value[0]] = opened(value[1], kind.variants[value[0]][1], places, name)
+            records[value[0]] = opened(value[1], kind.variants[value[0]][1], names, name)
             return Tagged(value[0], tuple(records))
         case Set() | Bag() if has_horizon(kind):
             raise CannotEncode("offsets are kept in a set or a bag")
     kinds = _kinds(value, kind) if isinstance(value, tuple) else None
     if kinds is None or len(kinds) != len(value):
         raise NotOfType
-    trees = tuple([opened(part, inner, places, name) for part, inner in zip(value, kinds, strict=True)])
+    trees = tuple([opened(part, inner, names, name) for part, inner in zip(value, kinds, strict=True)])
     match kind:
         case Option():
             return Opt(True, trees[0]) if trees else Opt(False, None)

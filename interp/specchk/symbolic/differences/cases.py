@@ -1,0 +1,117 @@
+"""Formulas and numbers by cases: a tree of literals, each of which has two ways.
+
+Which literal is next depends on those before it alone, not on a region.  So a tree is made once for all
+regions, and each node when the first one reaches it (a binary decision diagram without sharing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchk.symbolic.differences.regions import (
+    MAX_PARTS,
+    DifferenceRegion,
+    Literal,
+    NotDecided,
+    Place,
+    at_most,
+)
+
+# A literal; whether all parts hold (not some), and the parts; or None, factors and numbers, and the greatest
+# value of their sum.
+Formula = tuple[Any, ...]
+Number = tuple[Any, ...]  # a place; or a formula, and a number for each way
+Known = Mapping[Literal, bool]
+
+
+@dataclass(slots=True)
+class CaseTree:
+    """A formula and numbers, where some literals are known."""
+
+    formula: Formula
+    numbers: Mapping[str, Number]
+    names: tuple[str, ...]  # in these
+    known: Known = field(default_factory=dict)
+    _next: bool | Literal | None = None  # whether the formula holds, or a literal on which it depends
+    _places: dict[str, Place] = field(default_factory=dict)
+    _ways: tuple[CaseTree, ...] = ()
+
+    def within(self, region: DifferenceRegion) -> Iterator[tuple[DifferenceRegion, Mapping[str, Place]]]:
+        """The parts of a region where the formula holds, with the places there of numbers that moved."""
+        todo, parts = [(self, region.including(self.names))], 0
+        while todo:
+            case, part = todo.pop()
+            if case._next is None:
+                case._decide()
+            if case._next is True:
+                parts += 1
+                if parts > MAX_PARTS:
+                    raise NotDecided
+                yield part, case._places
+            elif isinstance(case._next, tuple):
+                ways = zip(case._ways, part.parts(case._next), strict=True)
+                todo += [(way, part) for way, part in ways if part is not None]
+
+    def _decide(self) -> None:
+        found: Any = _truth(self.formula, self.known)
+        for name, number in self.numbers.items() if found is True else ():
+            place = _place(number, self.known)
+            if len(place) == 3:
+                found = place
+                break
+            if place != (name, 0):
+                self._places[name] = place
+        self._next = found
+        if isinstance(found, tuple):
+            u, v, most = found
+            ways = [{found: is_true, (v, u, -most - 1): not is_true} for is_true in (True, False)]
+            whole = self.formula, self.numbers, self.names
+            self._ways = tuple([CaseTree(*whole, {**self.known, **way}) for way in ways])
+
+
+def case_tree(formulas: Iterable[Formula | None], numbers: Mapping[str, Number]) -> CaseTree:
+    """The cases in which formulas hold together; None is one that is not known."""
+    formula = True, tuple([formula for formula in formulas if formula is not None])
+    names, seen, todo = {""}, set[int](), [formula, *numbers.values()]
+    while todo:
+        for part in todo.pop():
+            if isinstance(part, str):
+                names.add(part)
+            elif isinstance(part, tuple) and id(part) not in seen:  # each part of several once
+                seen.add(id(part))
+                todo.append(part)
+    return CaseTree(formula, numbers, tuple(sorted(names)))
+
+
+def _truth(formula: Formula, known: Known) -> bool | Literal:
+    """Whether a formula holds, or a literal on which that depends."""
+    head = formula[0]
+    if isinstance(head, bool):
+        left: bool | Literal = head
+        for part in formula[1]:
+            found = _truth(part, known)
+            if found is (not head):
+                return found
+            if left is head:
+                left = found
+        return left
+    if head is None:
+        places = [(times, _place(number, known)) for times, number in formula[1]]
+        for _, place in places:
+            if len(place) == 3:
+                return place
+        formula = at_most(places, formula[2])
+    u, v, most = formula
+    return most >= 0 if u == v else known.get((u, v, most), (u, v, most))
+
+
+def _place(number: Number, known: Known) -> tuple[Any, ...]:
+    """The place of a number, or a literal on which it depends."""
+    while len(number) == 3:
+        found = _truth(number[0], known)
+        if not isinstance(found, bool):
+            return found
+        number = number[1 if found else 2]
+    return number
