@@ -10,7 +10,7 @@ Not simulated: timers fire when an action says so, at one fixed time; clients on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from replog.core.broker.replica import Replica
@@ -138,6 +138,11 @@ class Nodes:
         """The machines, to be read only."""
         return self._nodes
 
+    @property
+    def own(self) -> Collection[int]:
+        """Those that no other cluster shares."""
+        return self._own
+
     def copy(self) -> Nodes:
         """Return a snapshot, which has no machine of its own yet."""
         twin = Nodes.__new__(Nodes)
@@ -163,12 +168,12 @@ class Cluster:
     """The leader epoch of each record below the highest HW that a leader has had."""
     acked: tuple[int, ...] = ()
     """The same up to the last record that a producer was told to be safe."""
-    _has_own_controller: bool = True
+    has_own_controller: bool = True
 
     def copy(self) -> Cluster:
         """Return a snapshot."""
         # As with machines: the controller of a snapshot is copied when it is first run.
-        controller = self._controller.copy() if self._has_own_controller else self._controller
+        controller = self._controller.copy() if self.has_own_controller else self._controller
         return Cluster(
             self.rules, controller, self.nodes.copy(), dict(self.metadata), dict(self.fetches),
             dict(self.alters), self.spent, self.committed, self.acked, False,
@@ -177,9 +182,9 @@ class Cluster:
     @property
     def controller(self) -> Controller:
         """Return the controller, to be run."""
-        if not self._has_own_controller:
+        if not self.has_own_controller:
             self._controller = self._controller.copy()
-            self._has_own_controller = True
+            self.has_own_controller = True
         return self._controller
 
     @property

@@ -6,7 +6,7 @@ processes die and start again.  `binding.py` has the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, BrokerState, Error, PartitionImage, Role
 from replog_cluster import Cluster, Rules, new_cluster
 from replog_rules import TODAY
-from replog_state import abstract
+from replog_state import Kept, abstract
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -26,6 +26,7 @@ from specchk.conform.contract.binding import (
     action,
     project,
     reopen,
+    unchanged,
 )
 from specchk.conform.contract.ruled import CopyingBinding
 from specchk.ir.program import Program
@@ -78,6 +79,11 @@ class MachinesBinding(CopyingBinding[Cluster]):
     def state(self, cluster: Cluster) -> dict[str, object]:
         """Return every variable of the spec."""
         return abstract(cluster, self.names, self.epochs)
+
+    @unchanged
+    def as_kept(self, kept: Cluster) -> Callable[[Any], bool]:
+        """Return what compares clusters that refused a step with the one that they were restored from."""
+        return Kept(kept, self.names, self.epochs).is_as
 
     def id(self, name: str) -> int:
         """Return a broker's number."""

@@ -20,6 +20,7 @@ numbers; and a diverging answer's HW, which by today's rules nobody reads.
 
 from __future__ import annotations
 
+import marshal
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
@@ -40,6 +41,54 @@ def abstract(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
     """Return the state of the spec that a cluster is in; `names` are the brokers'."""
     return {**_controller(cluster, names, epochs), **_brokers(cluster, names, epochs),
             **_in_flight(cluster, names), **_ghosts(cluster, epochs)}  # fmt: skip
+
+
+class Kept:
+    """A cluster that was kept, to compare those with it that were restored from it and refused a step.
+
+    What such a cluster shares with it has not changed: a machine or a controller that is run is copied first.
+    """
+
+    __slots__ = ("_controller", "_lanes", "_names_and_epochs", "cluster")
+
+    def __init__(self, cluster: Cluster, names: Sequence[str], epochs: range) -> None:
+        self.cluster = cluster
+        self._names_and_epochs = names, epochs
+        self._controller = packed(_controller(cluster, names, epochs))
+        self._lanes = [packed(_broker(cluster, node, names, epochs)) for node in cluster.nodes.seen]
+
+    def is_as(self, cluster: Cluster) -> bool:
+        """Return whether what is not shared has the same words in the spec; not where messages are others."""
+        kept = self.cluster
+        return (
+            cluster.spent is kept.spent
+            and cluster.committed is kept.committed
+            and cluster.acked is kept.acked
+            and has_same(cluster.fetches, kept.fetches)
+            and has_same(cluster.alters, kept.alters)
+            and has_same(cluster.metadata, kept.metadata)
+            and all(self._is_same_node(cluster, number) for number in cluster.nodes.own)
+            and (not cluster.has_own_controller or self._is_same_controller(cluster))
+        )
+
+    def _is_same_node(self, cluster: Cluster, number: int) -> bool:
+        node, kept = cluster.nodes.seen[number], self.cluster.nodes.seen[number]
+        if node.broker_epochs != kept.broker_epochs:
+            return False
+        return packed(_broker(cluster, node, *self._names_and_epochs)) == self._lanes[number]
+
+    def _is_same_controller(self, cluster: Cluster) -> bool:
+        return packed(_controller(cluster, *self._names_and_epochs)) == self._controller
+
+
+def has_same(found: Mapping[int, object], kept: Mapping[int, object]) -> bool:
+    """Return whether two mappings have the same objects for the same keys."""
+    return found.keys() == kept.keys() and all(found[key] is one for key, one in kept.items())
+
+
+def packed(words: Plain) -> bytes:
+    """Return words of the spec as bytes, which for 1 and for True are not the same."""
+    return marshal.dumps(words, 2)
 
 
 def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:

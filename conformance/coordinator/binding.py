@@ -9,6 +9,7 @@ The coordinator's timers ring in steps of their own.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +36,7 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     project,
+    unchanged,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 
@@ -169,6 +171,19 @@ class CoordinatorBinding(ReplogBinding):
             "commits": {name: _commit(known.waiting) for name, known in coordinators.items()},
             "completed": [{"epoch": epoch, "end": end} for epoch, end in sorted(cluster.completed)],
         }
+
+    @unchanged
+    def as_kept(self, kept: Cluster) -> Callable[[Any], bool]:
+        """Return the same with the coordinators."""
+        assert isinstance(kept, GroupCluster)
+        is_as_kept = super().as_kept(kept)
+        waiting = [kept.coordinator(broker).waiting for broker in range(len(self.names))]
+
+        def is_as(cluster: GroupCluster) -> bool:
+            waits = (cluster.coordinator(broker).waiting is one for broker, one in enumerate(waiting))
+            return all(waits) and cluster.completed is kept.completed and is_as_kept(cluster)
+
+        return is_as
 
 
 def _commit(waiting: tuple[Waiting, ...]) -> dict[str, int] | None:

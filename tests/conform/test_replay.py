@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -16,14 +17,18 @@ from specchk.conform.contract.binding import (
     BindingError,
     Impossible,
     Mistake,
+    OutsideSpec,
     action,
     project,
+    unchanged,
 )
+from specchk.conform.contract.copies import restored
 from specchk.conform.gate.tiers import Part
-from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.replay import UNCHECKED, Replayer
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.report.suite import as_json, render
+from specchk.ir.program import Program
 from specchk.search.graph import state_graph
 
 
@@ -170,6 +175,56 @@ def test_an_equal_value_of_another_type_is_no_value_of_the_spec(other):
     divergence = product(Turns).divergence
     assert divergence is not None
     assert (divergence.kind, str(divergence.step)) == ("outside", "toss()")
+
+
+class Sees(BankBinding):
+    """Compares banks after a refused step; `looked` has the answers."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.looked: list[bool] = []
+
+    @unchanged
+    def as_kept(self, kept: Any) -> Callable[[Bank], bool]:
+        return lambda bank: self.look(bank, restored(kept))
+
+    def look(self, bank: Bank, before: Bank) -> bool:
+        self.looked.append(bank == before)
+        return self.looked[-1]
+
+
+def test_a_binding_may_compare_a_system_with_what_was_kept():
+    """What it finds unchanged is not projected, but for some; the counts are those of projections."""
+    binding = Sees(bank().program)
+    result = run_product(Replayer(binding))
+    assert result.divergence is None
+    assert result.tally == product(BankBinding).tally
+    assert binding.looked.count(True) == len(binding.looked) >= result.probes * UNCHECKED // (UNCHECKED + 1)
+
+
+def test_a_change_is_found_whatever_the_binding_says_of_it():
+    """One that sees it, one that cannot compare it, and one that never does: some systems are projected."""
+
+    class Fails(Sees):
+        def look(self, bank: Bank, before: Bank) -> bool:
+            raise OutsideSpec("no word for it")
+
+    class Lies(Sees):
+        def look(self, bank: Bank, before: Bank) -> bool:
+            return True
+
+    for base in (Sees, Fails, Lies):
+
+        class Broken(base):  # type: ignore[valid-type, misc]
+            @action("toss", ways=("heads", "tails"))
+            def toss(self, bank: Bank, way: str) -> Answer:
+                answer: Answer = super().toss(bank, way)
+                bank.coin = way
+                return answer
+
+        divergence = product(Broken).divergence
+        assert divergence is not None
+        assert (divergence.kind, str(divergence.step)) == ("changed", "toss()")
 
 
 def test_the_same_seed_walks_the_same():

@@ -1,6 +1,7 @@
 """Machines of a snapshot are copied when they are first reached; no bug hides behind that.
 
-Each bug of `hidden_states` is planted twice: under the binding as it is, and with whole copies.
+Each bug of `hidden_states` is planted twice: under the binding as it is, and with whole copies that are all
+projected after a refused step.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from specchk.conform.replay.suites import run_product
 from specchk.lang.frontend import check
 
 SPEC = check(str(ROOT / "spec" / "replication.spec"))
+# A step before changes the controller of what was kept.  It is noticed at the first refused step that runs
+# the controller, and with projections at the first that is refused by anybody.
+NOTICED_LATER = frozenset({"the controller's brokers are shared"})
 # Not found in the first states, by either kind of copy: there no leader holds a fetch back.
 NOT_FOUND = frozenset({"fetches that wait are shared"})
 
@@ -49,6 +53,7 @@ def copy_whole(patch: pytest.MonkeyPatch) -> None:
 def found_with_whole_copies(cls: type[ReplogBinding], bug: Bug, limit: int) -> tuple[Any, ...] | None:
     with pytest.MonkeyPatch.context() as patch:
         copy_whole(patch)
+        patch.setattr(Replayer, "_is_unchanged", lambda *_: False)
         bug(patch)
         return found(cls, limit)
 
@@ -61,7 +66,11 @@ def test_a_bug_is_found_with_shared_machines_as_with_whole_copies(
     """State that branches share: the same divergence, at the same step, at the same depth."""
     expected = found_with_whole_copies(ReplogBinding, IN_MEMORY[name], 300)
     IN_MEMORY[name](monkeypatch)
-    assert found(ReplogBinding, 300) == expected
+    divergence = found(ReplogBinding, 300)
+    if name in NOTICED_LATER and expected and divergence:
+        assert (divergence[0], divergence[2]) == (expected[0], expected[2])
+    else:
+        assert divergence == expected
     assert (expected is None) == (name in NOT_FOUND)
 
 

@@ -143,6 +143,16 @@ def restore(function: F) -> F:
     return _marker("restore")(function)
 
 
+def unchanged(function: F) -> F:
+    """Mark the method that compares systems with what was kept of them: `as_kept(kept)`.
+
+    It returns a function of a system that was restored from it and refused a step: True only where the
+    projections of both are certain to be equal, as they are of parts that the two share.  Optional: without
+    it such systems are projected; with it, those that are not found equal, and some of the others.
+    """
+    return _marker("unchanged")(function)
+
+
 def reopen(function: F) -> F:
     """Mark the method that closes and reopens all files of a system: `again(system)`.
 

@@ -123,7 +123,7 @@ STAND_INS: Mapping[str, Any] = MappingProxyType({
     "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": Anything,
     "action": lambda name, ways=(): marker(("action", name)), "project": marker("project"),
     "snapshot": marker("snapshot"), "restore": marker("restore"),
-    "reopen": marker("reopen"), "silent": ignored, "interruption": ignored,
+    "reopen": marker("reopen"), "silent": ignored, "interruption": ignored, "unchanged": ignored,
 })  # fmt: skip
 
 

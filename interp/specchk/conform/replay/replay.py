@@ -53,6 +53,7 @@ T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 FAILING = (*FAILURES, ImplementationFailure)
 ANSWERS = (Accepted, Refused, Impossible)
+UNCHECKED = 15  # answers of a binding's `@unchanged` that are believed, one after another
 
 
 class Replayer(Generic[S]):
@@ -79,6 +80,11 @@ class Replayer(Generic[S]):
         self._back: Callable[[Any], S] = getattr(binding, cls.marked("restore") or "")
         again = cls.marked("reopen")
         self._again = getattr(binding, again) if again is not None else None
+        unchanged = cls.marked("unchanged")
+        self._as_kept = None if unchanged is None else getattr(binding, unchanged)
+        self._probed: Place[S] | None = None
+        self._is_as_kept: Callable[[S], bool] = lambda _: False  # at that place
+        self._trusted = 0  # how often it was not checked
         self._handlers = {action.action: getattr(binding, action.method) for action in cls.actions()}
         self.blind_to: tuple[str, ...] = ()
         self._last: tuple[bytes | None, Found] = None, ()  # a projection and its values
@@ -114,6 +120,16 @@ class Replayer(Generic[S]):
         if not self.same(place.state, found):
             reason = "`restore` returns a system in another state than the saved one"
             raise Diverged(at_place(place, "restored", reason, (place.state,), found))
+        # Now, before any step from there: one that changes what was kept as well must not look like one that
+        # changes nothing.
+        if self._as_kept is not None and self._probed is not place:
+            self._look_at(place, self._as_kept)
+
+    def _look_at(self, place: Place[S], as_kept: Callable[[Any], Callable[[S], bool]]) -> None:
+        """Have the binding remember what was kept at a place, to compare it with systems that are probed."""
+        blank = partial(at_place, place, "outside")
+        self._is_as_kept = self._call(blank, OBSERVING, lambda: as_kept(place.kept))
+        self._probed = place
 
     def check_reopened(self, place: Place[S]) -> None:
         """The state on disk must be the same, where the binding can reopen it."""
@@ -185,6 +201,8 @@ class Replayer(Generic[S]):
         True if the implementation was asked; False where the binding had nothing to ask it with.
         """
         was_asked = False
+        if self._as_kept is not None and self._probed is not place:
+            self._look_at(place, self._as_kept)
         for way in instance.ways:
             # Restored for each, also after one that was impossible: what it changed and nobody observes could
             # make the implementation refuse what it would accept.
@@ -195,13 +213,34 @@ class Replayer(Generic[S]):
                 continue
             if isinstance(answer, Accepted):
                 raise Diverged(self._accepted(system, place, instance, way))
-            found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
-            if not self.same(place.state, found):
-                reason = f"a refused step changed the state (refused because: {answer.reason})"
-                raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
+            if not self._is_unchanged(system):
+                self._check_unchanged(system, place, instance, way, answer.reason)
             self.tally.refused[instance.label.action] += 1
             was_asked = True
         return was_asked
+
+    def _is_unchanged(self, system: S) -> bool:
+        """Whether the binding finds a system as it was kept; False where it is projected all the same."""
+        if self._trusted == UNCHECKED:
+            self._trusted = 0
+            return False
+        try:
+            if not self._is_as_kept(system):
+                return False
+        except LEAVING as error:
+            if _is_finding(error):
+                # The projection has words for what is wrong.
+                return False
+            raise
+        self._trusted += 1
+        self.tally.compared += 1
+        return True
+
+    def _check_unchanged(self, system: S, place: Place[S], instance: ActionCall, way: str, why: str) -> None:
+        found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
+        if not self.same(place.state, found):
+            reason = f"a refused step changed the state (refused because: {why})"
+            raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
 
     def _accepted(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Divergence:
         """The divergence of a forbidden step that was taken, with where it led if that has a name."""
