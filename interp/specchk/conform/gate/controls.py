@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from specchk import kept
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.failures import LOST
@@ -119,13 +120,31 @@ def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = Non
         replayer = Replayer(binding, None if sides is None else sides.get(id(trial.program)))
         if sides is not None:
             sides[id(trial.program)] = replayer.spec
-        divergence = run_suite(replayer, trial.suite).divergence
+        divergence = _divergence(replayer, trial, (cls.spec, cls.__name__, control.name))
     # A mistake that is no program any more shows nothing about the comparison.
     is_at_start = divergence is not None and divergence.step is None and not divergence.trace.steps
     if divergence is not None and is_at_start and divergence.kind in LOST:
         raise NoSuchText(f"with `{control.name}` the implementation does not start: {divergence.reason}")
     kind = "spec" if isinstance(control, BadSpec) else "code"
     return Tried(control.name, kind, "" if divergence is None else _told(divergence))
+
+
+def _divergence(replayer: Replayer[Any], trial: Trial, about: object) -> Divergence | None:
+    """The first divergence of a control's cases; None without one.
+
+    A control is caught by one case, and most often by the same as the last time, which is tried first: the
+    cases before it would be run in vain in each run of the gate.
+    """
+    path = kept.place("controls", kept.name_of(about, trial.suite.label))
+    last = kept.read_json(path)
+    known = [case for case in trial.suite.cases if case.id == last]
+    divergence = run_suite(replayer, trial.suite, cases=known).divergence if known else None
+    if divergence is not None:
+        return divergence
+    result = run_suite(replayer, trial.suite)
+    if result.failed is not None:
+        kept.write_json(path, result.failed)
+    return result.divergence
 
 
 def _told(divergence: Divergence) -> str:
