@@ -13,15 +13,29 @@ from broken import BROKEN, ForgetsOnDisk, LosesMoney
 
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Answer, At, BindingError, action, reopen
+from specchk.conform.contract.known_bad import BadCode
 from specchk.conform.covers import cache
 from specchk.conform.covers.cache import cached_suite, suite_key
 from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase
 from specchk.conform.covers.cover import build_suite
+from specchk.conform.gate import controls
+from specchk.conform.gate.controls import Trial, try_control
 from specchk.conform.gate.tiers import BUDGETS, SuiteBudget, parts_of, run_parts
+from specchk.conform.replay.forbidden import read_known
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.runner import CaseResult, Runner, StaleCase, merged, run_slice, run_suite, slices
+from specchk.conform.replay.runner import (
+    CaseResult,
+    Done,
+    Runner,
+    StaleCase,
+    merged,
+    run_slice,
+    run_suite,
+    slices,
+)
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.forks import each
+from specchk.kept import read_json, write_json
 from specchk.lang.frontend import check
 
 PROGRAM = bank().program
@@ -271,3 +285,63 @@ def test_a_smoke_run_that_leaves_cases_out_is_not_complete(kept):
     assert whole.complete
     assert not part.complete
     assert part.steps < whole.steps
+
+
+def test_what_the_spec_forbids_is_computed_once(monkeypatch, tmp_path):
+    """The second run of a suite that is kept reads it, whole or in slices, and has the same numbers."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    wanted = cached_suite(PROGRAM)
+    first = run_suite(Replayer(BankBinding(PROGRAM)), wanted)
+    assert set(read_known(wanted)) == set(run_slice_alone(wanted).allowed)
+    again = [run_slice_alone(wanted, read_known(wanted)), run_slice_alone(wanted, {})]
+    assert [len(done.allowed) for done in again] == [0, len(read_known(wanted))]
+    assert all(done.tally == first.tally for done in again)
+    for workers in (1, 3):
+        result = run_suite(Replayer(BankBinding(PROGRAM)), wanted, workers=workers)
+        assert (result.coverage, result.tally) == (first.coverage, first.tally)
+
+
+def test_what_a_suite_without_a_name_forbids_is_not_kept(monkeypatch, tmp_path):
+    """A suite that was built or read from a file has no name that would change with the spec."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    run_suite(Replayer(BankBinding(PROGRAM)), suite())
+    assert read_known(suite()) == {}
+    assert list(tmp_path.rglob("forbidden")) == []
+
+
+def run_slice_alone(wanted: Suite, known: dict[str, str] | None = None) -> Done:
+    runner = Runner(Replayer(BankBinding(PROGRAM)), wanted, known=known)
+    return run_slice(runner, wanted.cases, range(len(wanted.cases)))
+
+
+class Controlled(BankBinding):
+    controls = (BadCode("days never pass", BankBinding.sleep, "bank.days += 1", "pass", "small"),)
+
+
+@pytest.mark.parametrize("last", ["the one that was caught", "one that sees no sleep", "none that there is"])
+def test_the_case_that_caught_a_control_is_tried_first(monkeypatch, tmp_path, last):
+    """One that does not catch it, or is not there, costs a case more, and all are run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    trial = Trial(0, PROGRAM, suite())
+    awake = next(case.id for case in trial.suite.cases if "sleep()" not in str(case))
+    runs: list[list[str]] = []
+
+    def noted(replayer, wanted, **more):
+        runs.append([case.id for case in more.get("cases", wanted.cases)])
+        return run_suite(replayer, wanted, **more)
+
+    monkeypatch.setattr(controls, "run_suite", noted)
+    told = try_control(Controlled, trial).told
+    assert told.startswith("state, step")
+    (kept_in,) = (tmp_path / "specchk" / "controls").iterdir()
+    caught = read_json(kept_in)
+    if last != "the one that was caught":
+        write_json(kept_in, awake if last == "one that sees no sleep" else "0")
+    assert try_control(Controlled, trial).told == told
+    everything = [case.id for case in trial.suite.cases]
+    assert runs == [everything, *{
+        "the one that was caught": [[caught]],
+        "one that sees no sleep": [[awake], everything],
+        "none that there is": [everything],
+    }[last]]  # fmt: skip
+    assert read_json(kept_in) == caught

@@ -12,8 +12,9 @@ from laws.sources import PACKAGES, last_name, modules
 from specchk import kept
 from specchk.conform.behaviour import transcripts
 from specchk.conform.covers import cache
-from specchk.conform.gate import since, since_run
+from specchk.conform.gate import controls, since, since_run
 from specchk.conform.mutation import mutate
+from specchk.conform.replay import forbidden
 from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
 from specchk.native.compiler import _essence
@@ -30,6 +31,8 @@ KEEPERS = {
     compiler.__name__: compiler.ROOMS,
     loading.__name__: loading.ROOMS,
     cache.__name__: cache.ROOMS,
+    forbidden.__name__: forbidden.ROOMS,
+    controls.__name__: (),  # which case to try first
     transcripts.__name__: transcripts.ROOMS,
     since.__name__: since.ROOMS,
     "specchk.conform.mutation.outcomes": (),  # named by `mutate`, of all of specchk

@@ -7,6 +7,7 @@ bounds, and the sources of the rooms that compute it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from specchk import kept
 from specchk.conform.covers.cases import Suite, as_json, from_json
@@ -31,13 +32,14 @@ def cached_suite(
     rounds: int = ROUNDS,
 ) -> Suite:
     """As `build_suite`, from the cache where it is there."""
-    path = kept.place("suites", suite_key(program, kind, bounds, (max_states, sequences, rounds)))
+    key = suite_key(program, kind, bounds, (max_states, sequences, rounds))
+    path = kept.place("suites", key)
     data = kept.read(path)
     if data is not None:
-        return from_json(data.decode())
+        return replace(from_json(data.decode()), key=key)
     suite = build_suite(program, kind, bounds, max_states, sequences, rounds)
     kept.write(path, as_json(suite).encode())
-    return suite
+    return replace(suite, key=key)
 
 
 def suite_key(

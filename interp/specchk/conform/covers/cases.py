@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
 MADE_OF_CASES = ("classes", "edges", "lassos")  # kinds of suites; others choose their steps while they run
@@ -117,6 +117,8 @@ class Suite:
     """The number of cases that end in a loop,"""
     rounds: int = 0
     """and how many times each of these takes it."""
+    key: str = field(default="", compare=False)
+    """A name for all that the suite depends on, where it is kept between runs; no part of its JSON."""
 
     @property
     def cover(self) -> str:
@@ -149,7 +151,7 @@ def label_of(model: str, bounds: Sequence[tuple[str, str]]) -> str:
 _ITEMS: tuple[tuple[str, type[EffectClass | Probe]], ...] = (
     ("classes", EffectClass), ("probe_classes", EffectClass), ("probes", Probe),
 )  # fmt: skip
-_PLAIN = tuple(sorted({one.name for one in fields(Suite)} - {"cases", *(name for name, _ in _ITEMS)}))
+_PLAIN = tuple(sorted({one.name for one in fields(Suite)} - {"cases", "key", *(name for name, _ in _ITEMS)}))
 
 
 def case_id(label: str, start: int, steps: Sequence[CaseStep]) -> str:

@@ -220,7 +220,7 @@ class Replayer(Generic[S]):
         return was_asked
 
     def _is_unchanged(self, system: S) -> bool:
-        """Whether the binding finds a system as it was kept; False where it is projected all the same."""
+        """Whether the binding finds a system as it was kept; False for one that is to be projected."""
         if self._trusted == UNCHECKED:
             self._trusted = 0
             return False

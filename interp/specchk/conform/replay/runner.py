@@ -18,8 +18,10 @@ from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase
+from specchk.conform.replay.forbidden import Allowed, Forbidden, read_known, write_known
 from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
 from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
 from specchk.conform.work.forks import cores, each
 from specchk.meaning.initial import initial_states
@@ -62,6 +64,7 @@ class Done:
     passed: list[int] = field(default_factory=list)  # the cases' positions
     tally: ReplayTally = field(default_factory=ReplayTally)
     blind_to: tuple[str, ...] = ()
+    allowed: Allowed = field(default_factory=dict)
 
     def add(self, done: Done) -> None:
         """Add the results of another worker."""
@@ -75,17 +78,22 @@ class Done:
         self.passed += done.passed
         self.tally.add(done.tally)
         self.blind_to = self.blind_to or done.blind_to
+        self.allowed |= done.allowed
 
 
 class Runner(Generic[S]):
     """Takes cases of one suite with one replayer, best in the suite's order.
 
-    `is_probing`: whether every disabled instance is tried in every state on the way.
+    `is_probing`: whether every disabled instance is tried in every state on the way.  `known` are those that
+    were found in earlier runs.
     """
 
-    def __init__(self, replayer: Replayer[S], suite: Suite, *, is_probing: bool = True) -> None:
+    def __init__(
+        self, replayer: Replayer[S], suite: Suite, *, is_probing: bool = True, known: Allowed | None = None
+    ) -> None:
         self.replayer = replayer
         self.is_probing = is_probing
+        self.forbidden = Forbidden(replayer.spec, known or {})
         self.done = self._new_page()
         self._initial = tuple(initial_states(replayer.program))
         self._steps: tuple[CaseStep, ...] = ()  # along which there are places
@@ -110,7 +118,7 @@ class Runner(Generic[S]):
     def _new_page(self) -> Done:
         """Count from nothing from now on."""
         self.replayer.tally = ReplayTally()
-        return Done(tally=self.replayer.tally)
+        return Done(tally=self.replayer.tally, allowed=self.forbidden.found)
 
     def run(self, case: SuiteCase) -> CaseResult:
         """Take a case from its initial state, or from where the one before it began to differ."""
@@ -161,12 +169,15 @@ class Runner(Generic[S]):
         # later case.
         self.replayer.check_reopened(place)
         if self.is_probing and self.replayer.spec.inside(place.state):
-            self._probe(place, self._wanted.get((case.start, case.steps[:number]), {}))
+            disabled = self.forbidden.at(case, number, place.state)
+            self._probe(place, disabled, self._wanted.get((case.start, case.steps[:number]), {}))
         self.done.states.add(place.state)
         self._places.append(place)
 
-    def _probe(self, place: Place[S], wanted: dict[tuple[str, tuple[str, ...]], list[int]]) -> None:
-        _, disabled = self.replayer.spec.options(place.state)
+    def _probe(
+        self, place: Place[S], disabled: Sequence[ActionCall],
+        wanted: dict[tuple[str, tuple[str, ...]], list[int]],
+    ) -> None:  # fmt: skip
         self.done.disabled += len(disabled)
         for instance in disabled:
             asked = self.replayer.probe(place, instance)
@@ -178,15 +189,15 @@ class Runner(Generic[S]):
 
 def after_step(replayer: Replayer[S], place: Place[S], step: CaseStep) -> Place[S] | None:
     """The place after a step; None where the implementation made another choice of the spec's."""
-    enabled, _ = replayer.spec.options(place.state)
     # Looked up anew in the state and not by the case's numbers: a case of another spec is noticed here
     # (`StaleCase`).
-    for instance, successors in enabled:
-        if (instance.label.action, instance.label.args) == (step.action, step.args):
-            wanted = sorted(successors)[step.choice]
-            reached = replayer.take(place, instance, successors)
-            return next((after for after in reached if after.state == wanted), None)
-    raise StaleCase(f"{step} is not enabled at its place in the case")
+    instance = replayer.spec.call(step.action, step.args)
+    successors = () if instance is None else replayer.spec.allowed(place.state, instance)
+    if instance is None or not successors:
+        raise StaleCase(f"{step} is not enabled at its place in the case")
+    wanted = sorted(successors)[step.choice]
+    reached = replayer.take(place, instance, successors)
+    return next((after for after in reached if after.state == wanted), None)
 
 
 def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]]:
@@ -209,10 +220,15 @@ def run_suite(
 
     # A runner of its own for each slice: it counts into the replayer, of which each forked process has a
     # copy.
+    known = read_known(suite)
+
     def task(positions: range) -> Callable[[], Done]:
-        return lambda: run_slice(Runner(replayer, suite), chosen, positions)
+        return lambda: run_slice(Runner(replayer, suite, known=known), chosen, positions)
 
     parts = each([task(one) for one in slices(len(chosen), wanted)], wanted, PASSING)
+    found = {place: calls for part in parts for place, calls in part.allowed.items()}
+    if found:
+        write_known(suite, known | found)
     return merged(suite, chosen, parts, perf_counter() - begun)
 
 

@@ -84,6 +84,10 @@ class SpecSide:
                 given = tuple(plain(arg, kind) for arg, kind in typed)
                 yield ActionCall(index, tuple(args), given, label, ways[action.name])
 
+    def call(self, action: str, args: tuple[str, ...]) -> ActionCall | None:
+        """The instance of an action with these arguments, as the spec writes them; None without one."""
+        return self._by_label.get((action, args))
+
     def instance(self, step: Step) -> ActionCall:
         """The instance that a step is of."""
         return self._by_label[step.action, step.args]
