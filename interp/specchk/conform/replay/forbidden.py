@@ -50,13 +50,13 @@ class Forbidden:
 
 
 def read_known(suite: Suite) -> Allowed:
-    """What was found in earlier runs of a suite; nothing of a suite that is not kept."""
+    """The calls that earlier runs of a suite found; none of a suite that is not kept."""
     known: Any = kept.read_json(_path(suite))
     return known or {}
 
 
 def write_known(suite: Suite, known: Allowed) -> None:
-    """Keep what was found."""
+    """Keep the calls that were found."""
     kept.write_json(_path(suite), known)
 
 

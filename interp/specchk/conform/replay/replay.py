@@ -169,6 +169,13 @@ class Replayer(Generic[S]):
         if not matching:
             raise Diverged(self._blame(place, instance, way, "state", "", allowed, found))
         self._only_one(matching, partial(self._blame, place, instance, way, "ambiguous", "", allowed, found))
+        # Of a binding that sees no change where a step has made one, a refusal would show nothing.
+        is_changed = self._probed is place and not self.same(place.state, found)
+        if is_changed and self._looks_unchanged(system):
+            self.check_kept(place)  # which the step may have changed as well
+            hint = "compare all that the projection reads"
+            what = f"its @unchanged finds what `{instance.label}` has changed as it was kept"
+            raise BindingError((Mistake(what, hint),))
         self.tally.taken[instance.label.action] += 1
         step = Step(instance.label.action, instance.label.args, matching[0])
         kept = self._call(blank, SAVING, lambda: self._keep(system))
@@ -221,20 +228,21 @@ class Replayer(Generic[S]):
 
     def _is_unchanged(self, system: S) -> bool:
         """Whether the binding finds a system as it was kept; False for one that is to be projected."""
-        if self._trusted == UNCHECKED:
+        if self._trusted == UNCHECKED or not self._looks_unchanged(system):
             self._trusted = 0
             return False
+        self._trusted += 1
+        self.tally.compared += 1
+        return True
+
+    def _looks_unchanged(self, system: S) -> bool:
         try:
-            if not self._is_as_kept(system):
-                return False
+            return self._is_as_kept(system)
         except LEAVING as error:
             if _is_finding(error):
                 # The projection has words for what is wrong.
                 return False
             raise
-        self._trusted += 1
-        self.tally.compared += 1
-        return True
 
     def _check_unchanged(self, system: S, place: Place[S], instance: ActionCall, way: str, why: str) -> None:
         found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))

@@ -20,7 +20,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from specchk.compile.instantiate import Instance
-from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    Binding,
+    Refused,
+    action,
+    project,
+    restore,
+    unchanged,
+)
 from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.replay.place import Place
 from specchk.conform.replay.replay import Replayer
@@ -236,4 +245,12 @@ def _tainting(cls: type[Binding[Any]], scene: _Scene) -> dict[str, Any]:
         tainted.clear()
         return again(self, kept)
 
-    return {**_answers(cls, scene.refused, scene.where, spoil), name: project(seen), back: restore(restored)}
+    def as_kept(self: Binding[Any], kept: Any) -> Callable[[Any], bool]:
+        is_as = compare(self, kept)
+        return lambda system: not tainted and is_as(system)
+
+    comparison = cls.marked("unchanged") or ""
+    compare: Any = getattr(cls, comparison, None)
+    changes = _answers(cls, scene.refused, scene.where, spoil)
+    changes |= {name: project(seen), back: restore(restored)}
+    return {**changes, comparison: unchanged(as_kept)} if comparison else changes
