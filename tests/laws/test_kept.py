@@ -14,6 +14,7 @@ from specchk.conform.behaviour import transcripts
 from specchk.conform.covers import cache
 from specchk.conform.gate import controls, since, since_run
 from specchk.conform.mutation import mutate
+from specchk.conform.recordings.events import programs
 from specchk.conform.replay import forbidden
 from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
@@ -28,6 +29,7 @@ TOP = PACKAGES["specchk"]
 KEEPERS = {
     tables.__name__: tables.ROOMS,
     kept_trees.__name__: kept_trees.ROOMS,
+    programs.__name__: programs.ROOMS,
     compiler.__name__: compiler.ROOMS,
     loading.__name__: loading.ROOMS,
     cache.__name__: cache.ROOMS,

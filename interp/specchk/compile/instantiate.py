@@ -66,6 +66,17 @@ def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mappin
     return _instance(checked, fixed)
 
 
+def instance_of(
+    checked: CheckedSpec, model: str | None, overrides: Mapping[str, str], program: Program
+) -> Instance:
+    """As `instantiate_steps`, with the program that this has given before for an equal spec."""
+    fixed = choose_model(checked, model, overrides)
+    fixed.properties = ()
+    lowering = Lowering(checked, fixed)
+    lowering.variables()  # which expressions read
+    return Instance(program, fixed, lowering)
+
+
 def _instance(checked: CheckedSpec, fixed: FixedModel) -> Instance:
     try:
         program, lowering = lower(checked, fixed)

@@ -9,12 +9,12 @@ from operator import itemgetter
 from random import Random
 from time import perf_counter
 
-from specchk.compile.instantiate import instantiate_steps
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import BadRecording, Recording, decode
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
+from specchk.conform.recordings.events.programs import steps_instance
 from specchk.conform.recordings.explanation import told
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
@@ -105,7 +105,7 @@ class RecordingExplainer:
         constants = constants_of(self.cls, recording)
         key = tuple(sorted(constants.items()))
         if key not in self._validators:
-            instance = instantiate_steps(self.checked, self.cls.model, constants)
+            instance = steps_instance(self.checked, self.cls.model, constants)
             self._validators[key] = Validator(instance)
             self._made()
         return self._validators[key]

@@ -16,6 +16,7 @@ from specchk.lang.syntax import decls
 from specchk.lang.text.source import Source
 
 ROOMS = ("lang",)  # whose sources decide what a tree is
+PARSER = lark.__version__
 LEAST = 1024  # characters; a shorter text is parsed in the time that a file takes
 
 
@@ -34,5 +35,5 @@ def keep_tree(source: Source, module: decls.Module) -> None:
 
 
 def _place(source: Source) -> Path | None:
-    name = kept.name_of(lark.__version__, source.path, source.text, kept.sources(*ROOMS))
+    name = kept.name_of(PARSER, source.path, source.text, kept.sources(*ROOMS))
     return kept.place("trees", name)
