@@ -73,12 +73,11 @@ class DifferenceRegion:
 
     def including(self, names: Iterable[str]) -> DifferenceRegion:
         """The same numbers, with rows for these names."""
-        at, rows = dict(self.at), self.rows
-        for name in names:
-            if name not in at:
-                at[name] = len(rows), 0
-                rows = [*[[*row, FAR] for row in rows], [*[FAR] * len(rows), 0]]
-        return self if rows is self.rows else DifferenceRegion(at, rows)
+        region = self
+        for name in [name for name in names if name not in self.at]:
+            rows = [*[[*row, FAR] for row in region.rows], [*[FAR] * len(region.rows), 0]]
+            region = DifferenceRegion({**region.at, name: (len(region.rows), 0)}, rows)
+        return region
 
     def is_within(self, others: Sequence[Sequence[Literal]], moved: Mapping[str, Place]) -> bool:
         """Whether all numbers satisfy one of some lists, of names that are `moved`; False if not sure."""
