@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,3 +111,23 @@ def test_a_worker_without_a_library_is_named_before_the_search(cluster: Cluster,
     assert driver.process.returncode == 2, words
     assert "lacks crc32c and llvmlite and pyarrow" in words
     assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["claim"]
+
+
+def packed_environment(folder: Path) -> Path:
+    """The archive of a virtual environment, whose libraries are those of this one."""
+    venv.create(folder / "environment", symlinks=True)
+    (packages,) = (folder / "environment").glob("lib/python*/site-packages")
+    own = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "of_this_one.pth").write_text("\n".join(own))
+    with tarfile.open(folder / "environment.tar.gz", "w:gz") as archive:
+        archive.add(folder / "environment", ".")
+    return folder / "environment.tar.gz"
+
+
+def test_workers_run_the_python_of_a_packed_environment(cluster: Cluster, tmp_path: Path) -> None:
+    """Spark unpacks the archive beside each executor; the driver has no such program."""
+    packed = ("--conf", f"spark.archives={packed_environment(tmp_path)}#environment")
+    there = {"PYSPARK_PYTHON": "./environment/bin/python"}
+    answer = Driver(cluster, tmp_path / "ledger", *BROKEN, *packed, env=there).answer()
+    assert said(answer) == said(natively(*BROKEN))
+    assert list(cluster.local.parent.glob("work/*/*/environment/bin/python"))
