@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import z3
@@ -11,13 +12,11 @@ from zoned import program_of
 
 from specchk.symbolic.certificates import checker, states
 from specchk.symbolic.certificates.format import CertifiedPart, Constraint
-from specchk.symbolic.certificates.states import CertifiedStates, PartGroup
-from specchk.symbolic.differences import terms
+from specchk.symbolic.certificates.states import WHOLE, Arrival, CertifiedStates, PartGroup
 from specchk.symbolic.differences.regions import DifferenceRegion
 from specchk.symbolic.differences.terms import Formulas
 from specchk.symbolic.induction.encode.program import State
 from specchk.symbolic.induction.encode.recall import RecallingSystem
-from specchk.symbolic.induction.encode.shapes import Outline
 from specchk.symbolic.induction.encode.steps import ActionInstance
 
 PAIR = """\
@@ -69,22 +68,36 @@ def without_last(instances: Callable[..., list[ActionInstance]]) -> Callable[...
     return fewer
 
 
-def is_listed(own: CertifiedStates, source: PartGroup, _: object, slots: Sequence[int], row: Outline) -> bool:
+def is_listed(own: CertifiedStates, source: PartGroup, arrival: Arrival) -> bool:
     """Whether the control part after a step is there, whatever its offsets are."""
-    changed = dict(zip(slots, row.value, strict=True))
-    return tuple([changed.get(slot, value) for slot, value in enumerate(source.state)]) in own._by_state
+    state = list(source.state)
+    for (slot, position), value in arrival.entries:
+        old = state[slot]
+        state[slot] = value if position == WHOLE else (*old[:position], value, *old[position + 1 :])
+    return tuple(state) in own._by_state
+
+
+def two_below(made: Callable[..., Any]) -> Callable[..., Any]:
+    """Whoever is below a number is one more below it."""
+
+    def formula(own: Formulas, term: Any, is_true: bool) -> Any:
+        is_below = term.decl().kind() == z3.Z3_OP_LT
+        return made(own, term.arg(0) + 1 < term.arg(1) if is_below else term, is_true)
+
+    return formula
 
 
 SHORTCUTS: dict[str, tuple[list[CertifiedPart], object, str, object]] = {
     "a control part that is listed has the state": (NEVER_BEHIND, CertifiedStates, "_covers", is_listed),
-    "differences exclude all": (NEVER_BEHIND, DifferenceRegion, "excludes", lambda *_: True),
+    "differences exclude all": (NEVER_BEHIND, Formulas, "exclude", lambda *_: True),
     "of some parts the first one is checked": (
-        [*BEHIND, *ANY], Formulas, "exclude", lambda of, regions, formulas: regions[0].excludes(formulas)),
+        [*BEHIND, *ANY], Formulas, "exclude",
+        lambda of, regions, formulas, exclude=Formulas.exclude: exclude(of, regions[:1], formulas)),
     "regions with equal rows are equal": (
         [*BEHIND, *ANY], DifferenceRegion, "projected",
         lambda region, names: tuple([region.at.get(name, (0, 0))[0] for name in names])),
     "a number below another is two below": (
-        NOT_LEVEL, terms, "KINDS", {**terms.KINDS, z3.Z3_OP_LT: (1, -2)}),
+        NOT_LEVEL, Formulas, "_made", two_below(Formulas._made)),
     "of the cases of a state the first one is checked": (
         BEHIND[:1], states, "joined", lambda parts, joined=states.joined: joined(parts)[:1]),
     "an action is left out": (
