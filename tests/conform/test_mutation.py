@@ -178,6 +178,18 @@ def test_every_curated_mutant_fits_the_source_and_compiles(monkeypatch):
         assert diff(one).count("\n") > 3, one.id
 
 
+LISTS = {"flaws": 80, "flaws/second": 50, "flaws/third": 48, "flaws/fourth": 40, "refactorings": 10}
+
+
+@pytest.mark.parametrize("folder", LISTS)
+def test_every_change_of_the_lists_fits_the_source_and_compiles(folder):
+    """Flaws and refactorings are edited with their lines of replog: else the next campaign lacks them."""
+    every = load(ROOT / "bench" / folder)
+    assert len(every) >= LISTS[folder]
+    for one in every:
+        assert diff(one).count("\n") > 3, one.id
+
+
 @pytest.mark.system
 def test_a_harness_mutant_is_installed_before_what_it_changes_is_loaded():
     """The process that a self-check runs in finds `patches`, and has none of the patched modules yet."""
