@@ -230,6 +230,29 @@ def test_a_change_is_found_whatever_the_binding_says_of_it():
         assert (divergence.kind, str(divergence.step)) == ("changed", "toss()")
 
 
+def test_a_comparison_is_not_inherited_by_what_keeps_otherwise():
+    """It is made for what its own class keeps; one of a derived class is for what that keeps."""
+
+    class Packs(Sees):
+        @snapshot
+        def keep(self, bank: Bank) -> Any:
+            return dict(bank.balance), bank.coin, bank.days
+
+        @restore
+        def back(self, kept: Any) -> Bank:
+            return Bank(dict(kept[0]), *kept[1:])
+
+    class PacksAndSees(Packs):
+        @unchanged
+        def as_kept(self, kept: Any) -> Callable[[Bank], bool]:
+            return lambda bank: self.look(bank, self.back(kept))
+
+    for cls, looks in ((Sees, True), (Packs, False), (PacksAndSees, True)):
+        binding = cls(bank().program)
+        assert run_product(Replayer(binding)).divergence is None
+        assert bool(binding.looked) == looks
+
+
 def test_a_binding_that_sees_no_change_is_a_mistake():
     """Every accepted step shows whether it does; one that changes what was kept is a divergence first."""
 
@@ -245,6 +268,10 @@ def test_a_binding_that_sees_no_change_is_a_mistake():
         @restore
         def back(self, kept: Bank) -> Bank:
             return kept
+
+        @unchanged
+        def as_kept(self, kept: Bank) -> Callable[[Bank], bool]:
+            return lambda _: True
 
     with pytest.raises(BindingError, match="its @unchanged finds what `transfer"):
         product(Blind)

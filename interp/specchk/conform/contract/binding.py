@@ -260,6 +260,17 @@ class Binding(Generic[S]):
         names = [name for name, mark in _marks(cls) if mark == what]
         return names[-1] if names else None
 
+    @classmethod
+    def comparison(cls) -> str | None:
+        """The name of the method with `@unchanged` that is for what this class keeps; None without one."""
+        compare, keep = cls.marked("unchanged"), cls.marked("snapshot")
+        if compare is None or keep is None:
+            return None
+        # A class that keeps systems in another way than the one that it derives from needs its own.
+        made, kept = (next(n for n, base in enumerate(cls.__mro__) if name in vars(base))
+                      for name in (compare, keep))  # fmt: skip
+        return compare if made <= kept else None
+
 
 def _marks(cls: type) -> Iterator[tuple[str, Any]]:
     """Methods with marks, those of base classes first, overridden ones left out."""

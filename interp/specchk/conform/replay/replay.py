@@ -80,7 +80,7 @@ class Replayer(Generic[S]):
         self._back: Callable[[Any], S] = getattr(binding, cls.marked("restore") or "")
         again = cls.marked("reopen")
         self._again = getattr(binding, again) if again is not None else None
-        unchanged = cls.marked("unchanged")
+        unchanged = cls.comparison()
         self._as_kept = None if unchanged is None else getattr(binding, unchanged)
         self._probed: Place[S] | None = None
         self._is_as_kept: Callable[[S], bool] = lambda _: False  # at that place

@@ -249,7 +249,7 @@ def _tainting(cls: type[Binding[Any]], scene: _Scene) -> dict[str, Any]:
         is_as = compare(self, kept)
         return lambda system: not tainted and is_as(system)
 
-    comparison = cls.marked("unchanged") or ""
+    comparison = cls.comparison() or ""
     compare: Any = getattr(cls, comparison, None)
     changes = _answers(cls, scene.refused, scene.where, spoil)
     changes |= {name: project(seen), back: restore(restored)}
