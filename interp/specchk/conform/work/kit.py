@@ -63,9 +63,8 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
 
 def spec_files(spec: Spec) -> set[Path]:
     """The files of a spec: itself, and those that it extends, imports and refines."""
-    paths = {source.path for source in spec.sources}
-    inside = {path for one in (*spec.imports.values(), *spec.refined.values()) for path in spec_files(one)}
-    return {path.resolve() for path in map(Path, paths) if path.is_file()} | inside
+    paths = {source.path for source in spec.all_sources()}
+    return {path.resolve() for path in map(Path, paths) if path.is_file()}
 
 
 def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:

@@ -6,6 +6,7 @@ finds out about its tree, keyed by node identity.  Both are read-only for later 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -57,6 +58,12 @@ class Spec:
     def lookup(self, alias: str | None) -> Spec | None:
         """The namespace behind a qualifier; itself without one; None when nothing has that name."""
         return self if alias is None else self.imports.get(alias) or self.refined.get(alias)
+
+    def all_sources(self) -> Iterator[Source]:
+        """Its sources, and those of all that it imports and refines."""
+        yield from self.sources
+        for other in (*self.imports.values(), *self.refined.values()):
+            yield from other.all_sources()
 
     def has_state_for(self, user: Spec) -> bool:
         """Whether names of this spec's state have a value where `user` names them."""

@@ -7,7 +7,7 @@ the rooms that make it.  Reading one takes a quarter of the time of making it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from specchk import kept
@@ -16,7 +16,6 @@ from specchk.ir.program import Program
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax.kept_trees import LEAST, PARSER
-from specchk.lang.text.source import Source
 
 ROOMS = (
     "lang",
@@ -42,14 +41,8 @@ def steps_instance(checked: CheckedSpec, model: str | None, overrides: Mapping[s
 
 def _place(spec: Spec, model: str | None, overrides: Mapping[str, str]) -> Path | None:
     """None for a short text, of which a program is made as fast as a file is read."""
-    texts = [(source.path, source.text) for source in _sources(spec)]
+    texts = [(source.path, source.text) for source in spec.all_sources()]
     if sum(len(text) for _, text in texts) < LEAST:
         return None
     about = model, sorted(overrides.items()), texts, PARSER
     return kept.place("programs", kept.name_of(kept.sources(*ROOMS), about))
-
-
-def _sources(spec: Spec) -> Iterator[Source]:
-    yield from spec.sources
-    for other in (*spec.imports.values(), *spec.refined.values()):
-        yield from _sources(other)
