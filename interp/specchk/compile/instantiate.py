@@ -61,20 +61,23 @@ def instantiate(
 
 def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
     """A model's program without properties, for what takes steps and judges none."""
-    fixed = choose_model(checked, model, overrides)
-    fixed.properties = ()
-    return _instance(checked, fixed)
+    return _instance(checked, _without_properties(checked, model, overrides))
 
 
 def instance_of(
     checked: CheckedSpec, model: str | None, overrides: Mapping[str, str], program: Program
 ) -> Instance:
     """As `instantiate_steps`, with the program that this has given before for an equal spec."""
-    fixed = choose_model(checked, model, overrides)
-    fixed.properties = ()
+    fixed = _without_properties(checked, model, overrides)
     lowering = Lowering(checked, fixed)
     lowering.variables()  # which expressions read
     return Instance(program, fixed, lowering)
+
+
+def _without_properties(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> FixedModel:
+    fixed = choose_model(checked, model, overrides)
+    fixed.properties = ()
+    return fixed
 
 
 def _instance(checked: CheckedSpec, fixed: FixedModel) -> Instance:
