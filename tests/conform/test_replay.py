@@ -260,15 +260,7 @@ def test_a_binding_that_sees_no_change_is_a_mistake():
         def look(self, bank: Bank, before: Bank) -> bool:
             return True
 
-    class BlindAndShared(Blind):
-        @snapshot
-        def keep(self, bank: Bank) -> Bank:
-            return bank
-
-        @restore
-        def back(self, kept: Bank) -> Bank:
-            return kept
-
+    class BlindAndShared(SharesOnRestore, Blind):
         @unchanged
         def as_kept(self, kept: Bank) -> Callable[[Bank], bool]:
             return lambda _: True

@@ -217,11 +217,10 @@ def run_suite(
     begun = perf_counter()
     chosen = suite.cases if cases is None else cases
     wanted = workers or cores()
+    known = read_known(suite)
 
     # A runner of its own for each slice: it counts into the replayer, of which each forked process has a
     # copy.
-    known = read_known(suite)
-
     def task(positions: range) -> Callable[[], Done]:
         return lambda: run_slice(Runner(replayer, suite, known=known), chosen, positions)
 
