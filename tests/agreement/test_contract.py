@@ -64,6 +64,14 @@ action right():
 deadlock ok
 invariant small: a <= 1000
 """
+RISING = """spec rising
+var n : {kind} = 0
+action up():
+    require n < 6
+    n' = n + 1
+reachable high: n == 9
+deadlock ok
+"""
 Explored = Callable[..., Outcome]
 
 
@@ -219,3 +227,28 @@ def test_a_deadlock_is_found_by_all(tmp_path: Path, entry: Entry, explored: Expl
     assert isinstance(outcome.verdict, Violated)
     (violation,) = outcome.verdict.violations
     assert (violation.kind, violation.trace and len(violation.trace.steps)) == ("deadlock", 3)
+
+
+def test_constraints_that_leave_no_initial_state_give_no_verdict(
+    entry: Entry, explored: Explored, tmp_path: Path
+) -> None:
+    """The initial states are checked, but no step is: `holds` would be of nothing."""
+    found = of_text(COUNTDOWN + "constraint gone: n < 3\n", tmp_path)
+    verdict = explored(found).verdict
+    reason = "every initial state is outside of `gone`, so no step was searched"
+    assert verdict == Inconclusive(reason, budget=False)
+    broken = replace(found, constraints=(*found.constraints, *found.invariants), invariants=found.constraints)
+    assert isinstance(explored(broken).verdict, Violated)  # it is `gone`, as an invariant
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "bounds"),
+    [("nat upto 2", "", ("upto 2",)), ("0..6", "constraint near: n < 2\n", ("near",)), ("0..6", "", ())],
+)
+def test_a_witness_that_is_not_reached_names_the_bounds_of_the_search(
+    entry: Entry, explored: Explored, kind: str, more: str, bounds: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Beyond a horizon or a constraint there may be one."""
+    verdict = explored(of_text(RISING.format(kind=kind) + more, tmp_path)).verdict
+    assert isinstance(verdict, Violated)
+    assert [(v.kind, v.name, v.bounds) for v in verdict.violations] == [("unreachable", "high", bounds)]

@@ -115,3 +115,50 @@ def test_what_has_no_encoding_is_refused_as_the_search_refuses_it(specchk: Any, 
 def test_options_that_do_not_go_together_are_refused(specchk: Any, args: list[str]) -> None:
     """A usage error before any work."""
     assert specchk("run", "counter.spec", *args).code == 2
+
+
+CUT = """spec cut
+var n : 0..30 = 0
+action up():
+    require n < 30
+    n' = n + 1
+invariant small: n <= 9
+reachable far: n == 30
+constraint near: n < 5
+deadlock ok when n == 30
+model m:
+    properties small, far
+"""
+
+
+def test_a_proof_under_a_constraint_holds_within_it(specchk: Any, here: Path) -> None:
+    """From a state outside of a constraint induction takes no step; `small` fails without it."""
+    (here / "cut.spec").write_text(CUT, encoding="utf-8")
+    said = specchk("run", "cut.spec", "--prove", "--certificate", "cut.cert")
+    assert said.code == 0
+    assert said.out.startswith("holds within near by induction: cut, model m\n")
+    assert "  constraints: near\n  not checked: witness far, deadlock\n" in said.out
+    assert said.err == "no certificate was written to cut.cert: the verdict is not `holds`\n"
+    assert not (here / "cut.cert").exists()
+    proof = json.loads(specchk("run", "cut.spec", "--prove", "--json").out)
+    assert (proof["verdict"], proof["bounds"]) == ("holds_within", ["near"])
+    assert proof["not_checked"] == ["witness far", "deadlock"]
+
+
+def test_a_rechecked_proof_names_the_claims_that_it_is_not_about(specchk: Any, here: Path) -> None:
+    """Witnesses, deadlocks, and the states outside of a constraint that was added since."""
+    file = here / "cut.spec"
+    file.write_text(CUT.replace("small: n <= 9", "small: n <= 30").replace("constraint near: n < 5\n", ""))
+    assert specchk("run", "cut.spec", "--prove", "--certificate", "cut.cert").code == 0
+    said = specchk("recheck", "cut.cert")
+    assert said.out.startswith("proved: cut.spec, model m\n")
+    assert said.out.endswith("\n  not checked: witness far, deadlock\n")
+    file.write_text(CUT.replace("small: n <= 9", "small: n <= 30"))
+    assert specchk("recheck", "cut.cert").out.startswith("proved within near: cut.spec, model m\n")
+
+
+def test_some_intended_ends_leave_deadlocks_to_be_checked(specchk: Any, here: Path) -> None:
+    """`deadlock ok when e` allows those ends only, in JSON, too."""
+    (here / "cut.spec").write_text(CUT, encoding="utf-8")
+    checked = json.loads(specchk("run", "cut.spec", "--property", "small", "--json").out)["checked"]
+    assert checked["deadlock"] is True

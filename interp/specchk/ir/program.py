@@ -194,6 +194,12 @@ def any_end(program: Program) -> Property:
     return Property("deadlock ok", "deadlock", Const(BOOL, span, True), 0, span)
 
 
+def allows_any_end(program: Program) -> bool:
+    """Whether no state of the program can be a deadlock, `deadlock ok` being plainly true."""
+    fine = program.deadlock_ok
+    return fine is not None and isinstance(fine.body, Const) and bool(fine.body.value)
+
+
 def setting(program: Program) -> str:
     """The elements of sorts, the constants, constraints and actions that a model fixes, as a text."""
     about = (

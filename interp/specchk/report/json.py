@@ -15,7 +15,7 @@ from typing import Any
 from specchk.explore.scenario import ScenarioResult
 from specchk.ir.footprint import live_points, switched_off
 from specchk.ir.nodes import Value
-from specchk.ir.program import Program
+from specchk.ir.program import Program, allows_any_end
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, int_of, pairs_of, show, universe
@@ -134,6 +134,7 @@ def violation_json(program: Program, violation: Violation) -> dict[str, Any]:
         "trace": trace_json(program, trace) if trace is not None else None,
         "because": _place(violation.blame) if violation.blame is not None else None,
         "condition": list(violation.condition),
+        "bounds": list(violation.bounds),
         "loop": trace.loop if trace is not None else None,
         "fairness": [
             {"condition": p.condition, "kept": p.kept.value, "at": p.at} for p in violation.fairness
@@ -212,7 +213,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "violations": violations,
         "checked": {
             **selected(program),
-            "deadlock": program.deadlock_ok is None,
+            "deadlock": not allows_any_end(program),
             "left_out": list(program.left_out),
             "switched_off": list(switched_off(program)),
         },

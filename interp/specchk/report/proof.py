@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from specchk.ir.program import Program, allows_any_end
 from specchk.ir.types import has_horizon
 from specchk.report.json import model_json, trace_json, violation_json
 from specchk.report.text import blame_lines, constants, trace_lines, violation_lines, what, wrapped
 from specchk.search.proof import Failure, Proof, Suggestion
-from specchk.search.verdict import Holds, Inconclusive, Violated, name_of
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated, name_of
 
 SCHEMA = "specchk.proof/1"
 
@@ -40,11 +41,14 @@ def render_proof(proof: Proof, width: int) -> str:
 
 def _headline(proof: Proof) -> str:
     name = f"{proof.program.spec}, model {proof.program.model}"
+    by = "induction" if proof.k == 1 else f"{proof.k}-induction"
     match proof.verdict:
         case Holds():
-            by = "induction" if proof.k == 1 else f"{proof.k}-induction"
             certified = f" (certificate: {proof.certificate})" if proof.certificate is not None else ""
-            return f"holds by {by}, {_offsets(proof)}: {name}{certified}"
+            return f"holds by {by}, {_offsets(proof) or 'in every state'}: {name}{certified}"
+        case HoldsWithin():
+            parts = [f"holds within {', '.join(proof.verdict.bound)} by {by}", _offsets(proof)]
+            return f"{', '.join(filter(None, parts))}: {name}"
         case Inconclusive():
             return f"inconclusive: {proof.verdict.reason}: {name}"
         case Violated():
@@ -58,7 +62,7 @@ def _offsets(proof: Proof) -> str:
     parts = [f"for every value of {', '.join(named)}"] * bool(named) + [f"beyond {', '.join(plain)}"] * bool(
         plain
     )
-    return " and ".join(parts) or "in every state"
+    return " and ".join(parts)
 
 
 def _details(proof: Proof) -> list[str]:
@@ -67,19 +71,26 @@ def _details(proof: Proof) -> list[str]:
     asked = [
         ("proved", proof.proved),
         ("not proved", [name for name in goals(proof) if name not in proof.proved]),
-        ("not checked: witnesses", [prop.name for prop in program.witnesses]),
+        ("constraints", [prop.name for prop in program.constraints]),
+        ("not checked", not_proved_by_induction(program)),
     ]
-    ends = "" if program.deadlock_ok is not None else "not checked: deadlock"
     seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
     settled = f"{effort.settled} obligation{'s' * (effort.settled != 1)} settled without a query"
     queries = f"{effort.queries} quer{'y' if effort.queries == 1 else 'ies'}, {settled}"
+    many = effort.instances
+    actions = "1 action with its arguments" if many == 1 else f"{many} actions with their arguments"
     return [
-        f"{queries}, {effort.instances} actions with their arguments{copies}, {seconds}",
+        f"{queries}, {actions}{copies}, {seconds}",
         "engine symbolic, induction",
         f"constants: {constants(program) or '(none)'}",
         *[f"{kind}: {', '.join(names)}" for kind, names in asked if names],
-        *([ends] if ends else []),
     ]
+
+
+def not_proved_by_induction(program: Program) -> list[str]:
+    """The claims of a model about which its invariants, inductive or not, decide nothing."""
+    deadlocks = [] if allows_any_end(program) else ["deadlock"]
+    return [*[f"witness {prop.name}" for prop in program.witnesses], *deadlocks]
 
 
 def _suggestion_lines(suggestion: Suggestion, width: int) -> list[str]:
@@ -125,11 +136,13 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
         **model_json(program),
         "engine": "symbolic",
         "verdict": name_of(verdict),
+        "bounds": list(verdict.bound) if isinstance(verdict, HoldsWithin) else [],
         "by": "induction",
         "k": proof.k,
         "reason": verdict.reason if isinstance(verdict, Inconclusive) else None,
         "certificate": proof.certificate,
         "proved": list(proof.proved),
+        "not_checked": not_proved_by_induction(program),
         "not_proved": [name for name in goals(proof) if name not in proof.proved],
         "violations": [violation_json(program, violation) for violation in violations],
         "counterexamples_to_induction": [

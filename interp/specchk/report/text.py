@@ -64,7 +64,8 @@ def what(violation: Violation) -> str:
         case "undefined":
             return f"undefined value in `{violation.name}`{place}"
         case "unreachable":
-            return f"witness `{violation.name}` is reached by no state"
+            within = f" within {', '.join(violation.bounds)}" if violation.bounds else ""
+            return f"witness `{violation.name}` is reached by no state{within}"
         case "vacuous":
             return violation.name
     return f"{violation.kind} `{violation.name}`{place}"
@@ -238,7 +239,7 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         why = "no action is enabled here" if program.actions else "the spec has no action"
         lines.append(f"  {why}; if this end is intended, declare it: `deadlock ok when ...`")
     if violation.kind == "unreachable":
-        lines.append("  all states were searched, and none satisfies it")
+        lines += wrapped(_unreached(violation.bounds), width, 2)
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
     if violation.abstract is not None:
@@ -255,6 +256,13 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         lines.append("  the same violation holds for all offsets with:")
         lines += [line for part in violation.condition for line in wrapped(part, width, 7)]
     return lines
+
+
+def _unreached(bounds: tuple[str, ...]) -> str:
+    """The states among which a witness is not."""
+    if not bounds:
+        return "all states were searched, and none satisfies it"
+    return f"all states within {', '.join(bounds)} were searched, and none satisfies it; those beyond may"
 
 
 def trace_lines(

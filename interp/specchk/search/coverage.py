@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specchk.ir.footprint import live_points
-from specchk.ir.nodes import Const
-from specchk.ir.program import Point, Program
+from specchk.ir.program import Point, Program, allows_any_end
 from specchk.search.verdict import Violation
 
 NOTHING_ASKED = (
@@ -58,8 +57,7 @@ def asks_nothing(program: Program) -> bool:
     """Whether nothing but an undefined value could be found."""
     if program.invariants or program.step_invariants or program.witnesses or program.liveness:
         return False
-    fine = program.deadlock_ok
-    return fine is not None and isinstance(fine.body, Const) and bool(fine.body.value)
+    return allows_any_end(program)
 
 
 def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:

@@ -236,6 +236,8 @@ class Search:
     def outcome(self, engine: Engine[F]) -> Outcome:
         """Verdict, counts, coverage and warnings, once the search has ended."""
         totals = engine.totals()
+        if totals.outside and not self.levels and not self.is_stopped:
+            self.findings.note_all_outside()
         # Before `conclude`, which adds witnesses that were not reached to the findings: with these a search
         # that went through everything would look cut short.
         skipped = totals.skipped > 0 and not decide_nothing(self.program)

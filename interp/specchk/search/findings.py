@@ -25,6 +25,7 @@ INCOMPLETE = "the search is incomplete, other properties may fail, too"  # with 
 NOT_REACHED = (
     "reached by no state that was searched, but not all states that differ in ignored variables were"
 )
+OUTSIDE = "every initial state is outside of {names}, so no step was searched"  # of the constraints
 NO_MEMORY = Inconclusive("out of memory; set a limit with --max-memory", budget=True)
 
 
@@ -67,6 +68,11 @@ class Findings:
         """Keep that the initial states have no meaning."""
         self.note(Violation("undefined", "init", None, Blame.of(undefined)))
 
+    def note_all_outside(self) -> None:
+        """Keep that the constraints left no state to begin with."""
+        names = ", ".join(f"`{prop.name}`" for prop in self.program.constraints)
+        self.stopped = Inconclusive(OUTSIDE.format(names=names), budget=False)
+
     def note_end(self, end: End) -> None:
         """Keep that there is an end of which nobody knows whether it is a deadlock."""
         self.undecided_end = self.undecided_end or end is End.UNDECIDED
@@ -101,8 +107,9 @@ class Findings:
         `outside` that states were left out by a constraint, `skipped` because they differ from others in
         ignored variables only, which decide something.
         """
+        bounds = self._bounds(cut=cut, outside=outside, skipped=skipped)
         if complete:
-            self._note_unreached()
+            self._note_unreached(bounds)
             if strict:
                 of_fairness = [Violation("vacuous", text, None) for text in self.vacuous]
                 for violation in [*vacuous(self.program, counts), *of_fairness]:
@@ -116,6 +123,10 @@ class Findings:
             return self.stopped
         if skipped and (unreached := self._unreached()):
             return Inconclusive(f"{', '.join(unreached)}: {NOT_REACHED}", budget=False)
+        return HoldsWithin(bounds) if bounds else Holds()
+
+    def _bounds(self, *, cut: bool, outside: bool, skipped: bool) -> tuple[str, ...]:
+        """What kept states out of the search; `cut`, `outside` and `skipped` as in `conclude`."""
         # Only where something was cut off: a model that ends by itself below its horizons holds without a
         # bound.
         bounds = list(self.program.horizons) if cut else []
@@ -123,11 +134,11 @@ class Findings:
             bounds += [prop.name for prop in self.program.constraints]
         if skipped:
             bounds.append(f"`ignore {self.program.ignored_names}`")
-        return HoldsWithin(tuple(bounds)) if bounds else Holds()
+        return tuple(bounds)
 
-    def _note_unreached(self) -> None:
+    def _note_unreached(self, bounds: tuple[str, ...]) -> None:
         for name in self._unreached():
-            self.found["unreachable", name] = Violation("unreachable", name, None)
+            self.found["unreachable", name] = Violation("unreachable", name, None, bounds=bounds)
 
     def _unreached(self) -> list[str]:
         return [prop.name for prop in self.program.witnesses if prop.name not in self.reached]

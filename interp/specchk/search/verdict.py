@@ -113,6 +113,7 @@ class Violation:
     (a witness that no state satisfies; it has no trace).  `condition`: what of the offsets at its end
     matters, where the engine knows.  `fairness` and `notes` explain a behaviour that violates a temporal
     property; `abstract` is the last step of one that violates a refinement, as the refined program sees it.
+    `bounds`: what kept states out of the search that found no witness, as in `HoldsWithin`.
     """
 
     kind: str
@@ -123,6 +124,7 @@ class Violation:
     fairness: tuple[FairPoint, ...] = ()
     notes: tuple[str, ...] = ()
     abstract: AbstractStep | None = None
+    bounds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from specchk.cli.output import rewrite_line
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
+from specchk.report.proof import not_proved_by_induction
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,20 @@ def command(choice: RecheckChoice) -> None:
     code = Exit.INCONCLUSIVE if result.problems else Exit.OK
     report = {
         "schema": "specchk.recheck/1", "verdict": "refused" if result.problems else "proved",
+        "bounds": [prop.name for prop in instance.program.constraints],
+        "not_checked": _not_checked(certificate, instance.program),
         "certificate": choice.file, "spec": certificate.spec, "model": instance.program.model,
         "cases": result.cases, "queries": result.queries, "problems": result.problems,
         "seconds": time.monotonic() - started, "exit_code": int(code),
     }  # fmt: skip
     leave(code, as_json=choice.as_json, json=lambda: report, text=lambda: _text(report))
+
+
+def _not_checked(certificate: Any, program: Program) -> list[str]:
+    """The claims of the model that its certificate is not about."""
+    left_out = not_proved_by_induction(program)
+    # That no part is stuck is an obligation; of all states that satisfy the invariants, some usually are.
+    return left_out if certificate.invariants is not None else [one for one in left_out if one != "deadlock"]
 
 
 @contextmanager
@@ -144,6 +154,9 @@ def _text(report: dict[str, Any]) -> str:
     effort = f"{parts}, {queries}, {report['seconds']:.2f} s"
     where = f"{report['spec']}, model {report['model']}"
     if not report["problems"]:
-        return f"proved: {where}\n  {report['certificate']}: {effort}"
+        within = f" within {', '.join(report['bounds'])}" if report["bounds"] else ""
+        lines = [f"proved{within}: {where}", f"  {report['certificate']}: {effort}"]
+        left_out = ", ".join(report["not_checked"])
+        return "\n".join([*lines, f"  not checked: {left_out}"] if left_out else lines)
     lines = [f"refused: {report['certificate']} does not prove {where}", f"  {effort}"]
     return "\n".join([*lines, *[f"  {problem}" for problem in report["problems"]]])

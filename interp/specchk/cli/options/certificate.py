@@ -12,9 +12,10 @@ import click
 from specchk.cli.common import ModelChoice, write_text
 from specchk.cli.engines import EngineSettings, loaded
 from specchk.cli.groups import option
+from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.search.proof import Proof
-from specchk.search.verdict import Holds, Outcome
+from specchk.search.verdict import Holds, Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,26 @@ class Certifying:
         self, choice: ModelChoice, instance: Instance, outcome: Outcome, parts: Sequence[Any]
     ) -> Outcome:
         """The outcome with its certificate, which is written now."""
-        if self.certificate is None or not isinstance(outcome.verdict, Holds):
+        if not self._is_due(outcome.verdict):
             return outcome
         self._write(choice, instance, parts=tuple(parts))
         return replace(outcome, certificate=self.certificate)
 
     def of_proof(self, choice: ModelChoice, instance: Instance, proof: Proof) -> Proof:
         """The proof with its certificate, which is written now."""
-        if self.certificate is None or not isinstance(proof.verdict, Holds):
+        if not self._is_due(proof.verdict):
             return proof
         suggested = proof.suggestion.lemmas if proof.suggestion is not None else ()
         lemmas = {prop.name: text for prop, text in suggested}
         self._write(choice, instance, invariants=proof.proved, lemmas=lemmas)
         return replace(proof, certificate=self.certificate)
+
+    def _is_due(self, verdict: Verdict) -> bool:
+        """Whether a certificate is to be written; that one is not, although required, is reported."""
+        if self.certificate is None or isinstance(verdict, Holds):
+            return self.certificate is not None
+        echo(f"no certificate was written to {self.certificate}: the verdict is not `holds`", err=True)
+        return False
 
     def _write(self, choice: ModelChoice, instance: Instance, **content: Any) -> None:
         assert self.certificate is not None

@@ -29,7 +29,7 @@ from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
 from specchk.search.reference import ReferenceEngine
 from specchk.search.replay import ReplayFailed
 from specchk.search.symmetry import Renaming, decisive_sorts, renamer, renamings_of
-from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.steps import arguments
 from specchk.symbolic.induction.encode.trees import plain
@@ -238,7 +238,10 @@ def _concluded(
         shown = ", ".join(f"`{name}`" for _, name in sorted(open_))
         verdict = Inconclusive(f"the solver gave up on {shown}", budget=False)
     else:
-        verdict = Holds()
+        # From a state outside of the constraints the hypothesis takes no step, so nothing is known of the
+        # states behind it.
+        within = tuple([prop.name for prop in program.constraints])
+        verdict = HoldsWithin(within) if within else Holds()
     return _proof(program, asked, verdict, work, counts, meter, failures, proved)
 
 
