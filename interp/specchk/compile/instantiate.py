@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from specchk.compile.ground import fold
-from specchk.compile.ignored import check_ignored
 from specchk.compile.lower import Lowering, ground, lower
 from specchk.compile.simplify import simplify
+from specchk.ir.ignored import check_ignored
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program
 from specchk.ir.types import cardinality

@@ -5,11 +5,15 @@ known of the states that were searched, and of all where the ignored variables d
 (`decide_nothing`): they record what happened, and states that differ in them only have the same future.
 
 Such models are refused by all that needs every state, or has states in any order.
+
+No constraint and no temporal property may depend on them. A step may lead to a state that is skipped, in
+whose place another one is: a path of the search is a behaviour, but a loop of it need not be. And a
+constraint has to hold for all states that are searched as one, or for none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
 from specchk.ir.footprint import of_property
 from specchk.ir.nodes import Assign, Cover, Expr, Var
@@ -19,6 +23,7 @@ from specchk.ir.types import Map, Record
 from specchk.ir.walk import inside, keys_of, roots_of, statements
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
+_SELECT = "select others (`properties ...`, --property), or declare a model of its own for this one"
 _HINT = "use --engine native, or declare a model without `ignore`"
 
 
@@ -69,3 +74,26 @@ def refuse_ignored(program: Program, who: str) -> None:
     """Raise that reason as a `SpecError`."""
     if reasons := ignoring(program, who):
         raise SpecError(reasons)
+
+
+def check_ignored(program: Program) -> None:
+    """Raise `SpecError` where variables cannot be ignored."""
+    if program.ignored:
+        place = program.ignored_at or nowhere(program)
+        if refused := [Diagnostic("S513", message, place, hint) for message, hint in _refused(program)]:
+            raise SpecError(refused)
+
+
+def _refused(program: Program) -> Iterator[tuple[str, str]]:
+    if len(program.ignored) == len(program.variables):
+        yield "this model ignores every variable, so that all states are one", "leave a variable"
+    for prop in program.constraints:
+        for slot in sorted(of_property(prop).reads & set(program.ignored)):
+            name = program.variables[slot].name
+            message = f"the constraint `{prop.name}` reads `{name}`, which this model ignores"
+            yield message, f"do not ignore `{name}`"
+    for claim in program.temporal:
+        yield (
+            f"`{claim.name}` is about behaviours, and not checked by a model that ignores variables",
+            _SELECT,
+        )
