@@ -13,7 +13,15 @@ from agreement.random_types import BOOL, COLOUR, INT, NODE, PEER, TYPES, WITH_AL
 
 
 class SpecWriter(Writer):
-    """Writes statements, too."""
+    """Writes statements, too.
+
+    `state` are the variables and constants, `definitions` lines that what it writes uses.
+    """
+
+    def __init__(self, random: Random, types: tuple[T, ...] = TYPES) -> None:
+        super().__init__(random, types)
+        self.state: list[tuple[str, T]] = []
+        self.definitions: list[str] = []
 
     def block(self, indent: int, free: list[tuple[str, T]], depth: int) -> list[str]:
         """Statements that assign each of the free variables at most once on a path."""
@@ -98,9 +106,9 @@ def spec_with_maps(random: Random) -> str:
     return random_spec(random, WITH_ALL)
 
 
-def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
-    """A spec with one model `m`."""
-    writer = SpecWriter(random, types)
+def random_spec(random: Random, types: tuple[T, ...] = TYPES, make: type[SpecWriter] = SpecWriter) -> str:
+    """A spec with one model `m`, by a writer of some kind."""
+    writer = make(random, types)
     kinds = [writer.pick(types) for _ in range(random.randint(2, 4))]
     variables = [(f"x{index}", kind) for index, kind in enumerate(kinds)]
     lines = [
@@ -112,6 +120,7 @@ def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
         *(f"var {name} : {kind.text} = {writer.literal(kind)}" for name, kind in variables),
     ]  # fmt: skip
     writer.scope = [*variables, ("home", NODE), *([("away", PEER)] if types is not TYPES else [])]
+    writer.state = list(writer.scope)
     for index in range(random.randint(2, 3)):
         params = [
             (writer.name(), writer.pick((NODE, COLOUR, number(0, 2), BOOL)))
@@ -134,5 +143,6 @@ def random_spec(random: Random, types: tuple[T, ...] = TYPES) -> str:
     if random.randrange(10) == 0:
         lines.append(wide_invariant(random, writer))
     lines += [f"def {name}(): {text} = {value}" for text, (name, value) in writer.given_values.items()]
+    lines += writer.definitions
     more = ", Peer = 3, away = first" if types is not TYPES else ""
     return "\n".join([*lines, "model m:", f"    Node = 3, home = first{more}", ""])

@@ -59,6 +59,7 @@ SIGNATURES: dict[Op, tuple[Signature, ...]] = {
     **dict.fromkeys((Op.EQ, Op.NE), ((DIGIT, SIGNED), (DIGITS, DIGITS), (SOME, SOME), (EITHER, EITHER))),
     **dict.fromkeys((Op.LT, Op.LE, Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX), NUMBERS),
     **dict.fromkeys((Op.DIV, Op.MOD), DIVISORS),
+    Op.DECREASED: ((DIGIT, DIGIT), (DIGIT, SIGNED), (SIGNED, DIGIT), (DIGIT, Int(3, 4)), (DIGIT, Int(0, 0))),
     Op.NOT: ((BOOL,),), Op.NEG: ((SIGNED,), (WIDE,)),
     Op.RECORD: ((DIGIT, BOOL),), Op.FIELD: ((PAIR,), (Record((("a", SOME), ("b", DIGIT))),)),
     Op.WITH_FIELD: ((PAIR, SIGNED), (PAIR, BOOL)),

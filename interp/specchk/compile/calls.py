@@ -10,6 +10,7 @@ from specchk.compile.ground import fold
 from specchk.compile.names import Names
 from specchk.compile.nodes import operators
 from specchk.compile.nodes.partial_maps import is_partial_map
+from specchk.compile.recursion import RecursionLowering, bounded
 from specchk.compile.scope import Closure, Lowerings, Scope
 from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
@@ -18,10 +19,8 @@ from specchk.ir.types import (
     Int,
     Seq,
     Set,
-    Type,
     Union,
     cardinality,
-    components,
     has_horizon,
     hull,
     item_of,
@@ -35,7 +34,6 @@ from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
-MAX_BITS = 4096  # of a number in a step; a model's own bounds are far below
 MAX_FOLDED = 256  # items that a fold goes through: each is a copy of its operator
 
 
@@ -55,6 +53,7 @@ class CallLowering:
         self.facts = names.facts
         self.make = lowerings
         self.enabled = EnabledLowering(names, lowerings)
+        self.recursion = RecursionLowering(names, lowerings)
 
     def lower(self, node: tree.CallExpr, scope: Scope) -> Expr:
         """The core of a call."""
@@ -76,7 +75,9 @@ class CallLowering:
             closure = scope.operators[ref.name]
             args = [self.make.expression(arg.value, scope) for arg in node.args]
             primed = closure.scope.primed or scope.primed
-            return self._applied(replace(closure, scope=replace(closure.scope, primed=primed)), args)
+            # The calls around this place, and not those around the operator's text: each is to have an end.
+            here = replace(closure.scope, primed=primed, calls=scope.calls)
+            return self._applied(replace(closure, scope=here), args, node.span)
         home = ref.home
         assert home is not None
         decl = home.defs[ref.name]
@@ -87,7 +88,7 @@ class CallLowering:
         }
         args = [self.make.expression(value, scope) for value in values]
         closure = self._of_def(decl, replace(scope, home=home, operators=given))
-        return self._applied(closure, args)
+        return self._applied(closure, args, node.span)
 
     def _of_partial_map(self, node: tree.CallExpr, args: list[Expr]) -> Expr:
         match node.callee.text:
@@ -102,7 +103,7 @@ class CallLowering:
         # lowered already, and slots are never used twice, so nothing is captured.
         inner = replace(scope, names={}, owner="")
         names = tuple(param.name for param in decl.params if isinstance(param, decls.Param))
-        return Closure(names, decl.lets, decl.value, inner)
+        return Closure(names, decl.lets, decl.value, inner, decl if decl.measure is not None else None)
 
     def _closure(self, node: tree.Expr, scope: Scope) -> Closure:
         """The operator that an argument is; names in a lambda mean what they mean where it is written."""
@@ -114,8 +115,8 @@ class CallLowering:
         assert ref.home is not None
         return self._of_def(ref.home.defs[ref.name], replace(scope, home=ref.home, operators={}))
 
-    def _applied(self, closure: Closure, args: Sequence[Expr]) -> Expr:
-        """The operator's value with the arguments for its parameters."""
+    def _applied(self, closure: Closure, args: Sequence[Expr], span: Span) -> Expr:
+        """The operator's value with the arguments for its parameters, at the span of a call."""
         # By `let` and not by substitution: an argument is evaluated once and before the body, so that its
         # fault counts even where the body does not use the parameter, and a body that uses it twice does not
         # double it.
@@ -124,12 +125,16 @@ class CallLowering:
 
             def bound(value: Expr) -> Expr:
                 inner = replace(closure, params=rest, scope=closure.scope.bind(name, value))
-                return self._applied(inner, args[1:])
+                return self._applied(inner, args[1:], span)
 
             return self.make.let(name, args[0], args[0].span, bound)
-        return self.make.below(
-            closure.lets, closure.scope, lambda inner: self.make.expression(closure.body, inner)
-        )
+
+        def below(scope: Scope) -> Expr:
+            return self.make.below(
+                closure.lets, scope, lambda inner: self.make.expression(closure.body, inner)
+            )
+
+        return below(closure.scope) if closure.decl is None else self.recursion.lower(closure, span, below)
 
     def _construct(self, node: tree.CallExpr, scope: Scope) -> Expr:
         kind = of_shape(self.names.type_of(node, scope), Union)
@@ -148,8 +153,8 @@ class CallLowering:
             begin = self.make.expression(start, scope)
 
             def step(value: Expr, item: _Item) -> Expr:
-                new = self._applied(closure, [value, item.value])
-                self._narrow(new.type, node.span)
+                new = self._applied(closure, [value, item.value], node.span)
+                bounded("`fold`", new.type, node.span)
                 if item.is_there is None:
                     return new
                 return If(hull(new.type, value.type), node.span, item.is_there, new, value)
@@ -227,15 +232,6 @@ class CallLowering:
                 return None
         found = fold(domain)
         return found if isinstance(found, tuple) else None
-
-    def _narrow(self, kind: Type, span: Span) -> None:
-        """Refuse numbers whose interval grows with each step: squares double its length."""
-        ends = [end for part in components(kind) if isinstance(part, Int) for end in (part.low, part.high)]
-        if any(abs(end or 0).bit_length() > MAX_BITS for end in ends):
-            hint = "bound each step, as in `min(acc * acc, N)`"
-            raise refusal(
-                "S510", span, f"the numbers of this `fold` may have more than {MAX_BITS} bits", hint
-            )
 
     def _bounded(self, what: str, size: int, span: Span) -> None:
         if size > MAX_FOLDED:

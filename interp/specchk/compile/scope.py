@@ -23,6 +23,7 @@ class Scope:
     `points` is where coverage of branches is recorded: `branch` in actions, `implication` in
     properties, nothing elsewhere.  `owner` is whose point it is: that of the
     declaration being lowered (None), or (the empty text) that of all uses of a definition together.
+    `calls` are the calls of recursive definitions around this place, outermost first.
     """
 
     home: Spec
@@ -31,6 +32,7 @@ class Scope:
     points: str = ""
     owner: str | None = None
     operators: Mapping[str, Closure] = field(default_factory=dict)
+    calls: tuple[Frame, ...] = ()
 
     def bind(self, bound: Bound, expr: Expr) -> Scope:
         """The scope in which a name is bound to `expr`, or names to the parts of a tuple."""
@@ -43,13 +45,25 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """A call of a recursive definition: its measure, which those inside of it are to be below."""
+
+    decl: decls.Def
+    measure: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Closure:
-    """An operator: the names of its parameters, its text, and what other names in it mean."""
+    """An operator: the names of its parameters, its text, and what other names in it mean.
+
+    `decl` is the definition that it is, if it is a recursive one.
+    """
 
     params: tuple[Bound, ...]
     lets: tuple[decls.Let, ...]
     body: tree.Expr
     scope: Scope
+    decl: decls.Def | None = None
 
 
 @dataclass(frozen=True, slots=True)

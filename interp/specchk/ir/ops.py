@@ -258,6 +258,15 @@ def _off_the_keys(kinds: Kinds) -> bool:
     return not fits(key, of_shape(kinds[0], Map).key) or (isinstance(key, Int) and key.horizon)
 
 
+def _decreased(a: Int, b: Int) -> tuple[int, int]:
+    return max(0, a.low), min(a.high, b.high - 1)
+
+
+def _may_not_decrease(kinds: Kinds) -> bool:
+    new, old = (of_shape(kind, Int) for kind in kinds)
+    return new.horizon or old.horizon or new.low < 0 or new.high >= old.low
+
+
 def _long_range(kinds: Kinds) -> bool:
     low, high = (of_shape(kind, Int) for kind in kinds)
     return high.high - low.low >= 1 << MAX_LISTED_BITS
@@ -357,6 +366,8 @@ class Op(Enum):
     IN_BAG = Card("in", (object, Bag), _member, marks="truth", loops=True)
     BAG_CARD = Card("card", (Bag,), _size)
     BAG_ITEMS = Card("elements", (Bag,), _contents, loops=True)
+    # Of a recursive call: the new measure, where it is a number from 0 on that is below the old one.
+    DECREASED = Card("", (Int, Int), _numbers(_decreased), _may_not_decrease)
 
 
 _BY_WORD = MappingProxyType(

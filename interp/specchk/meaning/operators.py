@@ -146,6 +146,17 @@ def _divided(fn: Callable[[int, int], int]) -> TextRule:
     return _calling(made)
 
 
+def _decreased(expr: Apply) -> Callable[..., Any]:
+    def decreased(new: Any, old: Any) -> Any:
+        if new < 0:
+            raise Undefined(expr.span, f"the measure of this recursion is below 0: {new}")
+        if new >= old:
+            raise Undefined(expr.span, f"the measure of this recursion does not decrease: {old}, then {new}")
+        return new
+
+    return decreased
+
+
 def _key_position(expr: Apply, key: RuleText) -> RuleText:
     """The position of a key in its map's tuple; undefined outside the key type."""
     kind = of_shape(expr.args[0].type, Map)
@@ -298,5 +309,6 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.BAG_COUNT: _function(lambda a, b: a.count(b)),
         Op.BAG_UNION: _function(lambda a, b: tuple(sorted(a + b))),
         Op.IN_BAG: _code("({} in {})"), Op.BAG_CARD: _code("len({})"), Op.BAG_ITEMS: _function(distinct),
+        Op.DECREASED: _calling(_decreased),
     }
 )  # fmt: skip

@@ -253,13 +253,8 @@ class Checker:
         known = self._returns.get(id(decl))
         if known is not None:
             return known
-        met = next((index for index, open_ in enumerate(self.open_defs) if open_ is decl), None)
-        if met is not None:
-            circle = [*self.open_defs[met:], decl]
-            self.report.add("S206", use.span,
-                            f"definitions may not be recursive: {' -> '.join(d.name for d in circle)}",
-                            "iterate with a quantifier, a comprehension, min, max, sum or fold")  # fmt: skip
-            return UNKNOWN
+        if any(open_ is decl for open_ in self.open_defs):
+            return self._returned_again(decl, home, use)
         # Bodies are checked when a use needs their type, so definitions may stand in any order; one that is
         # open already is needed by itself.
         self.open_defs.append(decl)
@@ -267,6 +262,16 @@ class Checker:
         self.open_defs.pop()
         self._returns[id(decl)] = found
         return found
+
+    def _returned_again(self, decl: decls.Def, home: Spec, use: tree.Node) -> Type:
+        """The type of a recursive call's value: the one that is declared."""
+        if decl.returns is not None:
+            return self.resolver.resolve(decl.returns, home)
+        if decl.measure is not None:
+            message = f"`{decl.name}` is recursive, and its result has no declared type"
+            self.report.add("S303", use.span, message, f"declare it: `def {decl.name}(...): T`",
+                            [(decl.span.word(decl.name), "declared here")])  # fmt: skip
+        return UNKNOWN
 
     def _body(self, decl: decls.Def, home: Spec) -> Type:
         context = Context(home)
@@ -277,11 +282,20 @@ class Checker:
                 context = replace(context, operators={**context.operators, param.name: signature})
             else:
                 context = context.bind(param.name, self.resolver.resolve(param.type, home))
+        if decl.measure is not None:
+            self._measure(decl.measure, context)
         context = self.lets(decl.lets, context)
         wanted = self.resolver.resolve(decl.returns, home) if decl.returns is not None else None
         found = self.settle(decl.value, context, wanted)
         # As declared, also where the body is wrong: the error is the body's, and none of its callers'.
         return wanted if wanted is not None else found
+
+    def _measure(self, node: tree.Expr, context: Context) -> None:
+        """Check that the measure of a recursion is a number, or a collection, whose size it is."""
+        found = self.check(node, context)
+        if not isinstance(found, Int | Set | Seq | Bag | PartialMap):
+            message = f"a measure is a number or a collection, whose size counts, and this is {show(found)}"
+            self.unfit(node.span, found, message, "it decreases with each recursive call: `len(s)`, `n`")
 
     def signature(self, param: decls.OperatorParam, home: Spec) -> Signature:
         """The signature that a definition's parameter declares."""

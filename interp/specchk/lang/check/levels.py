@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from types import MappingProxyType
 
-from specchk.lang.check.spec import Facts, Spec
+from specchk.lang.check.spec import Facts
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report
 
@@ -52,6 +52,8 @@ class LevelChecker:
         self.facts = facts
         self.report = report
         self._defs: dict[int, Level] = {}
+        self._open: set[int] = set()  # definitions whose levels are being found
+        self._met: set[int] = set()  # those of them that were used again, with what they add still unknown
 
     def demand(self, node: tree.Node, most: Level, place: str) -> None:
         """Report the first part of `node` above the level that `place` takes."""
@@ -81,14 +83,25 @@ class LevelChecker:
         if ref.kind in ("variable", "property", "action"):
             return Level.STATE
         if ref.kind == "def" and ref.name in ref.home.defs:
-            return self._of_def(ref.home.defs[ref.name], ref.home)
+            return self._of_def(ref.home.defs[ref.name])
         return Level.CONSTANT
 
-    def _of_def(self, decl: decls.Def, home: Spec) -> Level:
-        if id(decl) not in self._defs:
-            self._defs[id(decl)] = Level.CONSTANT  # recursion is reported elsewhere
-            self._defs[id(decl)] = self.of(decl)
-        return self._defs[id(decl)]
+    def _of_def(self, decl: decls.Def) -> Level:
+        place = id(decl)
+        if place in self._defs:
+            return self._defs[place]
+        # In a recursion it adds nothing to its own level.
+        if place in self._open:
+            self._met.add(place)
+            return Level.CONSTANT
+        self._open.add(place)
+        found = self.of(decl)
+        self._open.discard(place)
+        self._met.discard(place)
+        # Of a definition between an open one and its next use, the level of the open one is not in it yet.
+        if not self._met:
+            self._defs[place] = found
+        return found
 
     def of(self, node: tree.Node) -> Level:
         """The level of a whole node."""

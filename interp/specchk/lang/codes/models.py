@@ -120,9 +120,11 @@ model default:
         "S510", "too many values to list",
         """A quantifier over a type, a map's keys or an action's parameters need the list of all
         values of a type, and here that list is too long.  A `fold` has a step for each item that
-        there may be, at most 256.""",
+        there may be, at most 256.  A call of a recursive definition has at most 1000 further ones
+        inside, and its measure has a largest value, which a `nat upto` has not.""",
         """Choose smaller constants, or quantify over a set in the state instead of a whole
-        type.  Fold over a sequence, or over a set of a smaller type.""",
+        type.  Fold over a sequence, or over a set of a smaller type.  Write a recursive call that occurs
+        twice once, with `let`.""",
         """
 spec many
 type Big = set[0..63]

@@ -60,13 +60,13 @@ action cut():
 """,
     ),
     Page(
-        "S206", "a recursive definition",
-        """A definition may not use itself, directly or through others, and neither may a helper
-        action.  Whether an action is enabled may not depend on itself, either.  Without recursion every
-        expression ends, its cost can be read from its text, and every engine can treat it.""",
-        """Iterate over a set or a sequence instead: a quantifier, a comprehension, `min`, `max`,
-        `sum` or `choose`; `fold` for the others.  A loop of steps is an action that is enabled while
-        there is something to do.""",
+        "S206", "recursion without a measure",
+        """A definition that uses itself, directly or through others, states what decreases with each
+        call: so every expression ends, and every engine can treat it.  A helper action may not use itself,
+        and whether an action is enabled may not depend on itself.""",
+        """Add the measure, `decreases n`, to one definition of the circle, and its result's type.  Or iterate
+        over a set or a sequence: a quantifier, a comprehension, `min`, `max`, `sum`, `choose`, or `fold`.
+        A loop of steps is an action that is enabled while there is something to do.""",
         """
 spec recursive
 def factorial(n: int): int = if n == 0 then 1 else n * factorial(n - 1)

@@ -99,8 +99,8 @@ class Builder(Statements):
         return decls.Assume(self.span(meta), conjuncts, lets)
 
     def def_(self, meta: Meta, c: list[Child]) -> Child:
-        lets, value = c[3]
-        return decls.Def(self.span(meta), str(c[0]), c[1] or (), c[2], lets, value)
+        lets, value = c[4]
+        return decls.Def(self.span(meta), str(c[0]), c[1] or (), c[2], lets, value, c[3])
 
     def def_body(self, _: Meta, c: list[Child]) -> Child:
         return tuple(c[:-1]), c[-1]

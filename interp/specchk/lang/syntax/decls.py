@@ -175,13 +175,17 @@ class OperatorParam(Node):
 
 @dataclass(frozen=True, slots=True)
 class Def(Node):
-    """`def isr_end(): Offset = e`; `lets` precede the value in the block form."""
+    """`def isr_end(): Offset = e`; `lets` precede the value in the block form.
+
+    A recursive one has a `measure`, `def length(s: Row): int decreases s = e`.
+    """
 
     name: str
     params: tuple[Param | OperatorParam, ...]
     returns: TypeExpr | None
     lets: tuple[Let, ...]
     value: Expr
+    measure: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

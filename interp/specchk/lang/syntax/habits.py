@@ -37,6 +37,7 @@ _DECLARATIONS = MappingProxyType(
         "write `invariant name: e`, or `liveness name: P leadsto Q`": "property temporal always eventually",
         "write `invariant name: e`; what a model must satisfy is in its `expect`": "assert check theorem",
         "write `def name(x: T) = e`": "val fun function pure operator let define macro",
+        "a recursive definition has a measure: `def f(s: T): U decreases len(s) = e`": "RECURSIVE rec",
         "weak fairness is `fair a`, strong fairness `strong fair a`": "weak WF WF_vars SF fairness",
         "messages are values: `type Message = Request(n: 0..3) | Reply`": "event message",
     }

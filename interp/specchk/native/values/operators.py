@@ -58,6 +58,13 @@ def _floor(e: Emitter, expr: Apply, *, modulo: bool) -> Val:
     return e.asm.select(crooked, e.asm.sub(quotient, 1), quotient)
 
 
+def _decreased(e: Emitter, expr: Apply) -> Val:
+    new, old = args_of(e, expr)
+    e.asm.leave_if(e.asm.cmp("<", new, 0), e.undefined)
+    e.asm.leave_if(e.asm.cmp("<=", old, new), e.undefined)
+    return new
+
+
 def _record(e: Emitter, expr: Apply) -> Val:
     kind = of_shape(expr.type, Record)
     return e.codes.record(
@@ -150,7 +157,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.NOT: lambda e, x: e.asm.negate(e.value(x.args[0])), Op.NEG: _negative,
         Op.ADD: _arithmetic("add"), Op.SUB: _arithmetic("sub"), Op.MUL: _arithmetic("mul"),
         Op.DIV: lambda e, x: _floor(e, x, modulo=False), Op.MOD: lambda e, x: _floor(e, x, modulo=True),
-        Op.MIN: _arithmetic("min"), Op.MAX: _arithmetic("max"),
+        Op.MIN: _arithmetic("min"), Op.MAX: _arithmetic("max"), Op.DECREASED: _decreased,
         Op.RECORD: _record, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
         Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant, Op.SOME: _some, Op.GET: _get, Op.GET_OR: _get_or,
         Op.MAP: _map, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,

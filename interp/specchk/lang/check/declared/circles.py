@@ -1,55 +1,100 @@
-"""Circles: actions that are enabled, by `enabled`, only if they are or are not.  They have no meaning."""
+"""Circles: definitions that use themselves without a measure, actions that are enabled if they are not.
+
+They have no meaning: an expression in such a circle would never be evaluated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from specchk.lang.check.levels import children
 from specchk.lang.check.spec import Facts, Ref, Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report
 
+Use = tuple[tree.Node, Ref]
+
 
 def circles(spec: Spec, facts: Facts, report: Report) -> None:
     """Report each circle of actions, definitions and helper actions, at the use that closes it."""
+    uses = _Uses(spec, facts)
+    for use, circle in _circles(spec.actions, uses.of):
+        report.add(
+            "S206", use.span, f"whether an action is enabled may not depend on itself: {' -> '.join(circle)}",
+            "name the conditions that both need with a `def`",
+        )  # fmt: skip
+
+
+def recursions(spec: Spec, facts: Facts, report: Report) -> None:
+    """Report each circle of definitions none of which has a measure, at the use that closes it."""
+    uses = _Uses(spec, facts)
+
+    def unmeasured(name: str) -> list[Use]:
+        return [
+            (use, ref) for use, ref in uses.of(name) if ref.kind == "def" and not spec.defs[ref.name].measure
+        ]
+
+    for use, circle in _circles([d.name for d in spec.defs.values() if not d.measure], unmeasured):
+        report.add(
+            "S206", use.span, f"a recursive definition needs a measure: {' -> '.join(circle)}",
+            "add what decreases with each call, `def f(s: T): U decreases len(s) = e`; or iterate with a "
+            "quantifier, a comprehension or fold",
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Uses:
+    """The names that the declarations of a spec use, each read once."""
+
+    spec: Spec
+    facts: Facts
+    known: dict[str, list[Use]] = field(default_factory=dict)
+
+    def of(self, name: str) -> list[Use]:
+        """The definitions, helper actions and, by `enabled`, actions that a declaration uses."""
+        if name not in self.known:
+            every = {**self.spec.defs, **self.spec.helpers, **self.spec.actions}
+            self.known[name] = list(self._used(every[name]))
+        return self.known[name]
+
+    def _used(self, node: tree.Node) -> Iterator[Use]:
+        if isinstance(node, decls.Assign):
+            return  # what a step would assign is not evaluated
+        if isinstance(node, decls.CallHelper) and node.call.callee.text in self.spec.helpers:
+            yield node, Ref("helper", node.call.callee.text, self.spec)
+        ref = self.facts.refs.get(id(node))
+        if ref is not None and ref.home is self.spec and ref.kind in ("def", "action"):
+            yield node, ref
+        for part in children(node):
+            yield from self._used(part)
+
+
+def _circles(names: Iterable[str], used: Callable[[str], list[Use]]) -> Iterator[tuple[tree.Node, list[str]]]:
+    """Circles through the names, with the use that closes each; of those that share a name one."""
     done: set[str] = set()
-    for action in spec.actions.values():
-        # With a stack of our own: a chain of definitions may be longer than Python's.
-        way = [(action.name, iter(_used(action, spec, facts)))] if action.name not in done else []
-        while way:
-            step = next(way[-1][1], None)
-            if step is None:
-                done.add(way.pop()[0])
-                continue
-            use, ref = step
-            names = [name for name, _ in way]
-            if ref.name in names:
-                _report(use, [*names[names.index(ref.name) :], ref.name], report)
-            elif ref.name not in done:
-                way.append((ref.name, iter(_used(_declaration(ref, spec), spec, facts))))
+    for name in names:
+        found = _way_back(name, used) if name not in done else None
+        if found is not None:
+            use, way = found
+            done |= {*way}
+            yield use, [*way, name]
 
 
-def _report(use: tree.Node, circle: list[str], report: Report) -> None:
-    report.add(
-        "S206", use.span, f"whether an action is enabled may not depend on itself: {' -> '.join(circle)}",
-        "name the conditions that both need with a `def`",
-    )  # fmt: skip
-
-
-def _declaration(ref: Ref, spec: Spec) -> tree.Node:
-    if ref.kind == "def":
-        return spec.defs[ref.name]
-    return spec.helpers[ref.name] if ref.kind == "helper" else spec.actions[ref.name]
-
-
-def _used(node: tree.Node, spec: Spec, facts: Facts) -> Iterator[tuple[tree.Node, Ref]]:
-    """The definitions, helper actions and, by `enabled`, actions of a spec that a declaration uses."""
-    if isinstance(node, decls.Assign):
-        return  # what a step would assign is not evaluated
-    if isinstance(node, decls.CallHelper) and node.call.callee.text in spec.helpers:
-        yield node, Ref("helper", node.call.callee.text, spec)
-    ref = facts.refs.get(id(node))
-    if ref is not None and ref.home is spec and ref.kind in ("def", "action"):
-        yield node, ref
-    for part in children(node):
-        yield from _used(part, spec, facts)
+def _way_back(name: str, used: Callable[[str], list[Use]]) -> tuple[tree.Node, list[str]] | None:
+    """A way from a name to itself, and the use at its end."""
+    seen = {name}
+    # With a stack of our own: a chain of definitions may be longer than Python's.
+    way = [(name, iter(used(name)))]
+    while way:
+        step = next(way[-1][1], None)
+        if step is None:
+            way.pop()
+            continue
+        use, ref = step
+        if ref.name == name:
+            return use, [passed for passed, _ in way]
+        if ref.name not in seen:
+            seen.add(ref.name)
+            way.append((ref.name, iter(used(ref.name))))
+    return None

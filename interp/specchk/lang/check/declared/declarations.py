@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.declared.circles import circles
+from specchk.lang.check.declared.circles import circles, recursions
 from specchk.lang.check.declared.statements import StatementChecker
 from specchk.lang.check.levels import Level, children
 from specchk.lang.check.model_rules import Refinements
@@ -51,6 +51,7 @@ class Declarations:
             else:
                 most, place = Level.STATE, "a definition is a state expression"
             self.checker.levels.demand(definition, most, place)
+        recursions(spec, self.checker.facts, self.report)
         # Only what can be imported: variables, actions and properties of a library take no part here.
         if spec.role is Role.LIBRARY:
             return

@@ -57,6 +57,13 @@ def _divided(fn: Callable[[Tree, Tree], Tree]) -> Rule:
     return rule
 
 
+def _decreased(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
+    new, old = args
+    scope.fail(less(new, 0), expr.span, "the measure of this recursion is below 0")
+    scope.fail(at_most(old, new), expr.span, "the measure of this recursion does not decrease")
+    return new
+
+
 def _field(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
     return args[0][expr.data]
 
@@ -149,7 +156,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.SUB: _pure(lambda a, b: combine(lambda x, y: x - y, a, b)),
         Op.MUL: _pure(lambda a, b: combine(lambda x, y: x * y, a, b)),
         Op.DIV: _divided(quotient), Op.MOD: _divided(remainder),
-        Op.MIN: _pure(least), Op.MAX: _pure(greatest),
+        Op.MIN: _pure(least), Op.MAX: _pure(greatest), Op.DECREASED: _decreased,
         Op.RECORD: _tuple, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
         Op.VARIANT: _variant, Op.IS_VARIANT: lambda expr, args, scope: tag_is(args[0], expr.data),
         Op.SOME: _pure(_some), Op.GET: _get, Op.GET_OR: _get_or,
