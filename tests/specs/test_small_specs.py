@@ -32,6 +32,7 @@ SLOW = {
     "store": {"larger_segments", "flushed_by_two"},
     "examples/sliding_block": {"huarong_dao"},
     "examples/raft": {"one_term"},
+    "examples/b_tree": {"four_keys"},
     "examples/binary_search": {"eight"},
     "examples/byzantine_broadcast": {"four"},
     "examples/paxos_voting": {"two_ballots"},
