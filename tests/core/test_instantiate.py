@@ -9,6 +9,7 @@ from spec_texts import instance_of
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.types import Int
+from specchk.ir.types import show as show_type
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.initial import initial_states
@@ -306,3 +307,49 @@ model m:
     expect holds
 """, encoding="utf-8")  # fmt: skip
     assert instantiate(check(str(file)), "m").program.invariants
+
+
+WRITTEN = """\
+spec written
+sort R
+const N : int
+const Size : {{ low: 0..9, high: 0..9 }}
+var x : {kind}
+init: true
+deadlock ok
+model m:
+    R = 2, N = 3, Size = {{ low: 1, high: 4 }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("(R -> bool)?", "(R -> bool)?"),
+        ("((R -> 0..1)?)?", "(R -> 0..1)??"),
+        ("((0..N)?)", "0..3?"),
+        ("(0..1) -> (0..N)", "0..1 -> 0..3"),
+        ("R -> (bool -> (0..1))", "R -> bool -> 0..1"),
+        ("(bool -> bool) -> bool", "(bool -> bool) -> bool"),
+        ("((0..1), (R -> bool)?)", "(0..1, (R -> bool)?)"),
+        ("set[(N - 1)..(N)]", "set[2..3]"),
+        ("(N)..(2 * (N))", "3..6"),
+        ("Size.low..Size.high", "1..4"),
+        ("0..(Size.high - Size.low) * N", "0..9"),
+        ("seq[0..1] upto max(Size.low, N)", "seq[0..1] upto 3"),
+        ("{ a: (0..1), b: (R?) }", "{ a: 0..1, b: R? }"),
+    ],
+)
+def test_a_type_may_be_in_parentheses_and_a_bound_a_field(kind: str, shown: str) -> None:
+    """They are shown where another type would be read without them."""
+    text = WRITTEN.format(kind=kind)
+    (variable,) = instantiate(check("written.spec", text)).program.variables
+    assert show_type(variable.type) == shown
+
+
+@pytest.mark.parametrize(
+    ("bound", "code"), [("Size.other", "S305"), ("N.low", "S301"), ("Sizes.low", "S201")]
+)
+def test_a_bound_is_a_field_of_a_constant_that_has_it(bound: str, code: str) -> None:
+    """Anything else is an error of the bound alone."""
+    assert refused(WRITTEN.format(kind=f"bool\nvar y : 0..{bound}")) == {code}

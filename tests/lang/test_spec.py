@@ -189,7 +189,7 @@ def test_a_file_met_twice_through_extends_counts_once(here: Path) -> None:
 @pytest.mark.parametrize(
     "lost",
     [
-        "var lost : (Client -> bool)? = none",
+        "var lost : (Client -> bool = none",
         "def lost(: int = 1",
         "type Lost = enum {\n    lost, = found\n}",
         "const lost : = 3",

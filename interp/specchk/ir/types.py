@@ -382,13 +382,14 @@ def show(kind: Type) -> str:
         case Enum() | Sort() | Union():
             return kind.name
         case Option():
-            return f"{show(kind.item)}?"
+            return f"({show(kind.item)})?" if isinstance(kind.item, Map) else f"{show(kind.item)}?"
         case Record(is_tuple=True):
             return "(" + ", ".join(show(item) for _, item in kind.fields) + ")"
         case Record():
             return "{ " + ", ".join(f"{name}: {show(item)}" for name, item in kind.fields) + " }"
         case Map():
-            return f"{show(kind.key)} -> {show(kind.value)}"
+            key = f"({show(kind.key)})" if isinstance(kind.key, Map) else show(kind.key)
+            return f"{key} -> {show(kind.value)}"
         case Set(keyed=True):
             return f"map[{show(kind.pair[0])}, {show(kind.pair[1])}]"
         case Set():

@@ -154,19 +154,24 @@ def show(kind: Type) -> str:
         case Enum() | Sort() | Union():
             return kind.name
         case Option():
-            return f"{show(kind.item)}?"
+            return f"{_operand(kind.item)}?"
         case Record(is_tuple=True):
             return "(" + ", ".join(show(item) for _, item in kind.fields) + ")"
         case Record():
             return "{ " + ", ".join(f"{name}: {show(item)}" for name, item in kind.fields) + " }"
         case Map():
-            return f"{show(kind.key)} -> {show(kind.value)}"
+            return f"{_operand(kind.key)} -> {show(kind.value)}"
         case Set() | Seq() | Bag():
             return f"{type(kind).__name__.lower()}[{show(kind.item)}]"
         case PartialMap():
             return f"map[{show(kind.key)}, {show(kind.value)}]"
         case Unknown():
             return "?"
+
+
+def _operand(kind: Type) -> str:
+    """A type before `?` or `->`."""
+    return f"({show(kind)})" if isinstance(kind, Map) else show(kind)
 
 
 def lifts(found: Type, wanted: Type) -> bool:

@@ -201,6 +201,13 @@ class _Expressions(_Base):
         args = tuple(tree.Argument(arg.span, arg) for arg in present(c[1:]))
         return self._deep(tree.CallExpr(self.span(meta), self._name(c[0]), args), c)
 
+    def number_name(self, meta: Meta, c: list[Child]) -> Child:
+        # `Sizes.first` parses as a name of a file; in an expression it is the field of a record, too.
+        (name,) = c
+        if name.qualifier is None:
+            return name
+        return self._deep(tree.Field(self.span(meta), tree.Name(name.span, name.qualifier), name.text), c)
+
     def _callee(self, node: Child) -> tree.Name:
         # `log.truncate(...)` parses as a field that is called; what it is, a module's definition, is seen
         # only here.

@@ -156,8 +156,8 @@ _HABITS = tuple(
         ("var", r"\bin\b[^=]*\Z", r"=(?!=)",
          "a variable starts with one value, `= e`, or with any of a set, `in S`"),
         ("var", r"\bin\b.*\Z", r"->|\?|set\b|seq\b|bag\b|nat\b|enum\b", _TYPE),
-        ("", r"^(?:var|type|const|def)\b[^=]*[:(,]\s*\(\s*\w+\s*->[^(),]*\Z", r"\)",
-         "a type in parentheses needs a name: `type Votes = K -> V`, then `Votes?`"),
+        ("", r"^(?:var|type|const|def|action)\b.*[:(,>]\s*\(\s*[A-Z]\w*\s*\)\s*\Z", r"\?|->|=",
+         "the name of a type is written without parentheses"),
         ("liveness", r"^\s*\Z", r"\s*(?:always|eventually)\b",
          "a block begins after the property's name; in it each formula has its own `forall x in S:`"),
         # Expressions.
