@@ -6,7 +6,7 @@ A file met twice through `extends` counts once; a cycle of files is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,8 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
     # Sorts first: of a union's variants, these decide which are the elements of a sort.
     for decl in sorted(module.decls, key=lambda decl: not isinstance(decl, decls.Sort)):
         if isinstance(decl, decls.Import):
-            _attach(spec, decl, path, loading, Role.LIBRARY)
+            if _attach(spec, decl, path, loading, Role.LIBRARY):
+                _give(spec.imports[decl.alias], decl, loading.report)
         elif isinstance(decl, decls.Refines):
             # That an imported or refined file refines another is a claim of that file.
             if spec.role is Role.RUN and _attach(spec, decl, path, loading, Role.REFINED):
@@ -184,6 +185,23 @@ def _attach(
     other.prefix = f"{decl.alias}."
     (spec.imports if role is Role.LIBRARY else spec.refined)[decl.alias] = other
     return True
+
+
+def _give(library: Spec, decl: decls.Import, report: Report) -> None:
+    """Note of the constants and sorts of a library what an import gives them, in their declarations."""
+    for binding in decl.given:
+        name, place = binding.name.full, binding.name.span
+        sort, const = library.sorts.get(name), library.consts.get(name)
+        if sort is None and const is None:
+            known = [*library.consts, *library.sorts]
+            report.add("S201", place, f"`{library.name}` has no constant or sort `{name}`",
+                       nearest(name, known) or f"it has {', '.join(known) or 'none'}")  # fmt: skip
+        elif (sort and sort.given) or (const and const.given):
+            report.add("S202", place, f"`{name}` is given twice", "remove one")
+        elif sort is not None:
+            library.sorts[name] = replace(sort, given=binding)
+        elif const is not None:
+            library.consts[name] = replace(const, given=binding)
 
 
 def _claim(spec: Spec, name: str, span: Span, report: Report) -> bool:

@@ -49,7 +49,8 @@ class ChosenModel:
         bindings = choose_model(self.checked, self.model, self.overrides).bindings
         numbers = {}
         for name, (const, _) in consts_of(self.checked.spec).items():
-            value = bindings[name].value if name in bindings else const.default
+            default = const.default if const.given is None else None
+            value = bindings[name].value if name in bindings else default
             if isinstance(value, tree.IntLiteral) and value.value > 0:
                 numbers[name] = value.value
         if not numbers:

@@ -44,6 +44,10 @@ class Models:
                                 nearest(full, [*consts, *sorts]))  # fmt: skip
                 continue
             const, home = consts[full]
+            if const.given is not None:
+                self.report.add("S501", binding.name.span, f"`{full}` has its value from the import",
+                                "remove it", [(const.given.span, "given here")])  # fmt: skip
+                continue
             kind = self.checker.resolver.resolve(const.type, home)
             self.checker.typed(binding.value, context, kind, Level.CONSTANT, "a model binds constants")
         self._nothing_open(model, consts)
@@ -53,7 +57,9 @@ class Models:
 
     def _nothing_open(self, model: FixedModel, consts: dict[str, tuple[decls.Const, Spec]]) -> None:
         open_ = [
-            full for full, (const, _) in consts.items() if full not in model.bindings and not const.default
+            full
+            for full, (const, _) in consts.items()
+            if full not in model.bindings and not const.default and not const.given
         ]
         if not open_:
             return
@@ -139,7 +145,7 @@ def elements(model: FixedModel) -> dict[str, Type]:
 
 
 class Refinements:
-    """Checks the `refines` lines of one spec.
+    """Checks the `refines` lines of one spec, and those of its imports that give constants and sorts.
 
     A mapping is full.  Nothing is mapped by its name alone: a variable that is forgotten would be compared
     with another one of ours that only happens to have its name.
@@ -156,6 +162,17 @@ class Refinements:
             for binding in decl.mapping:
                 if binding.name.full in other.sorts:
                     self._sort(binding, spec, other)
+        for library in spec.imports.values():
+            for sort in library.sorts.values():
+                if sort.given is not None:
+                    self._sort(sort.given, spec, library)
+
+    def imports(self, spec: Spec) -> None:
+        """Check the values that imports give to constants."""
+        for library in spec.imports.values():
+            for const in library.consts.values():
+                if const.given is not None:
+                    self._binding(const.given, spec, library)
 
     def _sort(self, binding: decls.ModelBinding, spec: Spec, other: Spec) -> None:
         kind = self.checker.check(binding.value, Context(spec))

@@ -110,12 +110,12 @@ def sorts_of(spec: Spec) -> dict[str, decls.Sort]:
     """All sorts that a model has to size, by full name."""
     sorts = dict(spec.sorts)
     for alias, imported in spec.imports.items():
-        sorts.update({f"{alias}.{name}": decl for name, decl in imported.sorts.items()})
+        sorts.update({f"{alias}.{name}": decl for name, decl in imported.sorts.items() if not decl.given})
     return sorts
 
 
 def consts_of(spec: Spec) -> dict[str, tuple[decls.Const, Spec]]:
-    """All constants that a model has to fix, by full name, with their home."""
+    """All constants, by full name, with their home: a model has to fix those that no import gives a value."""
     consts = {name: (decl, spec) for name, decl in spec.consts.items()}
     for alias, imported in spec.imports.items():
         consts.update({f"{alias}.{name}": (decl, imported) for name, decl in imported.consts.items()})

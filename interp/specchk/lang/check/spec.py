@@ -49,7 +49,7 @@ class Spec:
     views: list[decls.View] = field(default_factory=list)
     imports: dict[str, Spec] = field(default_factory=dict)
     refined: dict[str, Spec] = field(default_factory=dict)
-    sort_types: dict[str, Type] = field(default_factory=dict)  # of a refined spec: what its sorts are
+    sort_types: dict[str, Type] = field(default_factory=dict)  # what sorts of a refined or imported spec are
     members: dict[str, tuple[str, int]] = field(default_factory=dict)  # enum member: type, index
     variants: dict[str, str] = field(default_factory=dict)  # constructor -> union type's name
     declared: dict[str, Span] = field(default_factory=dict)

@@ -10,7 +10,7 @@ PAGES = (
     Page(
         "S501", "a model that binds something unknown",
         """The left side of a binding, in a model or in `--set`, is a constant or a sort of the spec;
-        this name is neither.""",
+        this name is neither, or an import gives it a value.""",
         """Correct the name; constants of an imported file are `file.Name`.""",
         """
 spec bindings
@@ -250,9 +250,9 @@ model default:
         needs_model=True,
     ),
     Page(
-        "S605", "a sort of a refined spec that is mapped to no type",
-        """The elements of a refined spec's sort are the values of one of our types: a sort, an enum,
-        or another declared type whose values can be listed.""",
+        "S605", "a sort that is mapped to no type",
+        """The elements of a refined spec's sort, or of one that an import gives, are the values of one of
+        our types: a sort, an enum, or another declared type whose values can be listed.""",
         """Name the type: `Client = Broker`.""",
         """
 spec refined

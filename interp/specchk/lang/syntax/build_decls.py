@@ -81,7 +81,7 @@ class Builder(Statements):
 
     def import_(self, meta: Meta, c: list[Child]) -> Child:
         alias = str(c[1]) if c[1] is not None else c[0][-1]
-        return decls.Import(self.span(meta), c[0], alias)
+        return decls.Import(self.span(meta), c[0], alias, present(c[2:]))
 
     def var_choice(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Var(self.span(meta), str(c[0]), c[1], None, c[2])

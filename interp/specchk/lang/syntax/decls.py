@@ -93,10 +93,11 @@ class Header(Node):
 
 @dataclass(frozen=True, slots=True)
 class Import(Node):
-    """`import log`: another file's types, constants and definitions, as `log.x`."""
+    """`import log`: another file's types, constants and definitions, as `log.x`; `with` gives some."""
 
     path: tuple[str, ...]
     alias: str
+    given: tuple[ModelBinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +109,20 @@ class Extends(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """`sort Replica`: interchangeable names; a model fixes how many."""
+    """`sort Replica`: interchangeable names; a model fixes how many, or (`given`) an import what they are."""
 
     name: str
+    given: ModelBinding | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Const(Node):
-    """`const MaxOffset : int`, with `= e` a default."""
+    """`const MaxOffset : int`, with `= e` a default; `given`: the value that an import gives it."""
 
     name: str
     type: TypeExpr
     default: Expr | None
+    given: ModelBinding | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class Declarations:
                 most, place = Level.STATE, "a definition is a state expression"
             self.checker.levels.demand(definition, most, place)
         recursions(spec, self.checker.facts, self.report)
+        refinements.imports(spec)
         # Only what can be imported: variables, actions and properties of a library take no part here.
         if spec.role is Role.LIBRARY:
             return
