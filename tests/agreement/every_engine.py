@@ -109,7 +109,9 @@ class Comparison:
         for name, after in (("symbolic", None), ("hulls", 0)):
             options = JoinOptions(self.zones, symmetry=self.symmetry, workers=1, join_after=after)
             outcome = zones(self.program, options)
-            if in_time(outcome) is None or isinstance(outcome.verdict, Inconclusive):
+            # Constraints that leave no initial state are an answer, which no horizon changes.
+            is_given_up = isinstance(outcome.verdict, Inconclusive) and outcome.statistics.levels != ()
+            if in_time(outcome) is None or is_given_up:
                 self._note(name, None)
             else:
                 self._note(name, [*self._confirmed(outcome), *denied(outcome, within, None)])

@@ -72,6 +72,24 @@ action up():
 reachable high: n == 9
 deadlock ok
 """
+SENDING = """spec sending
+sort Node
+var sent : set[Node] = {}
+var acked : set[Node] = {}
+action send(n: Node):
+    require n not in sent
+    sent' = sent union {n}
+def all_low() = forall n in acked: n not in sent
+invariant kept:
+    forall n in acked: n in sent
+    forall m in Node, n in sent: (let got = {n} intersect acked: forall x in got: x == m) and n in sent
+step invariant after: forall n in acked': n in sent and n in sent'
+step invariant grows: forall n in sent: n in sent'
+invariant by_definition: all_low() and not (exists n in acked: n in sent)
+deadlock ok
+model two:
+    Node = 2
+"""
 Explored = Callable[..., Outcome]
 
 
@@ -252,3 +270,19 @@ def test_a_witness_that_is_not_reached_names_the_bounds_of_the_search(
     verdict = explored(of_text(RISING.format(kind=kind) + more, tmp_path)).verdict
     assert isinstance(verdict, Violated)
     assert [(v.kind, v.name, v.bounds) for v in verdict.violations] == [("unreachable", "high", bounds)]
+
+
+def test_a_forall_over_a_set_that_is_always_empty_is_reported(
+    entry: Entry, explored: Explored, tmp_path: Path
+) -> None:
+    """It claims nothing; one that checks an element in a single state does, and so does an `exists`."""
+    found = of_text(SENDING, tmp_path)
+    warnings = [text.partition(": ")[2] for text in explored(found).warnings]
+    assert warnings == [
+        "in `kept` no element of `acked` is ever checked", "in `kept` no element of `got` is ever checked",
+        "in `after` no element of `acked'` is ever checked",
+        "in `by_definition` no element of `acked` is ever checked",
+    ]  # fmt: skip
+    verdict = explored(found, strict=True).verdict
+    assert isinstance(verdict, Violated)
+    assert len(verdict.violations) == 4

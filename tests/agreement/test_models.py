@@ -72,10 +72,10 @@ def answer(outcome: Outcome) -> tuple[object, ...]:
 
 
 def taken(outcome: Outcome) -> list[int]:
-    """The counts of actions and branches; of implications too, unless a property was given up as violated."""
+    """The counts of actions and branches; of properties too, unless one was given up as violated."""
     given_up = isinstance(outcome.verdict, Violated)
     points = zip(outcome.program.points, outcome.coverage, strict=True)
-    return [count for point, count in points if not (given_up and point.kind == "implication")]
+    return [count for point, count in points if not (given_up and point.kind in ("implication", "forall"))]
 
 
 def of_workers(workers: int, *, symmetry: bool) -> native.NativeOptions:

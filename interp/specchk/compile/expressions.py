@@ -23,7 +23,6 @@ from specchk.ir.nodes import (
     Choose,
     Collect,
     Const,
-    Cover,
     Expr,
     Gather,
     If,
@@ -289,13 +288,9 @@ class ExpressionLowering:
         then, orelse = self.lower(node.then, scope), self.lower(node.orelse, scope)
         kind = hull(then.type, orelse.type)
         if scope.points == "branch":
-            then = self._covered(then, "then", node.then.span, scope)
-            orelse = self._covered(orelse, "else", node.orelse.span, scope)
+            then = self.points.counted(then, "branch", "then", node.then.span, scope)
+            orelse = self.points.counted(orelse, "branch", "else", node.orelse.span, scope)
         return If(kind, node.span, condition, then, orelse)
-
-    def _covered(self, body: Expr, label: str, span: Span, scope: Scope) -> Expr:
-        point = self.points.at("branch", label, span, scope.owner)
-        return Cover(body.type, body.span, point, body)
 
     def _implication(self, node: tree.Binary, scope: Scope) -> Expr:
         """`a implies b`, its antecedent counted in properties."""
@@ -303,8 +298,8 @@ class ExpressionLowering:
         if scope.points == "implication":
             # The consequent is evaluated exactly where the antecedent is true, so its count is the
             # antecedent's.
-            point = self.points.at("implication", node.left.span.text, node.left.span, scope.owner)
-            right = Cover(BOOL, right.span, point, right)
+            left_text = node.left.span
+            right = self.points.counted(right, "implication", left_text.text, left_text, scope)
         return Implies(BOOL, node.span, left, right)
 
     def _match(self, node: tree.Match, scope: Scope) -> Expr:
@@ -319,7 +314,7 @@ class ExpressionLowering:
             inner = scope.bind(local.name, element_of(local)) if local else scope
             body = self.lower(arm.body, inner)
             if scope.points == "branch":
-                body = self._covered(body, arm.pattern.tag, arm.span, scope)
+                body = self.points.counted(body, "branch", arm.pattern.tag, arm.span, scope)
             if tag is None:
                 default = body
             else:
@@ -377,8 +372,12 @@ class ExpressionLowering:
         binders, inner = self.binders(node.binders, scope)
         body = self.lower(node.body, inner)
         if node.kind in ("forall", "exists"):
-            for local, domain in reversed(binders):  # a domain may read the names of those before it
-                body = Quantifier(BOOL, node.span, node.kind == "forall", local, domain, body)
+            every = node.kind == "forall"
+            # A domain may read the names of those before it.
+            for (local, domain), binder in zip(reversed(binders), reversed(node.binders), strict=True):
+                if every:
+                    body = self.points.per_item(body, domain, binder.domain.span, scope)
+                body = Quantifier(BOOL, node.span, every, local, domain, body)
             return body
         local, domain = binders[0]
         if node.kind == "choose":

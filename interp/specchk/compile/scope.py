@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from specchk.compile.nodes.partial_maps import PartialMaps
-from specchk.ir.nodes import Apply, Expr, Local
+from specchk.ir.nodes import Apply, Cover, Expr, Local, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Point
 from specchk.ir.types import Record, Type, of_shape
+from specchk.ir.walk import inside
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.bound import Bound
@@ -20,7 +21,7 @@ from specchk.lang.text.source import Span
 class Scope:
     """What names mean at one place.
 
-    `points` is where coverage of branches is recorded: `branch` in actions, `implication` in
+    `points` is what is counted: `branch` in actions, `implication` (and `forall`) in
     properties, nothing elsewhere.  `owner` is whose point it is: that of the
     declaration being lowered (None), or (the empty text) that of all uses of a definition together.
     `calls` are the calls of recursive definitions around this place, outermost first.
@@ -103,3 +104,14 @@ class Points:
             self._known[key] = len(self.listed)
             self.listed.append(Point(kind, self.owner, label, span))
         return self._known[key]
+
+    def counted(self, body: Expr, kind: str, label: str, span: Span, scope: Scope) -> Expr:
+        """An expression whose evaluation is counted."""
+        return Cover(body.type, body.span, self.at(kind, label, span, scope.owner), body)
+
+    def per_item(self, body: Expr, domain: Expr, span: Span, scope: Scope) -> Expr:
+        """The body of a `forall`, counted in properties: of an empty set it claims nothing."""
+        # A set of constants is never empty by what the system does.
+        if scope.points != "implication" or not any(isinstance(e, Var | Local) for e in inside(domain)):
+            return body
+        return self.counted(body, "forall", span.text, span, scope)

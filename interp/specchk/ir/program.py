@@ -56,9 +56,10 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place whose execution is counted: an action, a branch, or an implication of a property.
+    """A place whose execution is counted: an action, a branch, or a part of a property.
 
-    `kind` is `action`, `branch` or `implication`; `owner` the first action or property it stands in.
+    `kind` is `action`, `branch`, `implication` (its right side) or `forall` (its body); `owner` the first
+    action or property it stands in.
     """
 
     kind: str

@@ -1,8 +1,8 @@
-"""Unexercised parts: actions that never ran, branches never taken, implications never triggered.
+"""Unexercised parts: actions that never ran, branches never taken, parts of properties never checked.
 
-A property that holds because its antecedent never does is no evidence, an action that is never enabled
-is probably a mistake, and a model that asks for no property cannot fail.  All are warnings, and
-violations of kind `vacuous` under `--strict`.
+A property that holds because its antecedent never does, or of the elements of an empty set, is no evidence;
+an action that is never enabled is probably a mistake, and a model that requires no property cannot fail.  All
+are warnings and, except for branches, violations of kind `vacuous` under `--strict`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def describe(point: Point) -> str:
             return f"{point.span.where}: action `{point.owner}` is never enabled"
         case "branch":
             return f"{point.span.where}: in `{point.owner}` the branch `{point.label}` is never taken: {text}"
+        case "forall":
+            return f"{point.span.where}: in `{point.owner}` no element of `{text}` is ever checked"
     return f"{point.span.where}: in `{point.owner}` the antecedent `{text}` is never true"
 
 
@@ -61,7 +63,7 @@ def asks_nothing(program: Program) -> bool:
 
 
 def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:
-    """The warnings that fail `--strict`: no property, actions never enabled, implications never triggered."""
+    """The warnings that fail `--strict`: all but branches never taken."""
     texts = [describe(point) for point in never(program, counts) if point.kind != "branch"]
     if asks_nothing(program):
         texts.append(NOTHING_ASKED)

@@ -39,7 +39,8 @@ class SearchChoice:
     strict: bool = option(
         "--strict",
         is_flag=True,
-        help="Fail if an action is never enabled or the left side of an implication is never true.",
+        help="Fail if an action is never enabled, the left side of an implication never true, or the set of "
+        "a `forall` always empty.",
     )
 
 

@@ -113,7 +113,7 @@ def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
     counts: dict[tuple[str, str, str, str], int] = {}
     for result in results:
         for point in result.get("coverage", ()):
-            if point["kind"] != "implication" and point["at"].startswith(f"{file}:"):
+            if point["kind"] in ("action", "branch") and point["at"].startswith(f"{file}:"):
                 key = (point["at"], point["kind"], point["in"], point["label"])
                 counts[key] = counts.get(key, 0) + int(point["count"]) + int(point["decided"])
     never = [key for key, count in counts.items() if count == 0]

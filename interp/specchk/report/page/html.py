@@ -94,7 +94,7 @@ def _coverage(outcome: Outcome) -> Iterator[str]:
             lines.setdefault(point.span.line, []).append((count, point.kind))
     if not by_source:
         return
-    yield "<h2>Coverage</h2><p>How often each action, branch and antecedent of an implication was taken.</p>"
+    yield "<h2>Coverage</h2><p>How often each action, branch and part of a property was taken.</p>"
     for source, counted in by_source.items():
         yield f"<details open><summary>{escape(source.path)}</summary><table class='source'>"
         for number in range(1, len(source.line_starts) + 1):
