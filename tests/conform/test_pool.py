@@ -78,3 +78,17 @@ def test_a_process_that_a_late_task_has_forked_holds_nobody_up(tmp_path):
     (ended,) = run_all([task], 1, 0.01, clock=clock)
     os.kill(ended.said[0], signal.SIGKILL)
     assert ended.how == "late"
+
+
+def test_a_task_that_is_interrupted_prints_nothing(capfd):
+    """Ctrl-C reaches all processes of a terminal: the parent reports it, and traces would hide that."""
+
+    def interrupted(say):
+        say("begun")
+        os.kill(os.getpid(), signal.SIGINT)
+        Event().wait()
+
+    (ended,) = run_all([interrupted], 1)
+    assert (ended.said, ended.how) == (["begun"], "lost")
+    assert ended.why.startswith("KeyboardInterrupt")
+    assert capfd.readouterr() == ("", "")

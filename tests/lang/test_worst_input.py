@@ -5,6 +5,7 @@ Nothing here asserts on time: a hang would be a test that never ends.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -166,6 +167,15 @@ def test_what_is_no_readable_file_is_one_diagnostic(tmp_path: Path, diagnose: Di
         (found,) = diagnose(str(path))
         assert found.code == "S001"
         render(found).encode()
+
+
+def test_a_pipe_in_place_of_a_file_is_not_missing(tmp_path: Path, diagnose: Diagnose) -> None:
+    """As of `<(command)`: it exists, and standard input is the way."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in [tmp_path / "pipe", Path("/dev/null")]:
+        (found,) = diagnose(str(path))
+        assert (found.code, found.message) == ("S001", f"{path} is not a regular file")
+        assert "specchk run -" in (found.hint or "")
 
 
 def test_files_that_need_each_other_are_one_diagnostic(

@@ -8,6 +8,7 @@ their order, and the first that found a violation is the last that counts.
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
@@ -135,7 +136,11 @@ def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block
         yield from (walked(program, block) for block in todo)
         return
     # Not forked: a caller may have threads, and a fork would keep their locks forever.
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    # Ctrl-C ends these at once, without a trace of each; what was merged until then is reported.
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"),
+        initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     try:
         ahead: list[Future[Block]] = []
         for block in todo:

@@ -70,8 +70,12 @@ def read(path: Path, shown: str, report: Report) -> Source | None:
         if path.is_dir():
             report.add("S001", whole, f"{shown} is a directory", "name a .spec file in it")
             return None
-        if not path.is_file():
+        if not path.exists():
             report.add("S001", whole, f"there is no file {shown}", _similar_file(path))
+            return None
+        if not path.is_file():  # a pipe, of which a second reader would find nothing
+            hint = "a text that is in no file is read from standard input: `... | specchk run -`"
+            report.add("S001", whole, f"{shown} is not a regular file", hint)
             return None
         if path.stat().st_size > MAX_BYTES:
             report.add("S003", whole, f"{shown} is larger than {MAX_BYTES} bytes", "a spec is a small text")

@@ -159,6 +159,9 @@ def _work(to: Connection, task: Task) -> None:
     try:
         task(lambda what: to.send((_SAID, what)))
         to.send((_END, None))
+    # Ctrl-C reaches all processes of a terminal, and the parent reports it; a trace of each would hide that.
+    except KeyboardInterrupt as error:
+        to.send((_DIED, _last_words(error)))
     except BaseException as error:  # whatever ends it, it is to be known
         to.send((_DIED, _last_words(error)))
         raise

@@ -11,6 +11,7 @@ action and no invariant can tell apart are asked once.  Not asked: witnesses, de
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -194,7 +195,11 @@ def _results(
         return
     # A forked process would begin with the state of Z3 here, and find other models with it.
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(asked.workers, mp_context=spawn, max_tasks_per_child=1)
+    # Ctrl-C reaches all processes of a terminal: it ends these at once, also inside of Z3, without a trace.
+    pool = ProcessPoolExecutor(
+        asked.workers, mp_context=spawn, max_tasks_per_child=1,
+        initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     try:
         futures = [pool.submit(instance_work, program, asked, task) for task in tasks]
         for future in futures:
