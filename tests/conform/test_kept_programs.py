@@ -8,7 +8,7 @@ import pytest
 
 from specchk.compile import instantiate as instantiate_module
 from specchk.compile.instantiate import Instance
-from specchk.conform.recordings.events.programs import steps_instance
+from specchk.conform.work.programs import steps_instance, whole_instance
 from specchk.ir.program import Program
 from specchk.ir.walk import expressions
 from specchk.lang.frontend import check
@@ -55,6 +55,20 @@ def test_a_kept_program_is_the_made_one(monkeypatch: pytest.MonkeyPatch) -> None
     assert Stepper(second.program).successors(state) == Stepper(first.program).successors(state) != []
     assert second.expression("leo(log[b1])") == first.expression("leo(log[b1])")
     assert second.lowering.named_types() == first.lowering.named_types()
+
+
+def test_a_program_with_properties_is_kept_as_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite needs the constraints, and reads the properties; a recording neither."""
+    made = made_once(monkeypatch)
+    whole, steps, again = (
+        make(PLACEMENT, None, {}) for make in (whole_instance, steps_instance, whole_instance)
+    )
+    assert made == [whole.program, steps.program]
+    assert again.program is not whole.program
+    assert repr(again.program) == repr(whole.program)
+    assert again.model.properties == whole.model.properties != steps.model.properties
+    assert whole.program.invariants
+    assert not steps.program.invariants
 
 
 def test_a_program_is_of_one_spec_model_and_override(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from specchk.conform.behaviour import transcripts
 from specchk.conform.covers import cache
 from specchk.conform.gate import controls, since, since_run
 from specchk.conform.mutation import mutate
-from specchk.conform.recordings.events import programs
 from specchk.conform.replay import forbidden
+from specchk.conform.work import programs
 from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
 from specchk.native.compiler import _essence

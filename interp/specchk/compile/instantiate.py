@@ -65,10 +65,12 @@ def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mappin
 
 
 def instance_of(
-    checked: CheckedSpec, model: str | None, overrides: Mapping[str, str], program: Program
-) -> Instance:
-    """As `instantiate_steps`, with the program that this has given before for an equal spec."""
-    fixed = _without_properties(checked, model, overrides)
+    checked: CheckedSpec, model: str | None, overrides: Mapping[str, str], program: Program, *,
+    has_properties: bool,
+) -> Instance:  # fmt: skip
+    """As `instantiate`, or `instantiate_steps`, with the program that it gave before for an equal spec."""
+    choose = choose_model if has_properties else _without_properties
+    fixed = choose(checked, model, overrides)
     lowering = Lowering(checked, fixed)
     lowering.variables()  # which expressions read
     return Instance(program, fixed, lowering)

@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import Any
 
 from specchk import kept
-from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.failures import LOST
 from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart, NoSuchText, planted
@@ -29,6 +28,7 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.crews import Crew
+from specchk.conform.work.programs import whole_instance
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
@@ -88,7 +88,7 @@ def case_loader(
 
     @cache
     def load(model: str, bounds: Bounds) -> tuple[Program, Suite]:
-        program = programs.get((model, bounds)) or instantiate(checked, model, dict(bounds)).program
+        program = programs.get((model, bounds)) or whole_instance(checked, model, dict(bounds)).program
         return program, cached_suite(program, "classes", bounds, max_states)
 
     return load

@@ -28,7 +28,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any, Protocol
 
-from specchk.compile.instantiate import Instance, instantiate
+from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import At, Binding, BindingError
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.load import only_class
@@ -45,6 +45,7 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
+from specchk.conform.work.programs import whole_instance
 from specchk.lang.frontend import CheckedSpec
 
 # Walks that are one test: few, so that a kill is soon repeated, and more than one, since a test has its cost.
@@ -145,7 +146,7 @@ class Bench:
         key = repr((at.model, sorted(at.bounds.items())))
         if key not in self.programs:
             model = at.model or self.binding().model
-            self.programs[key] = instantiate(self.checked, model, at.bounds)
+            self.programs[key] = whole_instance(self.checked, model, at.bounds)
         return self.programs[key]
 
     def suite(self, at: At, max_states: int | None) -> Suite:

@@ -20,9 +20,9 @@ from specchk.conform.contract.load import only_class
 from specchk.conform.contract.recording import BadRecording, Recording, parse
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.mutation.members import Bench, Reporter, load
-from specchk.conform.recordings.events.programs import steps_instance
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.work.effort import TooMuch
+from specchk.conform.work.programs import steps_instance
 from specchk.lang.frontend import check
 
 

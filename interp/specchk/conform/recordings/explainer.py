@@ -14,10 +14,10 @@ from specchk.conform.contract.recording import BadRecording, Recording, decode
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
-from specchk.conform.recordings.events.programs import steps_instance
 from specchk.conform.recordings.explanation import told
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
+from specchk.conform.work.programs import steps_instance
 from specchk.lang.frontend import CheckedSpec
 
 MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first

@@ -163,14 +163,18 @@ class Runner(Generic[S]):
                     min(len(case.steps), len(self._places) - 1))  # fmt: skip
 
     def _arrive(self, place: Place[S], case: SuiteCase, number: int) -> None:
-        """Check a new place: that it can be restored and reopened, and the steps that it forbids."""
+        """Check a new place: that it can be reopened and restored, and the steps that it forbids."""
+        try:
+            self.replayer.check_reopened(place)
+            if self.is_probing and self.replayer.spec.inside(place.state):
+                disabled = self.forbidden.at(case, number, place.state)
+                self._probe(place, disabled, self._wanted.get((case.start, case.steps[:number]), {}))
+        except Diverged:
+            # Where it is not the place that was kept, what was found there is no finding.
+            self.replayer.check_kept(place)
+            raise
+        # After the probes: if one of them changed what was kept, it is noticed here and not in a later case.
         self.replayer.check_kept(place)
-        # Before and after the probes: if a probe changes what was kept, it is noticed here and not in a
-        # later case.
-        self.replayer.check_reopened(place)
-        if self.is_probing and self.replayer.spec.inside(place.state):
-            disabled = self.forbidden.at(case, number, place.state)
-            self._probe(place, disabled, self._wanted.get((case.start, case.steps[:number]), {}))
         self.done.states.add(place.state)
         self._places.append(place)
 
@@ -184,7 +188,6 @@ class Runner(Generic[S]):
             if wanted:
                 classes = wanted.get((instance.label.action, instance.label.args), [])
                 (self.done.refused if asked else self.done.impossible).update(classes)
-        self.replayer.check_kept(place)
 
 
 def after_step(replayer: Replayer[S], place: Place[S], step: CaseStep) -> Place[S] | None:
