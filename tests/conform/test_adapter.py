@@ -243,7 +243,7 @@ def control(mistake: BadFile | BadStart, **members: Any) -> Any:
     cls: Any = type(stubborn("snapshot", **members))
     cls.controls = (mistake,)
     suite = build_suite(PROGRAM, "classes")
-    return try_control(cls, Trial(0, PROGRAM, suite))
+    return try_control(cls, Trial(0, PROGRAM, lambda: suite))
 
 
 def test_controls_are_planted_in_copies_and_at_the_start():

@@ -16,7 +16,7 @@ from specchk.conform.contract.binding import Answer, At, BindingError, action, r
 from specchk.conform.contract.known_bad import BadCode
 from specchk.conform.covers import cache
 from specchk.conform.covers.cache import cached_suite, suite_key
-from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase
+from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase, as_json, from_json
 from specchk.conform.covers.cover import build_suite
 from specchk.conform.gate import controls
 from specchk.conform.gate.controls import Trial, try_control
@@ -35,7 +35,7 @@ from specchk.conform.replay.runner import (
 )
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.forks import each
-from specchk.kept import read_json, write_json
+from specchk.kept import read, write
 from specchk.lang.frontend import check
 
 PROGRAM = bank().program
@@ -318,30 +318,34 @@ class Controlled(BankBinding):
     controls = (BadCode("days never pass", BankBinding.sleep, "bank.days += 1", "pass", "small"),)
 
 
-@pytest.mark.parametrize("last", ["the one that was caught", "one that sees no sleep", "none that there is"])
+@pytest.mark.parametrize("last", ["the one that caught it", "one that sees no sleep", "none"])
 def test_the_case_that_caught_a_control_is_tried_first(monkeypatch, tmp_path, last):
-    """One that does not catch it, or is not there, costs a case more, and all are run."""
+    """It is kept alone, and the others are not loaded; if it does not catch it any more, all are run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    trial = Trial(0, PROGRAM, suite())
-    awake = next(case.id for case in trial.suite.cases if "sleep()" not in str(case))
+    everything = suite()
+    trial = Trial(0, PROGRAM, lambda: everything, "key")
+    awake = next(case for case in everything.cases if "sleep()" not in str(case))
     runs: list[list[str]] = []
 
     def noted(replayer, wanted, **more):
-        runs.append([case.id for case in more.get("cases", wanted.cases)])
+        runs.append([case.id for case in wanted.cases])
         return run_suite(replayer, wanted, **more)
 
     monkeypatch.setattr(controls, "run_suite", noted)
     told = try_control(Controlled, trial).told
     assert told.startswith("state, step")
     (kept_in,) = (tmp_path / "specchk" / "controls").iterdir()
-    caught = read_json(kept_in)
-    if last != "the one that was caught":
-        write_json(kept_in, awake if last == "one that sees no sleep" else "0")
+    was = read(kept_in)
+    (caught,) = from_json(was.decode()).cases
+    if last == "one that sees no sleep":
+        write(kept_in, as_json(replace(everything, cases=(awake,), probes=())).encode())
+    if last == "none":
+        kept_in.unlink()
     assert try_control(Controlled, trial).told == told
-    everything = [case.id for case in trial.suite.cases]
-    assert runs == [everything, *{
-        "the one that was caught": [[caught]],
-        "one that sees no sleep": [[awake], everything],
-        "none that there is": [everything],
+    all_cases = [case.id for case in everything.cases]
+    assert runs == [all_cases, *{
+        "the one that caught it": [[caught.id]],
+        "one that sees no sleep": [[awake.id], all_cases],
+        "none": [all_cases],
     }[last]]  # fmt: skip
-    assert read_json(kept_in) == caught
+    assert read(kept_in) == was

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,8 +21,8 @@ from specchk import kept
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.failures import LOST
 from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart, NoSuchText, planted
-from specchk.conform.covers.cache import cached_suite
-from specchk.conform.covers.cases import Suite
+from specchk.conform.covers.cache import cached_suite, suite_key
+from specchk.conform.covers.cases import Suite, as_json, from_json
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
@@ -35,7 +35,6 @@ from specchk.lang.frontend import CheckedSpec
 KINDS = (((BadSpec,), "an error in the spec"),
          ((BadCode, BadFile, BadStart), "an error in the implementation"))  # fmt: skip
 Bounds = tuple[tuple[str, str], ...]
-CaseLoader = Callable[[str, Bounds], tuple[Program, Suite]]
 Programs = Mapping[tuple[str, Bounds], Program]  # by model and bounds
 Sides = dict[int, SpecSide]  # by the program's identity
 
@@ -51,11 +50,15 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A control to be run: its number in the binding's `controls`, the program, and the cases."""
+    """A control to be run: its number in the binding's `controls`, the program, and what loads the cases.
+
+    `key` is a name for all that the cases depend on; without one it is not kept which of them caught it.
+    """
 
     number: int
     program: Program
-    suite: Suite
+    load: Callable[[], Suite]
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +76,48 @@ def try_controls(
     programs: Programs = MappingProxyType({}),
 ) -> tuple[Tried, ...]:  # fmt: skip
     """Run all of a binding's controls, here or by a crew; `programs` are those of models that there are."""
-    load = case_loader(checked, max_states, programs)
-    trials = [trial_of(cls, number, load) for number in range(len(cls.controls))]
+    loader = CaseLoader(checked, max_states, programs)
+    trials = [loader.trial(cls, number) for number in range(len(cls.controls))]
     if crew is None:
         sides: Sides = {}
         return tuple(try_control(cls, trial, sides) for trial in trials)
-    return tuple(crew.each(Trials(), trials, f"{cls.__name__}: {len(trials)} controls"))
+    # Of what loads them the crew has nothing.
+    loaded = [replace(trial, load=partial(_given, trial.load())) for trial in trials]
+    return tuple(crew.each(Trials(), loaded, f"{cls.__name__}: {len(trials)} controls"))
 
 
-def case_loader(
-    checked: CheckedSpec, max_states: int | None, programs: Programs = MappingProxyType({})
-) -> CaseLoader:
-    """The program and the cases of a model with its bounds, made once: most controls are run on the same."""
-
-    @cache
-    def load(model: str, bounds: Bounds) -> tuple[Program, Suite]:
-        program = programs.get((model, bounds)) or whole_instance(checked, model, dict(bounds)).program
-        return program, cached_suite(program, "classes", bounds, max_states)
-
-    return load
+def _given(suite: Suite) -> Suite:
+    return suite
 
 
-def trial_of(cls: type[Binding[Any]], number: int, load: CaseLoader) -> Trial:
-    """A control with its program and the cases that it is run on."""
-    control = cls.controls[number]
-    return Trial(number, *load(control.model, tuple(control.bounds.items())))
+class CaseLoader:
+    """The programs and cases of models with their bounds, made once: most controls are run on the same."""
+
+    def __init__(
+        self, checked: CheckedSpec, max_states: int | None, programs: Programs = MappingProxyType({})
+    ) -> None:
+        self._checked = checked
+        self._max_states = max_states
+        self._programs = programs
+        self._program = cache(self._made)
+        self._suite = cache(self._cases)
+        self._key = cache(self._named)
+
+    def trial(self, cls: type[Binding[Any]], number: int) -> Trial:
+        """A control with its program, and with what loads the cases that it is run on."""
+        control = cls.controls[number]
+        about = control.model, tuple(control.bounds.items())
+        return Trial(number, self._program(*about), partial(self._suite, *about), self._key(*about))
+
+    def _made(self, model: str, bounds: Bounds) -> Program:
+        known = self._programs.get((model, bounds))
+        return known or whole_instance(self._checked, model, dict(bounds)).program
+
+    def _cases(self, model: str, bounds: Bounds) -> Suite:
+        return cached_suite(self._program(model, bounds), "classes", bounds, self._max_states)
+
+    def _named(self, model: str, bounds: Bounds) -> str:
+        return suite_key(self._program(model, bounds), "classes", bounds, (self._max_states,))
 
 
 def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = None) -> Tried:
@@ -120,7 +140,7 @@ def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = Non
         replayer = Replayer(binding, None if sides is None else sides.get(id(trial.program)))
         if sides is not None:
             sides[id(trial.program)] = replayer.spec
-        divergence = _divergence(replayer, trial, (cls.spec, cls.__name__, control.name))
+        divergence = _divergence(replayer, trial, (cls.__name__, control.name))
     # A mistake that is no program any more shows nothing about the comparison.
     is_at_start = divergence is not None and divergence.step is None and not divergence.trace.steps
     if divergence is not None and is_at_start and divergence.kind in LOST:
@@ -132,18 +152,21 @@ def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = Non
 def _divergence(replayer: Replayer[Any], trial: Trial, about: object) -> Divergence | None:
     """The first divergence of a control's cases; None without one.
 
-    A control is caught by one case, and most often by the same as the last time, which is tried first: the
-    cases before it would be run in vain in each run of the gate.
+    A control is caught by one case, and most often by the same as the last time, which is kept alone and
+    tried first: to load the others and to run those before it would be in vain in each run of the gate.
     """
-    path = kept.place("controls", kept.name_of(about, trial.suite.label))
-    last = kept.read_json(path)
-    known = [case for case in trial.suite.cases if case.id == last]
-    divergence = run_suite(replayer, trial.suite, cases=known).divergence if known else None
-    if divergence is not None:
-        return divergence
-    result = run_suite(replayer, trial.suite)
-    if result.failed is not None:
-        kept.write_json(path, result.failed)
+    path = kept.place("controls", kept.name_of(about, trial.key)) if trial.key else None
+    last = kept.read(path)
+    if last is not None:
+        divergence = run_suite(replayer, from_json(last.decode())).divergence
+        if divergence is not None:
+            return divergence
+    suite = trial.load()
+    result = run_suite(replayer, suite)
+    case = None if result.failed is None else suite.case(result.failed)
+    if case is not None:
+        alone = replace(suite, cases=(case,), classes=(), probe_classes=(), probes=(), never=())
+        kept.write(path, as_json(alone).encode())
     return result.divergence
 
 
