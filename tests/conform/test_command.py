@@ -167,3 +167,30 @@ def test_a_constraint_without_a_value_is_carried_out_of_a_process(lossy):
     again = pickle.loads(pickle.dumps(raised.value))
     assert (again.name, again.blame, str(again)) == ("far", raised.value.blame, "division by zero")
     assert NoAnswer in PASSING
+
+
+EVEN = f"{SPEC}constraint even: forall a in Account: balance[a] <= 2\n"
+
+
+@pytest.mark.parametrize("suite", ["classes", "product", "walks"])
+def test_a_constraint_is_a_bound_of_what_conforms(lossy, suite):
+    """The error of `lossy` is in the second transfer, and a state after the first is not expanded."""
+    (lossy.parent / "bank.spec").write_text(EVEN)
+    result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
+    first = "conforms within even: bank, model small, on LossyBinding"
+    assert (result.exit_code, result.output.splitlines()[0]) == (0, first)
+    found = json.loads(CliRunner().invoke(command, [str(lossy), "--suite", suite, "--json"]).output)
+    assert (found["verdict"], found["bounds"]) == ("conforms", ["even"])
+
+
+def test_a_gate_names_the_constraint_in_each_suite(lossy):
+    """Beside its verdict, in the first line and in those of the suites."""
+    (lossy.parent / "bank.spec").write_text(EVEN)
+    text = lossy.read_text().replace("import action", "import At, action")
+    gate = '    gate = (At("small"), At("small", suite="product"))\n'
+    lossy.write_text(
+        text.replace('    model: ClassVar[str] = "small"\n', gate + '    model: ClassVar[str] = "small"\n')
+    )
+    lines = CliRunner().invoke(command, [str(lossy)]).output.splitlines()
+    assert lines[0] == "conforms within even: bank on LossyBinding, gate"
+    assert [line.split(",")[0] for line in lines[2:4]] == ["  conforms within even: small"] * 2

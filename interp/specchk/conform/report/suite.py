@@ -30,13 +30,20 @@ def verdict(result: SuiteResult) -> str:
     return "conforms" if result.complete else "conforms so far"
 
 
+def within(part: Part, result: SuiteResult) -> str:
+    """The verdict with its bounds: of states outside of a constraint a suite shows nothing."""
+    constraints = ", ".join(prop.name for prop in part.instance.program.constraints)
+    is_bounded = constraints and verdict(result).startswith("conforms")
+    return f"{verdict(result)} within {constraints}" if is_bounded else verdict(result)
+
+
 def headline(part: Part, result: SuiteResult) -> str:
     """The verdict in one line."""
     why = f": {WORDS[result.divergence.kind]}" if result.divergence is not None else ""
     why = f": {result.vacuous}" if result.vacuous else why
     program = part.instance.program
     name = f"{program.spec}, model {program.model}, on {type(part.binding).__name__}"
-    return f"{verdict(result)}{why}: {name}"
+    return f"{within(part, result)}{why}: {name}"
 
 
 def render(part: Part, result: SuiteResult) -> str:
@@ -134,6 +141,7 @@ def as_json(part: Part, result: SuiteResult, exit_code: int) -> dict[str, object
         "verdict": verdict(result).replace(" ", "_"),
         "spec": program.path,
         **model_json(program),
+        "bounds": [prop.name for prop in program.constraints],
         "binding": type(part.binding).__name__,
         "suite": result.suite,
         "states": result.states,

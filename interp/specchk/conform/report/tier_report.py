@@ -8,7 +8,7 @@ from specchk.conform.covers.cases import Suite
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import as_json as as_json_of
-from specchk.conform.report.suite import render, verdict
+from specchk.conform.report.suite import render, verdict, within
 
 # A divergence is worth more than a suite that proves nothing, and that more than one that was cut short.
 _WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
@@ -24,11 +24,12 @@ def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]
     if len(parts) == 1:
         return render(parts[0], results[0])
     worst = overall(results)
+    words = within(parts[list(results).index(worst)], worst)
     program = parts[0].instance.program
     cases = sum(result.coverage.cases for result in results if result.coverage is not None)
     steps, probes = sum(each.steps for each in results), sum(each.probes for each in results)
     lines = [
-        f"{verdict(worst)}: {program.spec} on {type(parts[0].binding).__name__}, {tier}",
+        f"{words}: {program.spec} on {type(parts[0].binding).__name__}, {tier}",
         f"  {len(parts)} suites, {cases} cases, {steps} steps taken, {probes} probes refused",
     ]
     lines += [f"  {_line(part, result)}" for part, result in zip(parts, results, strict=True)]
@@ -39,7 +40,9 @@ def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]
 
 
 def _line(part: Part, result: SuiteResult) -> str:
-    line = f"{verdict(result)}: {part.label}, {result.suite}, {result.states} states, {result.steps} steps"
+    line = (
+        f"{within(part, result)}: {part.label}, {result.suite}, {result.states} states, {result.steps} steps"
+    )
     if result.coverage is not None:
         line += f", {result.coverage}"
     return line
