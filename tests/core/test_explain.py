@@ -83,6 +83,44 @@ def test_blame_is_in_the_words_of_the_caller(invariant: str, text: str, values: 
     assert (blame.text, dict(blame.values)) == (text, values)
 
 
+@pytest.mark.parametrize(
+    ("invariant", "text", "values"),
+    [
+        (
+            "forall a in R: deep(a, 2)",
+            "exists c in R: some(c) == p and m[a] > 0 and deep(c, depth - 1)",
+            {},
+        ),
+        (
+            "size(x, 2) < 2",
+            "size(x, 2) < 2",
+            {
+                "x + sum(size(i, k - 1) for i in 0..1 if i < x and k > 0)": "3",
+                "sum(size(i, k - 1) for i in 0..1 if i < x and k > 0)": "1",
+                "x": "2",
+            },
+        ),
+        ("total([x, 0]) < 2", "total([x, 0]) < 2", {"total([x, 0])": "2"}),
+    ],
+)
+def test_blame_is_in_the_words_of_the_outermost_call(
+    invariant: str, text: str, values: dict[str, str]
+) -> None:
+    """The calls inside of a recursive definition have its text, and other arguments."""
+    definitions = (
+        "def deep(b: R, depth: 0..2): bool decreases depth =\n"
+        "    exists c in R: some(c) == p and m[b] > 0 and deep(c, depth - 1)\n"
+        "def size(n: int, k: int): int decreases k =\n"
+        "    n + sum(size(i, k - 1) for i in 0..1 if i < n and k > 0)\n"
+        "def total(s: seq[0..3] upto 2): int decreases s = if s == [] then 0 else head(s) + total(tail(s))\n"
+    )
+    text_of = f"{SPEC}{definitions}invariant p1: {invariant}\nmodel two:\n    R = 2\n"
+    blame = first(outcome_of(text_of)).blame
+    assert blame is not None
+    assert blame.text == text
+    assert dict(blame.values) == values
+
+
 def test_a_definition_of_the_state_after_the_step_is_not_reworded() -> None:
     """`low(x)'` is the definition after the step; only a name is put in place of another."""
     grow = "action up():\n    x' = 3\n"

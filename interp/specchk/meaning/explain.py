@@ -10,7 +10,7 @@ an action.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Property
 from specchk.ir.types import Option
-from specchk.ir.walk import conjuncts, inside
+from specchk.ir.verify import parts
+from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
@@ -83,15 +84,9 @@ class _Wording:
     def _replacements(self, expr: nodes.Expr) -> dict[int, tuple[str, str]]:
         """The names in an expression's text that mean something else at its place, by where they are."""
         found: dict[int, tuple[str, str]] = {}
-        for node in inside(expr):
-            span = node.span
-            inside_text = (
-                span.source is expr.span.source
-                and expr.span.start <= span.start
-                and span.end <= expr.span.end
-            )
-            new = self._word(node)
-            if inside_text and new and _NAME.fullmatch(span.text) and new != span.text:
+        for node in _own_parts(expr):
+            span, new = node.span, self._word(node)
+            if _is_within(span, expr.span) and new and _NAME.fullmatch(span.text) and new != span.text:
                 is_whole = (span.start, span.end) == (expr.span.start, expr.span.end)
                 shown = new if is_whole or _is_atom(new) else f"({new})"
                 found.setdefault(span.start, (span.text, shown))
@@ -104,6 +99,23 @@ class _Wording:
             case nodes.Var():
                 return f"{node.name}'" if node.name and node.primed else node.name
         return ""
+
+
+def _is_within(span: Span, whole: Span) -> bool:
+    return span.source is whole.source and whole.start <= span.start and span.end <= whole.end
+
+
+def _own_parts(expr: nodes.Expr) -> Iterator[nodes.Expr]:
+    """An expression and its parts, without those of recursive calls: these are copies of its own text."""
+    left = [(expr, False)]
+    while left:
+        node, is_below = left.pop()
+        if is_below and _is_within(expr.span, node.span):
+            continue
+        yield node
+        # What only wraps an expression has its place in the text.
+        is_below = is_below or not isinstance(node, nodes.Cover | nodes.Narrow)
+        left.extend((part, is_below) for part in reversed(parts(node)))
 
 
 def _is_atom(text: str) -> bool:
