@@ -1,4 +1,4 @@
-"""A sample of bench/campaigns.py: every engine on random specs, and changes of their texts."""
+"""A sample of bench/engines/campaigns.py: every engine on random specs, and changes of their texts."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ LISTS = {"flaws": 80, "flaws/second": 50, "flaws/third": 48, "flaws/fourth": 40,
 @pytest.mark.parametrize("folder", LISTS)
 def test_every_change_of_the_lists_fits_the_source_and_compiles(folder):
     """Flaws and refactorings are edited with their lines of replog: else the next campaign lacks them."""
-    every = load(ROOT / "bench" / folder)
+    every = load(ROOT / "bench" / "gate" / folder)
     assert len(every) >= LISTS[folder]
     for one in every:
         assert diff(one).count("\n") > 3, one.id

@@ -188,7 +188,7 @@ def test_a_planted_change_is_named(planted, monkeypatch):
     assert any(each and each.kind == kind and each.place.endswith(place) for each in differences), differences
 
 
-REFACTORINGS = {mutant.id: mutant for mutant in load(ROOT / "bench" / "refactorings")}
+REFACTORINGS = {mutant.id: mutant for mutant in load(ROOT / "bench" / "gate" / "refactorings")}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A sample of the campaigns that damage what is on disk (bench/damage.py has all of them)."""
+"""A sample of the campaigns that damage what is on disk (bench/spark/damage.py has all of them)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
+BENCH = Path(__file__).resolve().parents[2] / "bench" / "spark"
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _context(context: SparkContext) -> None:
 @pytest.mark.slow
 def test_of_searches_started_together_one_answers(tmp_path: Path) -> None:
     """Whatever property each is about: the others are refused in one sentence, with exit code 2."""
-    many = 3  # 20 of them: bench/ledger.py, of which test_damage.py has a sample
+    many = 3  # 20 of them: bench/spark/ledger.py, of which test_damage.py has a sample
     line = [*LINE, *SPARK, "--ledger", str(tmp_path / "ledger"), "--property"]
     asked = [PROPERTIES[number % len(PROPERTIES)] for number in range(many)]
     running = [

@@ -1,4 +1,4 @@
-"""Cases of `bench/store_fuzz.py`: a history, damage to its folder, and what becomes of it."""
+"""Cases of `bench/replog/fuzz.py`: a history, damage to its folder, and what becomes of it."""
 
 import traceback
 from functools import lru_cache

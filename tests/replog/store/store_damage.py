@@ -1,4 +1,4 @@
-"""Random damage to the files of a folder for `bench/store_fuzz.py`: what disks, file systems and people do.
+"""Random damage to the files of a folder for `bench/replog/fuzz.py`: what disks, file systems and people do.
 
 Each blow changes the dictionary of files and returns what it did in a few words.
 """

@@ -1,4 +1,4 @@
-"""Random histories of a broker's folder for `bench/store_fuzz.py`: what was done, what must be there.
+"""Random histories of a broker's folder for `bench/replog/fuzz.py`: what was done, what must be there.
 
 A history is a function of its seed. It appends, flushes, rolls, truncates, moves log starts, changes epochs,
 checkpoints and restarts three partitions, two of them alike but for their values, and ends with a clean stop,

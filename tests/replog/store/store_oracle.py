@@ -1,4 +1,4 @@
-"""What must hold of a damaged folder, for `bench/store_fuzz.py`: each broken promise is a sentence.
+"""What must hold of a damaged folder, for `bench/replog/fuzz.py`: each broken promise is a sentence.
 
     read        every record read is the one that was written at its offset, in its epoch; a read below the
                 log end returns records or raises

@@ -29,7 +29,7 @@ def sample() -> list[tuple[int, str]]:
 
 def failures(cases: list[tuple[int, str]]) -> list[str]:
     return [
-        f"python bench/store_fuzz.py --case {number}    {fate}" for number, fate in cases if fate[0] == "!"
+        f"python bench/replog/fuzz.py --case {number}    {fate}" for number, fate in cases if fate[0] == "!"
     ]
 
 

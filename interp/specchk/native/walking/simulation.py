@@ -8,7 +8,7 @@ violations that of the smallest number is reported, after the meaning of the spe
 
 A guided walk chooses an action by its weight among those that are enabled, then one of its steps.  The
 weight is large where the rounds before had few steps by the action.  Which errors such walks find sooner, and
-which later, is not known before (`bench/simulate.py --errors`), so every second walk remains uniform.
+which later, is not known before (`bench/engines/simulate.py --errors`), so every second walk remains uniform.
 """
 
 from __future__ import annotations

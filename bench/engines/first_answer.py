@@ -1,6 +1,6 @@
 """The first answer of each bundled spec, with nothing in the cache of specchk.
 
-    python bench/first_answer.py [--before CHECKOUT] [--every N] [--only TEXT]
+    python bench/engines/first_answer.py [--before CHECKOUT] [--every N] [--only TEXT]
 
 Each spec is run once with its default model by `specchk run --json` in a process of its own, with an empty
 cache directory and Python's bytecode written by a run before.  A figure is the processor time of the process
@@ -21,7 +21,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = 100_000
 LIMIT_S = 60
 BOUNDS = (0.5, 0.75, 1.0, 1.5, 2.0)

@@ -1,6 +1,6 @@
 """Temporal properties beside the safety search: the same states with and without one property, in turns.
 
-    python bench/temporal_properties.py [--sizes small,large] [--runs 3] [--workers 2]
+    python bench/engines/temporal_properties.py [--sizes small,large] [--runs 3] [--workers 2]
 
 Kip320 with all of its actions weakly fair.  Of each size the search alone and the search with a property take
 turns in one process, and have to find the same number of states; both properties hold, so that all of the
@@ -26,7 +26,7 @@ from specchk.native.machine.frames import Owing
 from specchk.search.budget import resident_bytes
 from specchk.search.verdict import name_of
 
-SPEC = Path(__file__).resolve().parent.parent / "spec" / "kafka" / "kip320.spec"
+SPEC = Path(__file__).resolve().parents[2] / "spec" / "kafka" / "kip320.spec"
 ACTIONS = (
     "controller_shrink_isr, controller_elect_leader, become_leader, leader_write, fenced_leader_expand_isr, "
     "fenced_leader_shrink_isr, fenced_leader_inc_high_watermark, fenced_become_follower_and_truncate, "

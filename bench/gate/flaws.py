@@ -1,4 +1,4 @@
-"""Flaws of replog, one at a time, held to the gate alone: python bench/gate_flaws.py ROWS [--folder FOLDER].
+"""Flaws of replog, one at a time, held to the gate alone: python bench/gate/flaws.py ROWS [--folder FOLDER].
 
 `specchk mutate` holds a mutant to all layers, and to two failing tests.  Here a flaw is planted in the same
 way, and the suites of `make gate` are run as it runs them, those of the parts in the order of `PARTS`, up
@@ -51,7 +51,7 @@ from specchk.conform.replay.divergence import differences, wanted
 from specchk.conform.work.pool import Say, Task, run_all
 from specchk.lang.frontend import check
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
     "placement",
     "isr_timing",
@@ -352,7 +352,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("rows", type=Path)
-    parser.add_argument("--folder", type=Path, default=ROOT / "bench" / "flaws")
+    parser.add_argument("--folder", type=Path, default=ROOT / "bench" / "gate" / "flaws")
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parts", default=",".join(PARTS))

@@ -1,11 +1,11 @@
 """Random walks: steps a second of compiled and interpreted walks, and of Quint's simulator.
 
-    python bench/simulate.py [--quint PATH] [--seconds S] [--runs N]
-    python bench/simulate.py --errors [--runs N]
+    python bench/engines/simulate.py [--quint PATH] [--seconds S] [--runs N]
+    python bench/engines/simulate.py --errors [--runs N]
 
 Each cell is a simulation of one model under a limit of time, with code that is compiled before.  A rate is
 the steps of a second of walking; in parentheses of a second of the process's processor time, which other work
-on the machine changes less.  Quint runs `bench/peers/two_phase_commit.qnt`, by its interpreter in TypeScript.
+on the machine changes less.  Quint runs `peers/two_phase_commit.qnt`, by its interpreter in TypeScript.
 
 With `--errors` each cell is the number of the walk that finds a planted error of `spec/replication.spec`, the
 median of some seeds.
@@ -35,7 +35,7 @@ from specchk.native.walking.simulation import StepChoice, WalkSource, simulate
 from specchk.search.budget import Budget
 from specchk.search.verdict import Outcome
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MODELS = (
     ("spec/replication.spec", None),
     ("spec/replication.spec", "three_brokers"),
@@ -93,7 +93,7 @@ def of_model(path: str, model: str | None, options: argparse.Namespace) -> str:
 def of_quint(quint: str) -> str:
     """The row of Quint's simulator."""
     samples, steps = 1000, DEPTH
-    model = ROOT / "bench" / "peers" / "two_phase_commit.qnt"
+    model = ROOT / "bench" / "engines" / "peers" / "two_phase_commit.qnt"
     line = [quint, "run", "--backend", "typescript", "--max-samples", str(samples), "--max-steps", str(steps),
             "--seed", "1", "--invariant", "consistent", str(model)]  # fmt: skip
     done = subprocess.run(line, capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
 """Sets of messages, before and after: the reference engine, which such models ran on, and listed sets.
 
-    python bench/sparse.py [--seconds 10] [--runs 3] [--before CHECKOUT]
+    python bench/engines/sparse.py [--seconds 10] [--runs 3] [--before CHECKOUT]
 
 For each model: states a second of the reference engine within the seconds, and of the native engine with code
 from the cache, symmetry off, on two threads; both of searching alone, medians of the runs.  With another
@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Trace validation: its speed, false alarms for recordings with omitted fields, and faults at their lines.
 
-    python bench/validation.py [--events N] [--before CHECKOUT] [--runs N]
-    python bench/validation.py --omit 0,40,80 [--recordings N]
-    python bench/validation.py --faults N [--recordings N]
-    python bench/validation.py --bugs N
+    python bench/gate/validation.py [--events N] [--before CHECKOUT] [--runs N]
+    python bench/gate/validation.py --omit 0,40,80 [--recordings N]
+    python bench/gate/validation.py --faults N [--recordings N]
+    python bench/gate/validation.py --bugs N
 
 Recordings are replog's (`replog sim --record`), seeds from 0.  The first form records at least N events, and
 times `specchk validate --no-power` on them, as whole processes that take turns with an earlier checkout's;
@@ -53,7 +53,7 @@ from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.recordings.result import RecordingResult
 from specchk.lang.frontend import check
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TRACING = ROOT / "conformance" / "tracing.py"
 FIXED = ("at", "seq", "event", "message", "to", "follower", "leader", "broker", "source")
 WORKERS = 2

@@ -1,6 +1,6 @@
 """Omissions: whether the fast tests of a room notice that something was left out of its code.
 
-    python bench/omissions.py [--seed 1] [--each 6] [--rooms ir,lang] [--list]
+    python bench/gate/omissions.py [--seed 1] [--each 6] [--rooms ir,lang] [--list]
 
 In a copy of the repository one thing at a time is taken out of a module: an element of a table, a case of
 a `match`, or the rest of a function that gives nothing back or yields.  Then the fast tests of the room
@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 IN_CORE = ("ir", "meaning", "compile", "search", "explore", "forecast")  # tested in tests/ir and tests/core
 ROOMS = (*IN_CORE, "lang", "report", "native", "conform", "symbolic")
 TESTS = dict.fromkeys(IN_CORE, ("ir", "core"))

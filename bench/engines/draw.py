@@ -1,6 +1,6 @@
 """How long a 30-step trace takes to draw, and how large a report is.
 
-    python bench/draw.py
+    python bench/engines/draw.py
 
 A walk of 30 steps through spec/replication.spec (model three_brokers), drawn in each form; and the
 report of a run that finds a violation.  Times are the best of five, in milliseconds, loading of the
@@ -27,7 +27,7 @@ from specchk.report.page.html import page
 from specchk.search.reference import search
 from specchk.search.verdict import Step, Trace, Violated
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 STEPS = 30
 
 

@@ -1,7 +1,7 @@
 """Damage broker folders at random, and hold starts, dumps and repairs of them to an oracle.
 
-    python bench/store_fuzz.py --cases 20000 [--seed 0] [--jobs 2]
-    python bench/store_fuzz.py --case 1234                        one case again, with what was done
+    python bench/replog/fuzz.py --cases 20000 [--seed 0] [--jobs 2]
+    python bench/replog/fuzz.py --case 1234                        one case again, with what was done
 
 A case is a history (`store_history.py`), some damage (`store_damage.py`), and the checks (`store_oracle.py`),
 all from its number; ten cases share a history. A failure prints the command that repeats it. Exit code 1 if
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "replog" / "store"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "replog" / "store"))
 
 from store_cases import run_case
 
@@ -53,7 +53,7 @@ def main() -> None:
     fates: Counter[str] = Counter()
     for number, fate in results(range(options.seed, options.seed + options.cases), options.jobs):
         if fate.startswith("!"):
-            print(f"python bench/store_fuzz.py --case {number}    {fate}", flush=True)
+            print(f"python bench/replog/fuzz.py --case {number}    {fate}", flush=True)
         fates["FAILED" if fate.startswith("!") else fate] += 1
     taken = time.perf_counter() - start
     for fate, count in fates.most_common():

@@ -1,6 +1,6 @@
 """What a broker's memory and processor time depend on: batches, or their bytes too.
 
-    python bench/replog_bodies.py [--megabytes 200] [--body-bytes 10000] [--rounds 3] [--directory DIR]
+    python bench/replog/bodies.py [--megabytes 200] [--body-bytes 10000] [--rounds 3] [--directory DIR]
 
 Brokers are those of the demo, on real files without syncing, in one process on simulated time.  Memory: one
 broker takes the batches of a producer (acks=1); its growth by `tracemalloc` and of the process's resident

@@ -1,12 +1,12 @@
 """Kip320 side by side: specchk, the hand-written C search, SPIN and Rumur on the same states.
 
-    python bench/compare.py [--sizes small,large] [--runs 3] [--programs specchk1,c1,...]
+    python bench/engines/compare.py [--sizes small,large] [--runs 3] [--programs specchk1,c1,...]
 
 Every program explores the same state space (symmetry off, invariants WeakIsr and StrongIsr, no
 deadlock check) and has to report the same number of states, else its row says so.  Programs take
 turns, run by run, so that a change in the machine's speed meets all of them; figures are medians of
 whole processes: wall seconds, and the largest resident set as the system accounts it.  Peers' models
-are in bench/peers; gcc, and Debian's rumur and spin, have to be installed (a missing one is left out
+are in bench/engines/peers; gcc, and Debian's rumur and spin, have to be installed (a missing one is left out
 and said so).  Prints the table of bench/README.md.
 """
 
@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SPEC = HERE.parent / "spec" / "kafka" / "kip320.spec"
+SPEC = HERE.parents[1] / "spec" / "kafka" / "kip320.spec"
 
 
 @dataclass(frozen=True)

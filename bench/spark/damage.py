@@ -1,4 +1,4 @@
-"""Damage what searches keep on disk, and see that none of it is believed: `python bench/damage.py`.
+"""Damage what searches keep on disk, and see that none of it is believed: `python bench/spark/damage.py`.
 
 A seed chooses what happens to which file: a flipped bit, 512 B or 4 KiB of zeroes, a cut, bytes more, two
 files swapped, one copied over another, a file of another run in its place, a file removed. Then a search
@@ -43,7 +43,7 @@ from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark import engine as spark_engine
 from specchk.spark.session import session
 
-SPEC = Path(__file__).resolve().parent.parent / "spec"
+SPEC = Path(__file__).resolve().parents[2] / "spec"
 PATIENCE_S = 120.0  # for one search; longer is a hang
 REFUSED, RIGHT, ACCEPTED, CRASHED = "refused", "right", "ACCEPTED", "CRASHED"
 HELD = ("kafka/kip320.spec", "small", (("Replicas", "3"), ("MaxLeaderEpoch", "1"), ("MaxRecords", "1")))
@@ -357,7 +357,8 @@ def campaign_of(kind: str, seeds: range, folder: Path, *, verbose: bool) -> int:
         happened, told = one(kind, campaign, seed, folder)
         came[told.split()[0]] += 1
         if verbose or told.startswith((ACCEPTED, CRASHED)):
-            print(f"python bench/damage.py --kinds {kind} --seeds {seed}  # {happened}: {told}", flush=True)
+            again = f"python bench/spark/damage.py --kinds {kind} --seeds {seed}"
+            print(f"{again}  # {happened}: {told}", flush=True)
     counts = ", ".join(f"{came[word]} {word}" for word in (REFUSED, RIGHT, ACCEPTED, CRASHED))
     print(f"{kind}: {len(seeds)} damages: {counts}; {time.monotonic() - began:.0f} s", flush=True)
     return came[ACCEPTED] + came[CRASHED]

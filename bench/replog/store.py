@@ -1,6 +1,6 @@
 """What the log costs beside a plain file: append, recovery, read; all figures of a run side by side.
 
-    python bench/replog_store.py [--megabytes 256] [--rounds 5] [--directory DIR]
+    python bench/replog/store.py [--megabytes 256] [--rounds 5] [--directory DIR]
 
 Records of 1 KB in batches of 100, encoded beforehand (a broker stores what producers encode). Each round
 writes the same bytes to a plain file and to a log without syncing, alternating which goes first; the ratio

@@ -1,6 +1,6 @@
 """What an export costs: the native search of a model alone, and with an export, each in its own process.
 
-python bench/export.py [SIZE ...]      sizes as in bench/spark.py
+python bench/spark/export.py [SIZE ...]      sizes as in bench/spark/searches.py
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json, resource, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 sys.setrecursionlimit(20_000)
-from spark import SIZES
+from searches import SIZES
 from specchk.export.export import export
 from specchk.native.engine import NativeOptions, search
 place = Path(sys.argv[3]) if len(sys.argv) > 3 else None

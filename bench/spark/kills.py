@@ -1,6 +1,6 @@
 """A search on a standalone cluster that loses a process of each kind, beside the native engine's answer.
 
-    python bench/spark_kills.py [--size 20M] [--partitions 8]
+    python bench/spark/kills.py [--size 20M] [--partitions 8]
 
 Two workers with a core each on this machine; Spark does all levels.  SIGKILL goes, at the first slice of a
 large level, to the next of: a Python worker, an executor, PySpark's daemon, the driver with its JVM (which
@@ -26,12 +26,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[0] = str(ROOT / "tests")  # instead of this folder, whose `spark` is another one
 
 from spark.cluster import Cluster, Driver, children, command, standalone, wait_for  # noqa: E402
 
-SIZES = {"0.04M": (2, 2, 1), "5M": (3, 3, 2), "20M": (3, 2, 3)}  # records, log, epochs, as in bench/spark.py
+SIZES = {"0.04M": (2, 2, 1), "5M": (3, 3, 2), "20M": (3, 2, 3)}  # records, log, epochs, as in `searches`
 KINDS = ("Python worker", "executor", "PySpark's daemon", "driver", "worker's JVM")
 
 

@@ -1,4 +1,4 @@
-"""Random specs and changed texts over all engines: python bench/campaigns.py CAMPAIGN.
+"""Random specs and changed texts over all engines: python bench/engines/campaigns.py CAMPAIGN.
 
     specs   every engine on each random spec, and what their answers owe each other
     pairs   a random spec and a change of its text that must change nothing, or what the change says
@@ -29,7 +29,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "core", "symbolic", "temporal")]
 
 from linear_specs import linear_spec, windowed_spec  # noqa: E402
@@ -127,7 +127,8 @@ def _guarded(one: Callable[[int, bool], Result], seed: int, spark: bool) -> Resu
         counts, found = one(seed, spark)
     except Exception:
         counts, found = Counter({"exceptions": 1}), [traceback.format_exc(limit=-3)]
-    again = f"python bench/campaigns.py {campaign} --count 1 --first {seed}{' --spark' if spark else ''}"
+    options = f"--count 1 --first {seed}{' --spark' if spark else ''}"
+    again = f"python bench/engines/campaigns.py {campaign} {options}"
     return counts, [f"{again}\n    {text}" for text in found]
 
 

@@ -1,6 +1,6 @@
 """How well forecasts hold: models of which the number of states is known, forecast from a part of them.
 
-    python bench/forecast.py [--most 1000000] [--keep FILE]
+    python bench/engines/forecast.py [--most 1000000] [--keep FILE]
 
 Each family is a spec with some of its constants at several values.  All of its models of up to `--most`
 states are searched once.  Then each model of more than ten thousand states is forecast from a third of
@@ -28,7 +28,7 @@ from specchk.native import engine
 from specchk.search.budget import Budget
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive
 
-SPEC = Path(__file__).resolve().parent.parent / "spec"
+SPEC = Path(__file__).resolve().parents[2] / "spec"
 SHARES = (3, 10, 30, 100, 300, 1000)
 LEAST, LEAST_SAMPLE, SEARCHES = 10_000, 300, 10
 PUBLISHED = {"LogSize": (1, 2, 3), "MaxRecords": (1, 2, 3), "MaxLeaderEpoch": (0, 1, 2, 3)}

@@ -1,9 +1,9 @@
 """Measure the symbolic engine: fixpoints without a horizon, and what pruning and coverage save.
 
-`python bench/symbolic.py` prints the tables of bench/README.md in minutes; with `--large` three brokers,
-too, which takes two cores many minutes.  `--ledger` prints only how each flaw of the ledger is found: the
-length of the counterexample beside the one that the spec expects of the enumerating engines; `--sums` only
-specs outside of difference logic, and far thresholds; `--joins` hulls beside the exact search, in turns;
+`python bench/engines/symbolic.py` prints the tables of bench/README.md in minutes; with `--large` three
+brokers, too, which takes two cores many minutes.  `--ledger` prints only how each flaw of the ledger is
+found: the length of the counterexample beside the one that the spec expects of the enumerating engines;
+`--sums` only specs outside of difference logic, and far thresholds; `--joins` hulls beside the exact search, in turns;
 `--kernels` the same search by compiled kernels and in Python, in turns.
 """
 
@@ -30,7 +30,7 @@ from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions, search
 from specchk.symbolic.zones.expand import COMPILE_AFTER
 from specchk.symbolic.zones.zones import Shapes
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "symbolic")]
 
 import sums  # noqa: E402

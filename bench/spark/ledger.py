@@ -1,4 +1,4 @@
-"""Ledgers and checkpoints that several searches want, and that have no room: `python bench/ledger.py`.
+"""Ledgers and checkpoints that several searches want, and that have no room: `python bench/spark/ledger.py`.
 
 `--together N --rounds R`: N searches started at once with one `--ledger`, R times, `--property` in turn.  One
 has to answer as the native engine does, and the others are refused in a sentence with exit code 2.  The
@@ -33,7 +33,7 @@ from typing import Any
 from specchk.native.claims import Folder, bid
 from specchk.search.engine import Unusable
 
-KAFKA = Path(__file__).resolve().parent.parent / "spec" / "kafka"
+KAFKA = Path(__file__).resolve().parents[2] / "spec" / "kafka"
 RUN = (sys.executable, "-m", "specchk", "run")
 PROPERTIES = ("leader_in_isr", "log_match", "weak_isr", "strong_isr")
 DIVERGENCE = (str(KAFKA / "truncate_to_hw.spec"), "--model", "committed_divergence", "--json")

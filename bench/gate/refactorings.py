@@ -1,9 +1,9 @@
 """Refactorings of replog, one at a time, held to the whole gate.
 
-    python bench/refactorings.py [--only ID] [--keep FOLDER]
+    python bench/gate/refactorings.py [--only ID] [--keep FOLDER]
 
 A change that keeps behaviour must leave `make gate` green: suites, controls, locks, files and recordings.
-Each refactoring of `bench/refactorings` is applied to the files of a copy of this checkout, as a colleague
+Each refactoring of `refactorings` is applied to the files of a copy of this checkout, as a colleague
 would edit them, and `make gate` is run there, as a colleague would run it.
 
 Prints the parts that failed, for each refactoring; none is expected to.  Exits with 1 if one did.
@@ -23,7 +23,7 @@ from pathlib import Path
 from specchk.conform.mutation.mutants import Mutant, load
 from specchk.conform.mutation.patches import Patch, patched
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).resolve().parent / "refactorings"
 
 

@@ -1,8 +1,9 @@
 """The search on Spark beside the native engine: throughput, small levels, memory.
 
-    python bench/spark.py [--sizes 1M,5M,20M] [--handovers 1,100000] [--partitions 0] [--master local[2]]
-    python bench/spark.py --sizes 20M --handovers 100000 --partitions 16 --limit 600
-    python bench/spark.py --sizes 20M --handovers 1 --shuffle
+    python bench/spark/searches.py [--sizes 1M,5M,20M] [--handovers 1,100000] [--partitions 0]
+        [--master local[2]]
+    python bench/spark/searches.py --sizes 20M --handovers 100000 --partitions 16 --limit 600
+    python bench/spark/searches.py --sizes 20M --handovers 1 --shuffle
 
 Each size is searched by the native engine with two threads and then on Spark, in one process and on
 the same cores, so the ratio is what to compare; both have to say the same.  Handover 1: Spark does
@@ -41,7 +42,7 @@ from specchk.search.verdict import Outcome
 from specchk.spark import engine as spark_engine
 from specchk.spark.session import session
 
-SPEC = Path(__file__).resolve().parent.parent / "spec"
+SPEC = Path(__file__).resolve().parents[2] / "spec"
 TICKS = os.sysconf("SC_CLK_TCK")
 HEAD = (
     "| model | states | handover | native M/s | Spark M/s | ratio | CPU s, native, Spark | us/state | "
