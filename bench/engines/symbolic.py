@@ -3,8 +3,8 @@
 `python bench/engines/symbolic.py` prints the tables of bench/README.md in minutes; with `--large` three
 brokers, too, which takes two cores many minutes.  `--ledger` prints only how each flaw of the ledger is
 found: the length of the counterexample beside the one that the spec expects of the enumerating engines;
-`--sums` only specs outside of difference logic, and far thresholds; `--joins` hulls beside the exact search, in turns;
-`--kernels` the same search by compiled kernels and in Python, in turns.
+`--sums` only specs outside of difference logic, and far thresholds; `--joins` hulls beside the exact search,
+in turns; `--kernels` the same search by compiled kernels and in Python, in turns.
 """
 
 from __future__ import annotations
