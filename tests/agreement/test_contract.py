@@ -19,7 +19,7 @@ from agreement.open_specs import open_spec
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.meaning.step import Stepper
+from specchk.meaning.step import Faulty, Stepper
 from specchk.search import engine
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Options, Unsupported
@@ -89,6 +89,25 @@ invariant by_definition: all_low() and not (exists n in acked: n in sent)
 deadlock ok
 model two:
     Node = 2
+"""
+OVERFULL = """spec overfull
+sort Node
+var a : set[Node] = {}
+var b : set[Node] = {}
+var full : Node -> 0..1 = { n: 0 for n in Node }
+action one(n: Node):
+    require card(a) < 2 and n not in a
+    a' = a union {n}
+action two(n: Node):
+    require n in a and card(a) == 2 and b == {}
+    b' = b union {n}
+    a' = a - {n}
+action three(n: Node):
+    require b != {} and n in a
+    full'[n] = full[n] + 2
+deadlock ok
+model four:
+    Node = 4
 """
 Explored = Callable[..., Outcome]
 
@@ -286,3 +305,19 @@ def test_a_forall_over_a_set_that_is_always_empty_is_reported(
     verdict = explored(found, strict=True).verdict
     assert isinstance(verdict, Violated)
     assert len(verdict.violations) == 4
+
+
+@pytest.mark.parametrize("symmetry", [False, True])
+def test_a_step_without_a_value_names_its_arguments(
+    entry: Entry, explored: Explored, tmp_path: Path, symmetry: bool
+) -> None:
+    """The action alone would leave open which instance it is; under symmetry, of the state that is shown."""
+    found = of_text(OVERFULL, tmp_path)
+    outcome = by_meaning(found, Options()) if symmetry else explored(found)
+    assert isinstance(outcome.verdict, Violated)
+    (violation,) = outcome.verdict.violations
+    assert violation.trace is not None
+    assert violation.blame is not None
+    with pytest.raises(Faulty) as raised:
+        Stepper(found).successors(violation.trace.last)
+    assert violation.blame.bindings == (("n", f"n{raised.value.args_[0] + 1}"),)

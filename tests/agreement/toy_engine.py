@@ -54,7 +54,7 @@ class ToyEngine(Engine[list[Trace]]):
                 successors = self.stepper.successors(trace.last)
             except Faulty as fault:
                 name = self.search.program.actions[fault.action].name
-                self._undefined(name, trace, Blame(fault.undefined.span, fault.undefined.reason, ()))
+                self._undefined(name, trace, Blame.of_fault(self.search.program, fault))
                 continue
             if not successors and self.stepper.horizon_cuts == cuts:
                 self._end(trace)

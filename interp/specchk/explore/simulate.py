@@ -235,7 +235,7 @@ class _Simulation:
         try:
             successors = self.stepper.successors(state)
         except Faulty as fault:
-            blame = Blame(fault.undefined.span, fault.undefined.reason, ())
+            blame = Blame.of_fault(self.program, fault)
             return Violation("undefined", self.program.actions[fault.action].name, walked.trace, blame)
         if not successors:
             # Whether no listed step is a deadlock or the end of a horizon is for `meaning.deadlock`.

@@ -16,12 +16,13 @@ from typing import Any
 
 from specchk.ir import nodes
 from specchk.ir.ops import Op
-from specchk.ir.program import Action, Property
+from specchk.ir.program import Action, Program, Property
 from specchk.ir.types import Option
 from specchk.ir.verify import parts
 from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.step import Faulty
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, show
 
@@ -46,6 +47,13 @@ class Blame:
     def of(cls, undefined: Undefined) -> Blame:
         """Why an expression has no value."""
         return cls(undefined.span, undefined.reason, ())
+
+    @classmethod
+    def of_fault(cls, program: Program, fault: Faulty) -> Blame:
+        """Why an instance of an action has no meaning, and which instance it is."""
+        params = zip(program.actions[fault.action].params, fault.args_, strict=True)
+        bindings = tuple([(param.name, show(value, param.type)) for param, value in params])
+        return cls(fault.undefined.span, fault.undefined.reason, bindings)
 
 
 class _Wording:

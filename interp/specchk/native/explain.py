@@ -109,7 +109,7 @@ class Explainer:
             self.stepper.successors(state)
         except Faulty as fault:
             if self.program.actions[fault.action].name == record.name:
-                return Blame.of(fault.undefined)
+                return Blame.of_fault(self.program, fault)
         raise ReplayFailed(f"`{record.name}` is not undefined where the search found it so")
 
     def _blame(self, record: RecordKind, state: State) -> Blame:

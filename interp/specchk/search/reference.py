@@ -201,7 +201,23 @@ class ReferenceEngine(Engine[list[State]]):
 
     def _faulty(self, state: State, fault: Faulty) -> None:
         name = self.program.actions[fault.action].name
-        self._violated("undefined", name, self.parents[state], state, Blame.of(fault.undefined))
+        if self.findings.has("undefined", name):
+            return
+        trace = self._trace(self.parents[state], state)
+        shown = self._fault_at(trace.last) or fault
+        self.findings.note(Violation("undefined", name, trace, Blame.of_fault(self.program, shown)))
+
+    def _fault_at(self, state: State) -> Faulty | None:
+        """The fault in a state of the trace, under symmetry a renaming; looking is not coverage."""
+        counts, cuts = list(self.stepper.counts), self.stepper.horizon_cuts
+        try:
+            self.stepper.successors(state)
+        except Faulty as fault:
+            return fault
+        finally:
+            self.stepper.counts[:] = counts
+            self.stepper.horizon_cuts = cuts
+        return None
 
     def _deadlock(self, state: State) -> None:
         if self.findings.has("deadlock", "deadlock"):

@@ -196,7 +196,7 @@ class Replay:
                 for args in self._arguments(action):
                     self.stepper.of_action(state, index, args)
             except Faulty as fault:
-                yield "undefined", action.name, Blame.of(fault.undefined)
+                yield "undefined", action.name, Blame.of_fault(self.program, fault)
 
     def _arguments(self, action: Action) -> Iterator[tuple[Value, ...]]:
         return itertools.product(*(sorted(universe(param.type)) for param in action.params))
@@ -206,5 +206,5 @@ class Replay:
             self.stepper.successors(state)
         except Faulty as fault:
             name = self.program.actions[fault.action].name
-            return [("undefined", name, Blame.of(fault.undefined))]
+            return [("undefined", name, Blame.of_fault(self.program, fault))]
         return []
