@@ -40,4 +40,11 @@ def test_no_proof_is_one_without_actions(specchk: Any, here: Path) -> None:
 def test_conditions_of_constants_are_none(specchk: Any) -> None:
     said = specchk("conditions", "constant.spec")
     assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("0 of 0 conditions decide in 1 states")
+    assert said.out.startswith("0 of 0 conditions decide in 1 state: constant, model m\n")
+
+
+def test_one_of_a_kind_is_counted_in_the_singular(specchk: Any) -> None:
+    """As an editor would print it, in each command that counts."""
+    assert specchk("check", "constant.spec").out.startswith("ok: constant.spec: 0 variables, 1 action, ")
+    assert ", 1 model, 0 scenarios\n" in specchk("check", "constant.spec").out
+    assert ", 1 state, depth 1, " in specchk("test", "constant.spec").out

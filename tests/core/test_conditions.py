@@ -272,3 +272,19 @@ def test_of_several_models_any_may_have_it_decide(tmp_path: Path) -> None:
     text = CliRunner().invoke(command, [str(file)]).output
     assert "never alone forbids the step: `level < limit` at" in text
     assert text.splitlines()[0].endswith("tank, model m")
+
+
+@pytest.mark.parametrize("domain", ["Node", "sent"])
+def test_the_parts_below_a_forall_are_listed_over_any_set(domain: str, tmp_path: Path) -> None:
+    """Also over one that may be empty, whose items are counted."""
+    file = tmp_path / "sending.spec"
+    file.write_text(
+        "spec sending\nsort Node\nvar sent : set[Node] = {}\n"
+        "action send(n: Node):\n    sent' = sent union {n}\n"
+        f"invariant parts: forall n in {domain}, m in {domain}: n == m or 4 // card(sent union {{n}}) > 0\n"
+        "model m:\n    Node = 2\n",
+        encoding="utf-8",
+    )
+    found = json.loads(CliRunner().invoke(command, [str(file), "--json"]).output)["models"][0]
+    texts = [one["text"] for kind in ("deciding", "never") for one in found[kind] if one["owner"] == "parts"]
+    assert sorted(texts) == ["4 // card(sent union {n}) > 0", "n == m"]

@@ -178,6 +178,12 @@ def test_a_pipe_in_place_of_a_file_is_not_missing(tmp_path: Path, diagnose: Diag
         assert "specchk run -" in (found.hint or "")
 
 
+def test_an_element_that_is_named_twice_is_named(diagnose: Diagnose) -> None:
+    """Not that a list of names was expected, which it is."""
+    (found,) = diagnose("a.spec", "spec a\nsort R\nvar x : R in R\nmodel m:\n    R = {a, b, a}\n")
+    assert (found.code, found.message) == ("S505", "`a` is named twice in this sort")
+
+
 def test_files_that_need_each_other_are_one_diagnostic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, diagnose: Diagnose
 ) -> None:

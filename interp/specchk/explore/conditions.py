@@ -105,7 +105,8 @@ def _of_property(body: Expr) -> Iterator[_Decision]:
         for part in body.parts:
             yield from _of_property(part)
     elif isinstance(body, nodes.Quantifier) and body.every:
-        for decision in _of_property(body.body):
+        items = body.body  # counted, where the set may be empty
+        for decision in _of_property(items.body if isinstance(items, nodes.Cover) else items):
             some = nodes.Quantifier(BOOL, body.span, False, body.local, body.domain, decision.when)
             yield replace(decision, when=some)
     else:

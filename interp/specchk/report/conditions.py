@@ -8,7 +8,7 @@ from typing import Any
 
 from specchk.explore.conditions import Condition, Decided
 from specchk.explore.variants import Key, Proposals
-from specchk.report.text import wrapped
+from specchk.report.text import counted, wrapped
 
 MOST_CHARACTERS = 60  # of a condition's text
 EFFECTS = MappingProxyType({
@@ -78,7 +78,7 @@ def _counts(model: Decided) -> str:
     every = len(model.deciding) + len(model.never) + len(model.unknown)
     ended = "" if model.is_complete else f" ({model.ended})"
     return (
-        f"{len(model.deciding)} of {every} conditions decide in {model.states} states{ended}: "
+        f"{len(model.deciding)} of {every} conditions decide in {counted(model.states, 'state')}{ended}: "
         f"{model.program.spec}, model {model.program.model}"
     )
 

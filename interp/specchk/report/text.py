@@ -153,6 +153,13 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: `1 property`, `2 properties`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
+
+
 def selected(program: Program) -> dict[str, list[str]]:
     """The properties that a model checks, by kind."""
     return {

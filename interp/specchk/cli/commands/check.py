@@ -11,6 +11,7 @@ from specchk.cli.exits import Exit
 from specchk.compile.instantiate import instantiate, survey
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.native.machine.prospects import prospects
+from specchk.report.text import counted
 from specchk.search.coverage import NO_VARIABLES
 
 
@@ -61,8 +62,9 @@ def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
         notes.append(f"{file}: no model; what only its constants decide was not checked")
     if not spec.variables:
         notes.append(f"{file}: {NO_VARIABLES}")
-    counts = (
-        f"{len(spec.variables)} variables, {len(spec.actions)} actions, {len(spec.properties)} properties"
-    )
-    line = f"ok: {file}: {counts}, {len(spec.models)} models, {len(spec.scenarios)} scenarios"
-    return diagnostics, line, notes
+    declared = (
+        (spec.variables, "variable"), (spec.actions, "action"), (spec.properties, "property"),
+        (spec.models, "model"), (spec.scenarios, "scenario"),
+    )  # fmt: skip
+    counts = ", ".join(counted(len(each), noun) for each, noun in declared)
+    return diagnostics, f"ok: {file}: {counts}", notes

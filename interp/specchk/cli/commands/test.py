@@ -19,7 +19,7 @@ from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls
 from specchk.report.json import run_json, scenario_json
-from specchk.report.text import headline, scenario_lines, violation_lines
+from specchk.report.text import counted, headline, scenario_lines, violation_lines
 from specchk.search.engine import Options
 from specchk.search.expect import unmet, wants_counts
 from specchk.search.verdict import INTERRUPTED, Outcome, Violated, name_of
@@ -172,7 +172,7 @@ def _summary(outcome: Outcome) -> str:
         if isinstance(outcome.verdict, Violated)
         else name_of(outcome.verdict)
     )
-    return f"{verdict}, {numbers.distinct} states, depth {numbers.depth}, {numbers.seconds:.2f} s"
+    return f"{verdict}, {counted(numbers.distinct, 'state')}, depth {numbers.depth}, {numbers.seconds:.2f} s"
 
 
 def _details(outcome: Outcome) -> Iterator[str]:
@@ -189,4 +189,4 @@ def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario, way: Te
     details = tuple(scenario_lines(instance.program, result, width()))
     name = f"scenario {scenario.name}{_set(way)}"
     report = {"file": file, **scenario_json(instance.program, result)}
-    return TestedModel(file, name, problems, f"{result.lines} lines", details, report)
+    return TestedModel(file, name, problems, counted(result.lines, "line"), details, report)

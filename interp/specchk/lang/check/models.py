@@ -170,8 +170,13 @@ def _names(decl: decls.Sort, binding: decls.ModelBinding, report: Report) -> tup
             return tuple(f"{initial}{index}" for index in range(1, value.value + 1))
         case tree.SetLiteral() if value.items and all(isinstance(item, tree.Name) for item in value.items):
             names = tuple(item.text for item in value.items if isinstance(item, tree.Name))
-            if len(set(names)) == len(names):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is None:
                 return names
+            report.add(
+                "S505", value.span, f"`{twice}` is named twice in this sort", "elements differ by name"
+            )
+            return ("?",)
     report.add(
         "S505",
         value.span,
