@@ -307,6 +307,34 @@ def test_a_forall_over_a_set_that_is_always_empty_is_reported(
     assert len(verdict.violations) == 4
 
 
+HOURS = """spec hours
+var hour : 0..2 = 0
+action tick():
+    hour' = (hour + 1) % 3
+"""
+CLOCK = """spec clock
+refines hours with { hour = GIVEN }
+var time : 0..8 = 0
+action wait():
+    time' = (time + 1) % 9
+"""
+
+
+@pytest.mark.parametrize("hour", ["0", "time // 9", "time // 3"])
+def test_a_refinement_under_which_nothing_changes_is_reported(
+    entry: Entry, explored: Explored, tmp_path: Path, hour: str
+) -> None:
+    """Any spec is refined by one that never changes; a single step of it is enough."""
+    if not entry.is_temporal:
+        pytest.skip("refuses refinements")
+    (tmp_path / "hours.spec").write_text(HOURS)
+    found = of_text(CLOCK.replace("GIVEN", hour), tmp_path)
+    warnings = [text.partition(": ")[2] for text in explored(found).warnings]
+    expected = ["no step is one of `hours`, whose variables never change"] if hour != "time // 3" else []
+    assert warnings == expected
+    assert isinstance(explored(found, strict=True).verdict, Violated) == bool(expected)
+
+
 @pytest.mark.parametrize("symmetry", [False, True])
 def test_a_step_without_a_value_names_its_arguments(
     entry: Entry, explored: Explored, tmp_path: Path, symmetry: bool

@@ -75,7 +75,7 @@ def taken(outcome: Outcome) -> list[int]:
     """The counts of actions and branches; of properties too, unless one was given up as violated."""
     given_up = isinstance(outcome.verdict, Violated)
     points = zip(outcome.program.points, outcome.coverage, strict=True)
-    return [count for point, count in points if not (given_up and point.kind in ("implication", "forall"))]
+    return [count for point, count in points if not (given_up and point.kind not in ("action", "branch"))]
 
 
 def of_workers(workers: int, *, symmetry: bool) -> native.NativeOptions:

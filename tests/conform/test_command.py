@@ -183,6 +183,15 @@ def test_a_constraint_is_a_bound_of_what_conforms(lossy, suite):
     assert (found["verdict"], found["bounds"]) == ("conforms", ["even"])
 
 
+@pytest.mark.parametrize("suite", ["classes", "edges", "lassos", "product", "walks"])
+def test_nothing_begins_outside_a_constraint(lossy, suite):
+    """Where it excludes the initial state there is no state to search, and no step to take."""
+    (lossy.parent / "bank.spec").write_text(f"{SPEC}constraint later: days > 0\n")
+    result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
+    assert (result.exit_code, result.output.split(":")[0]) == (21, "vacuous")
+    assert "0 steps taken" in result.output
+
+
 def test_a_gate_names_the_constraint_in_each_suite(lossy):
     """Beside its verdict, in the first line and in those of the suites."""
     (lossy.parent / "bank.spec").write_text(EVEN)

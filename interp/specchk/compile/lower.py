@@ -226,7 +226,7 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
     )  # fmt: skip
     expressions = ExpressionLowering(checked, model, Points())
     expressions.names.slots.update(lowering.expressions.names.slots)
-    return RefinementLowering(checked.spec, decl, abstract, expressions)
+    return RefinementLowering(checked.spec, decl, abstract, expressions, lowering.points)
 
 
 def _folded(*lowerings: Lowering | ExpressionLowering) -> tuple[str, ...]:

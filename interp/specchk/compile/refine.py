@@ -15,10 +15,10 @@ from collections.abc import Callable
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.nodes.operators import applied
 from specchk.compile.relation import Relation
-from specchk.compile.scope import Scope
+from specchk.compile.scope import Points, Scope
 from specchk.compile.statements import StatementLowering
 from specchk.compile.store import stored
-from specchk.ir.nodes import And, Const, Expr, Local, Narrow, Or
+from specchk.ir.nodes import And, Const, Cover, Expr, Local, Narrow, Or
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property, Refinement
 from specchk.ir.ranges import with_ends
@@ -45,16 +45,22 @@ def _within(image: Expr, kind: Type) -> Expr:
 
 
 class RefinementLowering:
-    """One `refines` line; `abstract` is the program of the refined spec, `spec` the one that refines it."""
+    """One `refines` line; `abstract` is the program of the refined spec, `spec` the one that refines it.
+
+    `points` are those of the program that refines it: one is for the steps of the other.
+    """
 
     def __init__(
-        self, spec: Spec, decl: decls.Refines, abstract: Program, expressions: ExpressionLowering
+        self, spec: Spec, decl: decls.Refines, abstract: Program, expressions: ExpressionLowering,
+        points: Points,
     ) -> None:  # fmt: skip
         self.spec = spec
         self.decl = decl
         self.other = spec.refined[decl.alias]
         self.abstract = abstract
         self.expressions = expressions
+        points.owner = decl.alias
+        self.point = points.at("refinement", "", decl.span)
         self._lists_horizon = False
         for slot, variable in enumerate(abstract.variables):
             self.expressions.names.slots[self._full(variable.name)] = slot, variable.type
@@ -80,7 +86,9 @@ class RefinementLowering:
         self._lists_horizon = any(isinstance(p, Const) and p.ends_at_horizon for p in inside(body))
         count, name = self.expressions.next_local, self.decl.alias
         begins = Property("refinement", name, initial, count, span)
-        return Refinement("refinement", name, body, count, span, tuple(images), begins, self.abstract)
+        return Refinement(
+            "refinement", name, body, count, span, tuple(images), begins, self.abstract, self.point
+        )
 
     def _images(self, *, primed: bool) -> list[Expr]:
         values = {binding.name.full: binding.value for binding in self.decl.mapping}
@@ -136,7 +144,10 @@ class RefinementLowering:
         relation = Relation(self.expressions, before, after)
         actions = [self._action(decl) for decl in self.other.actions.values()]
         ways = [relation.of(action, [self._values(param) for param in action.params]) for action in actions]
-        return Or(BOOL, self.decl.span, (relation.same(self.decl.span), *ways))
+        span = self.decl.span
+        # Reached where the images differ: with images that never do, any spec is refined.
+        taken = Cover(BOOL, span, self.point, Or(BOOL, span, tuple(ways)))
+        return Or(BOOL, span, (relation.same(span), taken))
 
     def _action(self, decl: decls.Action) -> Action:
         scope = Scope(self.other)

@@ -58,8 +58,8 @@ class Property:
 class Point:
     """A place whose execution is counted: an action, a branch, or a part of a property.
 
-    `kind` is `action`, `branch`, `implication` (its right side) or `forall` (its body); `owner` the first
-    action or property it stands in.
+    `kind` is `action`, `branch`, `implication` (its right side), `forall` (its body) or `refinement` (the
+    steps of the other spec); `owner` the first action or property it stands in.
     """
 
     kind: str
@@ -75,11 +75,13 @@ class Refinement(Property):
     `images` are the values of the other's variables in a state.  `body` is the claim on steps, a predicate of
     two states, `initial` that on the states in which a behaviour begins.  `abstract` is the other program, in
     which numbers have no ranges: a step out of these leads to no image.  Its fairness is claimed, too.
+    `point` counts the steps that change an image.
     """
 
     images: tuple[Expr, ...]
     initial: Property
     abstract: Program
+    point: int
 
 
 class Form(Enum):

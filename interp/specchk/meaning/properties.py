@@ -42,8 +42,9 @@ class Refining:
     compiled engines check (`compile.relation`) is compared with it.
     """
 
-    def __init__(self, refinement: Refinement, variables: int) -> None:
+    def __init__(self, refinement: Refinement, variables: int, counts: list[int] | None = None) -> None:
         self.refinement = refinement
+        self._counts = counts
         self.program = refinement.abstract
         self.stepper = Stepper(self.program)
         evaluator = Evaluator(variables)
@@ -67,6 +68,8 @@ class Refining:
         before, after = self.image(env[: self._size]), self.image(env[self._size : 2 * self._size])
         if before == after:
             return True
+        if self._counts is not None:
+            self._counts[self.refinement.point] += 1
         reached, fault = self._steps(before)
         if after not in reached and fault is not None:
             raise fault
@@ -115,7 +118,7 @@ class Properties:
     def _test(self, prop: Property) -> Test:
         # By the steps of the other program, and not by the predicate that was made of them.
         if isinstance(prop, Refinement):
-            return Refining(prop, self.size).allows
+            return Refining(prop, self.size, self.evaluator.counts).allows
         return self.evaluator.compile(prop.body)
 
     def environment(self, state: State, after: State | None = None) -> list[Any]:

@@ -1,8 +1,9 @@
 """Unexercised parts: actions that never ran, branches never taken, parts of properties never checked.
 
-A property that holds because its antecedent never does, or of the elements of an empty set, is no evidence;
-an action that is never enabled is probably a mistake, and a model that requires no property cannot fail.  All
-are warnings and, except for branches, violations of kind `vacuous` under `--strict`.
+A property that holds because its antecedent never does, or of the elements of an empty set, is no evidence,
+nor is a refinement under whose mapping nothing ever changes; an action that is never enabled is probably a
+mistake, and a model that requires no property cannot fail.  All are warnings and, except for branches,
+violations of kind `vacuous` under `--strict`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ NO_VARIABLES = "the spec has no variables: it has one state, and no step changes
 
 
 def never(program: Program, counts: Sequence[int]) -> list[Point]:
-    """The points never reached, in source order; what the constants decide is not counted."""
-    live = live_points(program)
+    """The points never reached, in source order; what the constants decide is not counted.
+
+    Except of a refinement: where constants are mapped to its variables, it is they that decide.
+    """
+    live = live_points(program) | {refinement.point for refinement in program.refinements}
     pairs = enumerate(zip(program.points, counts, strict=True))
     return [point for index, (point, count) in pairs if count == 0 and index in live]
 
@@ -38,6 +42,8 @@ def describe(point: Point) -> str:
             return f"{point.span.where}: in `{point.owner}` the branch `{point.label}` is never taken: {text}"
         case "forall":
             return f"{point.span.where}: in `{point.owner}` no element of `{text}` is ever checked"
+        case "refinement":
+            return f"{point.span.where}: no step is one of `{point.owner}`, whose variables never change"
     return f"{point.span.where}: in `{point.owner}` the antecedent `{text}` is never true"
 
 

@@ -39,8 +39,8 @@ class SearchChoice:
     strict: bool = option(
         "--strict",
         is_flag=True,
-        help="Fail if an action is never enabled, the left side of an implication never true, or the set of "
-        "a `forall` always empty.",
+        help="Fail if an action is never enabled, the left side of an implication never true, the set of a "
+        "`forall` always empty, or no step one of a spec that is refined.",
     )
 
 

@@ -210,7 +210,7 @@ def breadth_first(
     """
     first = replayer.begin()
     seen.add(first.state)
-    queue = deque([first])
+    queue = deque([first] if replayer.spec.inside(first.state) else [])
     expanded = 0
     while queue:
         if expanded == limit:
@@ -265,11 +265,15 @@ class _Walker(WholeSuite[S]):
     def go(self) -> None:
         """Each walk from the start, until it ends or is long enough."""
         for _ in range(self.walks.walks):
-            place: Place[S] | None = self.replayer.begin()
+            place = self._inside(self.replayer.begin())
             for _ in range(self.walks.steps):
                 if place is None:
                     break
                 place = self._go_on(place)
+
+    def _inside(self, place: Place[S]) -> Place[S] | None:
+        """A place that the spec's constraints let a search continue at; None for another one."""
+        return place if self.replayer.spec.inside(place.state) else None
 
     def _go_on(self, place: Place[S]) -> Place[S] | None:
         """Probe a state that was not seen yet, and take one step; None where there is none to take."""
@@ -285,5 +289,4 @@ class _Walker(WholeSuite[S]):
         # all of a walk.
         action = self.random.choice(sorted({instance.index for instance, _ in enabled}))
         chosen, successors = self.random.choice([pair for pair in enabled if pair[0].index == action])
-        after = self.random.choice(self.replayer.take(place, chosen, successors))
-        return after if self.replayer.spec.inside(after.state) else None
+        return self._inside(self.random.choice(self.replayer.take(place, chosen, successors)))
