@@ -273,6 +273,8 @@ class RequestsBinding(CopyingBinding[Server]):
         if len(periodic) != len(PERIODIC):
             raise OutsideSpec(f"these timers are set: {periodic}")
         known = -1 if leading is None else leading.remotes[FOLLOWER].leo
+        # Up to which HW a produce waits is seen by when it is answered, and not by what a leader notes.
+        ends = {batch.base_offset: batch.next_offset for batch in state.log.batches}
         return {
             "role": "leader" if state.role is Role.LEADER else "follower",
             "epoch": state.leader_epoch,
@@ -283,7 +285,7 @@ class RequestsBinding(CopyingBinding[Server]):
             "place": _place(server),
             "known": None if known < 0 else known,
             "produces": [] if leading is None else [
-                {"base": one.base_offset, "end": one.required,
+                {"base": one.base_offset, "end": ends.get(one.base_offset, one.base_offset),
                  "left": (one.deadline_ms - server.now_ms) // TICK_MS} for one in leading.produces
             ],
             "reads": [] if leading is None else [
