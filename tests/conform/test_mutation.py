@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -188,6 +189,16 @@ def test_every_change_of_the_lists_fits_the_source_and_compiles(folder):
     assert len(every) >= LISTS[folder]
     for one in every:
         assert diff(one).count("\n") > 3, one.id
+
+
+def test_no_control_names_a_function_that_a_refactoring_renames():
+    """A control whose function is gone is reported, and has to be edited with it: that is no false alarm."""
+    patches = [patch for one in load(ROOT / "bench" / "gate" / "refactorings") for patch in one.patches]
+    renamed = {name for patch in patches for name in re.findall(r"^ *def (\w+)", patch.old, re.MULTILINE)
+               if not re.search(rf"\bdef {name}\b", patch.new)}  # fmt: skip
+    assert {"stamp", "take_reply"} <= renamed
+    bindings = "".join(path.read_text() for path in (ROOT / "conformance").rglob("*.py"))
+    assert [name for name in sorted(renamed) if re.search(rf"\.{name}\b", bindings)] == []
 
 
 @pytest.mark.system
