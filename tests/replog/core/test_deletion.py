@@ -11,6 +11,7 @@ from replog.core.broker.state import Config
 from replog.core.effects import AdvanceStart, Append, Reset, SetTimer, StoreEpochs, Timer
 from replog.core.messages import (
     LATEST,
+    AlterPartitionReply,
     AlterPartitionRequest,
     DeleteRecordsReply,
     DeleteRecordsRequest,
@@ -90,6 +91,17 @@ def test_who_is_fenced_and_eligible_is_waited_for(waits):
     assert bool(sent(delete(leader, 1), DeleteRecordsReply)) is not waits
     leader.apply(metadata(0, 0, 3), 1, NOW)
     assert bool(sent(acknowledge(leader, 1), DeleteRecordsReply)) is waits
+
+
+def test_the_elr_comes_with_the_metadata_of_an_own_isr_change():
+    """A35: the reply has the partition epoch but no ELR, so metadata of this epoch is no old news."""
+    leader = committed(0)
+    produce(leader, acks=1)
+    (proposal,) = sent(leader.fire(Timer.ISR_CHECK, 0, NOW + 20_000), AlterPartitionRequest)
+    leader.receive(-1, AlterPartitionReply(proposal.correlation, Error.NONE, 0, 2, (0,)), NOW + 20_000)
+    assert (leader.state.partition_epoch, leader.state.elr) == (2, ())
+    leader.apply(without(1, metadata(0), isr=(0,), elr=(1,), partition_epoch=2), 1, NOW + 20_000)
+    assert sent(delete(leader, 1), DeleteRecordsReply) == []
 
 
 def test_who_is_fenced_and_proposed_is_waited_for():
