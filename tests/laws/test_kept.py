@@ -34,7 +34,7 @@ KEEPERS = {
     loading.__name__: loading.ROOMS,
     cache.__name__: cache.ROOMS,
     forbidden.__name__: forbidden.ROOMS,
-    controls.__name__: (),  # which case to try first
+    controls.__name__: (),  # the case to try first, under a name made of its suite's (`cache.ROOMS`)
     transcripts.__name__: transcripts.ROOMS,
     since.__name__: since.ROOMS,
     "specchk.conform.mutation.outcomes": (),  # named by `mutate`, of all of specchk

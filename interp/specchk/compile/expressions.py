@@ -298,8 +298,8 @@ class ExpressionLowering:
         if scope.points == "implication":
             # The consequent is evaluated exactly where the antecedent is true, so its count is the
             # antecedent's.
-            left_text = node.left.span
-            right = self.points.counted(right, "implication", left_text.text, left_text, scope)
+            span = node.left.span
+            right = self.points.counted(right, "implication", span.text, span, scope)
         return Implies(BOOL, node.span, left, right)
 
     def _match(self, node: tree.Match, scope: Scope) -> Expr:

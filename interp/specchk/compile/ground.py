@@ -62,8 +62,9 @@ class Ground:
         self._types: dict[tuple[int, int], tuple[lang.Type, Type]] = {}
         self._consts = consts_of(checked.spec)
         self._given = dict(model.bindings)
-        given = {full: decl.given for full, (decl, _) in self._consts.items() if decl.given is not None}
-        self._given |= given
+        self._given |= {
+            full: decl.given for full, (decl, _) in self._consts.items() if decl.given is not None
+        }
         for refines in checked.spec.refines:
             other = checked.spec.refined[refines.alias]
             self._consts |= {other.prefix + name: (decl, other) for name, decl in other.consts.items()}
