@@ -170,9 +170,9 @@ def first_levels(
         return None
     a, wrong = said(expected, coverage=not symmetry), []
     for count in workers:
-        # Optimising takes four times of all else.
+        # Optimising takes four times of all else, but only that code has copies of the turns of a loop.
         options = engine.NativeOptions(
-            **way, workers=count, room=room, optimise_after=optimise_after(program, 8)
+            **way, workers=count, room=room, optimise_after=optimise_after(program, 4)
         )
         b = said(_natively(program, options, most), coverage=not symmetry)
         wrong += [f"{key} with {count} threads: {a[key]} | {b[key]}" for key in a if a[key] != b[key]]

@@ -56,11 +56,13 @@ def words_of(kind: Type) -> int:
     return max(1, -(-width(kind) // WORD))
 
 
-def compiled(exprs: Sequence[Expr], kinds: Sequence[Type]) -> list[Compiled]:
+def compiled(
+    exprs: Sequence[Expr], kinds: Sequence[Type], tier: ir.Tier = ir.Tier.OPTIMISED
+) -> list[Compiled]:
     """The functions of expressions over variables of these types; None is no value."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    layout, module = layout_of(kinds), ir.IRModule()
+    layout, module = layout_of(kinds), ir.IRModule(tier)
     for index, expr in enumerate(exprs):
         emit(module, f"f{index}", expr, layout)
     target = llvm.Target.from_default_triple().create_target_machine(opt=0)
@@ -99,10 +101,12 @@ def miscompiled(op: Op) -> list[str]:
 def _miscompiled(expr: Apply, kinds: Signature) -> Iterator[str]:
     wanted = list(tried(expr, kinds))
     plain, stored = compiled([expr, replace(expr, type=wider(expr.type))], kinds)
+    (looped,) = compiled([expr], kinds, ir.Tier.QUICK)
     folded = compiled([on_constants(expr, given) for given, _ in wanted], ())
     for (given, value), constant in zip(wanted, folded, strict=True):
         for how, found in (
             ("", plain(given)),
+            (" in quick code", looped(given)),
             (" of a wider type", stored(given)),
             (" folded", constant(())),
         ):

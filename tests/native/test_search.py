@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from specchk.codegen.ir import Tier
 from specchk.codegen.objects import initialize, optimised, quick
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import checkpoint, compiler
+from specchk.native.compiler import KernelSource
 from specchk.native.engine import NativeOptions, search
+from specchk.native.machine.layout import layout_of
 from specchk.native.optimise import Optimiser
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Unusable
@@ -108,6 +111,19 @@ def test_another_process_optimises_what_this_one_would() -> None:
     broken = Optimiser(lambda: "no IR")
     broken._thread.join()
     assert broken.code is None
+
+
+def test_quick_code_has_each_instance_once() -> None:
+    """With three replicas for two only the code that is optimised has half as much again."""
+    lengths: dict[Tier, list[int]] = {tier: [] for tier in Tier}
+    for replicas in ("2", "3"):
+        program = kip320(Replicas=replicas)
+        source = KernelSource(program, layout_of(program))
+        for tier, found in lengths.items():
+            successors = source.module(tier).function("successors")
+            found.append(sum(len(block.lines) for block in successors.blocks))
+    growth = {tier: larger / smaller for tier, (smaller, larger) in lengths.items()}
+    assert growth[Tier.QUICK] < 1.1 < 1.5 < growth[Tier.OPTIMISED]
 
 
 def test_counts_are_those_of_tlc() -> None:

@@ -10,6 +10,7 @@ Not here: instructions (`codegen.builder`); the meaning of any of this, which is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import Protocol
 
@@ -236,10 +237,18 @@ class Function(Global):
         return out
 
 
+class Tier(Enum):
+    """How a module is compiled, by which emitters decide how they write it."""
+
+    QUICK = "quick"  # there soon: the less code, the better
+    OPTIMISED = "optimised"
+
+
 class IRModule:
     """Functions and tables, compiled together."""
 
-    def __init__(self) -> None:
+    def __init__(self, tier: Tier = Tier.OPTIMISED) -> None:
+        self.tier = tier
         self.globals: dict[str, Function | ConstantTable] = {}
 
     def table(self, name: str, kind: Type, values: Sequence[int]) -> ConstantTable:

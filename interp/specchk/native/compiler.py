@@ -87,10 +87,10 @@ class KernelSource:
         ("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6), ("resting", 4),
     )  # fmt: skip
 
-    def module(self) -> ir.IRModule:
-        """Its LLVM module."""
+    def module(self, tier: ir.Tier = ir.Tier.OPTIMISED) -> ir.IRModule:
+        """Its LLVM module, written for a tier."""
         program, layout, facts = self.program, self.layout, ExpressionFacts()
-        module = ir.IRModule()
+        module = ir.IRModule(tier)
         self.emit_note(module)
         parts = Parts(
             emit_successors(module, program, layout, facts, self.steps),
@@ -112,9 +112,9 @@ class KernelSource:
         """The function that checks a new state."""
         return emit_check(module, self.program, self.layout, facts)
 
-    def text(self) -> str:
-        """Its LLVM IR."""
-        return str(self.module())
+    def text(self, tier: ir.Tier = ir.Tier.OPTIMISED) -> str:
+        """Its LLVM IR, written for a tier."""
+        return str(self.module(tier))
 
     def path(self, kind: str = "") -> Path | None:
         """Where its object code is kept: object code and not IR, whose making takes as long as a search."""
@@ -181,7 +181,7 @@ def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
     # Optimised code that is there costs no more than quick code, however short its use will be.
     if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
         return _linked(source.code(), source.entries)
-    code = _cached(source.path("-quick"), lambda: quick(source.text()))
+    code = _cached(source.path("-quick"), lambda: quick(source.text(ir.Tier.QUICK)))
     return _linked(code, source.entries, is_optimised=False)
 
 

@@ -1,13 +1,14 @@
 """Going through the items of a set, ascending, without building the set where that is possible.
 
 Ranges, constant sets, `subsets(S)` and the elements of bags are enumerated as they are; any other
-set is a mask whose bits are visited.  Few candidates are unrolled, so that each item is known while
-its code is built; many become a loop.
+set is a mask whose bits are visited.  Few candidates are unrolled in optimised code, so that each item is
+known while its code is built; many become a loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 from specchk.codegen import ir
 from specchk.ir.nodes import Apply, Const, Expr
@@ -22,7 +23,8 @@ from specchk.native.values.sparse import ItemsListing
 from specchk.search.engine import Unsupported
 
 # Nested loops multiply their copies, so a loop inside of others is unrolled only while there are few in all.
-UNROLL = 8
+# Not in quick code: of a small model the copies take longer to emit and compile than the search.
+UNROLL = MappingProxyType({ir.Tier.OPTIMISED: 8, ir.Tier.QUICK: 1})
 MAX_COPIES = 128
 MAX_SUBSETS = 4096
 Member = tuple[Val, Val]  # is it in the set?, item
@@ -37,10 +39,11 @@ class Domains:
         self.codes = codes
         self.value = value
         self.copies = 1
+        self.most_unrolled = UNROLL[asm.function.module.tier]
 
     def unrolls(self, size: int) -> bool:
         """Whether so many candidates are unrolled here."""
-        return size <= UNROLL and self.copies * size <= MAX_COPIES
+        return size <= self.most_unrolled and self.copies * size <= MAX_COPIES
 
     def members(self, domain: Expr) -> list[Member] | None:
         """The candidates of a domain, ascending, where they are few; else None (use `each`)."""
