@@ -53,7 +53,7 @@ EFFORT, PER_STATE, PER_RENAMING = 3_000_000, 500, 10
 ITEMS = 4  # of a value that are listed, copied or hashed in the time of one evaluation
 INITIAL = 10_000  # candidates for an initial state
 # In lines: of a search, of one as estimated on its way, and of one whose end is not estimated yet.
-MOST_LINES, LIKELY_LINES, FIRST_LINES = 12_000_000, 8_500_000, 1_000_000
+MOST_LINES, LIKELY_LINES, FIRST_LINES = 8_500_000, 6_000_000, 600_000
 SAMPLED = 16  # one of so many states is counted
 THIRD = 0.34
 
