@@ -103,6 +103,17 @@ class Node:
         storage = self.storage.copy()
         return Node(storage, process, self.broker_epochs, self.registered_at, self.applied_version)
 
+    def is_as(self, other: Node) -> bool:
+        """Return whether two machines are equal; not where one of them runs no process."""
+        process, known = self.process, other.process
+        return (
+            process is not None
+            and known is not None
+            and process.state == known.state
+            and self.storage == other.storage
+            and self.registered_at == other.registered_at
+        )
+
 
 class Nodes:
     """The machines of a cluster; one of a snapshot is copied when it is first reached.

@@ -25,6 +25,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from replog.core.broker.state import FetchPhase, Leading, ReplicaState
+from replog.core.controller.state import ControllerState
 from replog.core.log.logview import LogView
 from replog.core.messages import FetchReply
 from replog.core.types import NO_LEADER, BrokerImage, BrokerState, Error, Role
@@ -47,6 +48,7 @@ class Kept:
     """A cluster that was kept, to compare those with it that were restored from it and refused a step.
 
     What such a cluster shares with it has not changed: a machine or a controller that is run is copied first.
+    Of what it does not share, equal values have equal words; most refusals change none.
     """
 
     __slots__ = ("_controller", "_lanes", "_names_and_epochs", "cluster")
@@ -54,8 +56,8 @@ class Kept:
     def __init__(self, cluster: Cluster, names: Sequence[str], epochs: range) -> None:
         self.cluster = cluster
         self._names_and_epochs = names, epochs
-        self._controller = packed(_controller(cluster, names, epochs))
-        self._lanes = [packed(_broker(cluster, node, names, epochs)) for node in cluster.nodes.seen]
+        self._controller: bytes | None = None
+        self._lanes: dict[int, bytes] = {}
 
     def is_as(self, cluster: Cluster) -> bool:
         """Return whether what is not shared has the same words in the spec; not where messages are others."""
@@ -75,10 +77,28 @@ class Kept:
         node, kept = cluster.nodes.seen[number], self.cluster.nodes.seen[number]
         if node.broker_epochs != kept.broker_epochs:
             return False
-        return packed(_broker(cluster, node, *self._names_and_epochs)) == self._lanes[number]
+        return node.is_as(kept) or self._lane(cluster, number) == self._kept_lane(number)
+
+    def _kept_lane(self, number: int) -> bytes:
+        if number not in self._lanes:
+            self._lanes[number] = self._lane(self.cluster, number)
+        return self._lanes[number]
+
+    def _lane(self, cluster: Cluster, number: int) -> bytes:
+        return packed(_broker(cluster, cluster.nodes.seen[number], *self._names_and_epochs))
 
     def _is_same_controller(self, cluster: Cluster) -> bool:
+        found, kept = cluster.seen_controller, self.cluster.seen_controller
+        # Of registrations, which every heartbeat renews, the words have the states; metadata was compared.
+        if found.partitions == kept.partitions and _states(found) == _states(kept):
+            return True
+        if self._controller is None:
+            self._controller = packed(_controller(self.cluster, *self._names_and_epochs))
         return packed(_controller(cluster, *self._names_and_epochs)) == self._controller
+
+
+def _states(controller: ControllerState) -> dict[int, BrokerState]:
+    return {broker: registration.state for broker, registration in controller.brokers.items()}
 
 
 def has_same(found: Mapping[int, object], kept: Mapping[int, object]) -> bool:

@@ -71,11 +71,11 @@ class Parties:
         """Return an independent copy."""
         known = Acknowledged(set(self.known.numbers))
         outstanding = [replace(waiting) for waiting in self.producer.outstanding]
-        return replace(
-            self, messages=self.messages.copy(), commits=self.commits.copy(), known=known,
-            producer=replace(self.producer, observer=known, outstanding=outstanding),
-            groups=self.groups.copy(), connection=[*self.connection], answers={**self.answers},
-            tries={**self.tries}, output={**self.output},
+        producer = replace(self.producer, observer=known, outstanding=outstanding)
+        return Parties(
+            self.messages.copy(), self.commits.copy(), known, producer, self.groups.copy(), self.generation,
+            [*self.connection], {**self.answers}, {**self.tries}, self.position, self.stage, self.late,
+            {**self.output}, self.output_offset,
         )  # fmt: skip
 
 

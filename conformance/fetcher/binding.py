@@ -7,7 +7,7 @@ up as the spec's parameters have them, with the number of the request in flight,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -100,7 +100,10 @@ class Copier:
 
     def copy(self) -> Copier:
         """Return an independent copy."""
-        return replace(self, replica=self.replica.copy(), disk=self.disk.copy())
+        return Copier(
+            self.replica.copy(), self.disk.copy(), self.wakes, self.timeouts, self.metadata, self.shown,
+            self.failed_in, self.out,
+        )  # fmt: skip
 
     @property
     def following(self) -> Following | None:

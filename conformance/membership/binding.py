@@ -6,7 +6,7 @@ spec's time is `UNIT_MS`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -46,9 +46,7 @@ class Cluster:
 
     def copy(self) -> Cluster:
         """Return an independent copy."""
-        return replace(
-            self, controller=self.controller.copy(), epochs={**self.epochs}, left_at={**self.left_at}
-        )
+        return Cluster(self.controller.copy(), self.now, self.answer, {**self.epochs}, {**self.left_at})
 
     def of(self, broker: int) -> Registration:
         """Return what the controller has on a broker."""

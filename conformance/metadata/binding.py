@@ -79,10 +79,9 @@ class Cluster:
     def copy(self) -> Cluster:
         """Return an independent copy."""
         broker = Broker(replace(self.broker.membership), self.broker.replica.copy())
-        return replace(
-            self, controller=self.controller.copy(), broker=broker, images=self.images.copy(),
-            epochs=self.epochs.copy(),
-        )  # fmt: skip
+        return Cluster(
+            self.controller.copy(), broker, self.images.copy(), self.epochs.copy(), self.timers, self.out
+        )
 
     @property
     def version(self) -> int:
