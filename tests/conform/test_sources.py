@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,31 @@ def test_what_is_imported_is_followed_through_packages(package: Path):
     load_binding(package)
     assert names(package) == ["gate_binding.py", "shop/__init__.py", "shop/coins.py", "shop/deep/__init__.py",
                               "shop/deep/drawer.py", "shop/till.py"]  # fmt: skip
+
+
+BLOCKS = (
+    "if True:\n    pass\nelse:\n    {}",
+    "try:\n    {}\nfinally:\n    pass",
+    "try:\n    pass\nexcept ValueError:\n    {}",
+    "try:\n    pass\nexcept* ValueError:\n    {}",
+    "try:\n    pass\nexcept ValueError:\n    pass\nelse:\n    {}",
+    "try:\n    pass\nfinally:\n    {}",
+    "for _ in ():\n    {}",
+    "while False:\n    pass\nelse:\n    {}",
+    "with open(__file__):\n    {}",
+    "match 1:\n    case 2:\n        pass\n    case _:\n        {}",
+    "class Inner:\n    def method(self):\n        if self:\n            {}",
+    "async def run():\n    async for _ in run():\n        {}",
+)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_an_import_counts_in_every_block(package: Path, block: str):
+    """Whether it runs or not, if the module was loaded."""
+    load_binding(package)
+    import_module("shop.stray")
+    package.write_text(block.format("import shop.stray") + "\n")
+    assert names(package) == ["gate_binding.py", "shop/__init__.py", "shop/stray.py"]
 
 
 def test_patterns_name_the_files_instead(package: Path):

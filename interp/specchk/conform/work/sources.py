@@ -15,6 +15,7 @@ import hashlib
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path, PurePath
 
 _OWN = Path(__file__).parents[2]
@@ -22,6 +23,7 @@ _FOREIGN = tuple(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 DIGITS = 16
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of statements that have others inside
 
 
 def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
@@ -35,12 +37,14 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
         named = {path.resolve() for pattern in patterns for path in own.parent.glob(pattern)}
         return own, *sorted(path for path in named - {own} if path.is_file())
     files: dict[Path, None] = {own: None}
+    loaded = cache(_loaded)
     # Over the syntax, because a module has no record of its imports; those inside of functions count, too.
     queue = [(own, "")]
     while queue:
         path, package = queue.pop()
-        for name, imported in _imported(path, package):
-            if imported not in files:
+        for name in _imported(path, package):
+            imported = loaded(name)
+            if imported is not None and imported not in files:
                 files[imported] = None
                 queue.append((imported, name))
     return own, *sorted(path for path in files if path != own)
@@ -51,16 +55,27 @@ def is_theirs(path: Path) -> bool:
     return not any(path.is_relative_to(place) for place in (_OWN, *_FOREIGN))
 
 
-def _imported(path: Path, module: str) -> Iterator[tuple[str, Path]]:
-    """The user's modules that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for name in _names(node, module, path):
-            # What was never loaded has no file yet; such an import has not run, so it is no part of the
-            # implementation.
-            known = sys.modules.get(name)
-            file = getattr(known, "__file__", None)
-            if file is not None and file.endswith(".py") and is_theirs(found := Path(file).resolve()):
-                yield name, found
+def _imported(path: Path, module: str) -> Iterator[str]:
+    """The modules that a file imports, wherever in it."""
+    # Blocks alone: an import is a statement, and most of what `ast.walk` finds are parts of expressions.
+    blocks: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while blocks:
+        block = blocks.pop()
+        for part in BLOCKS:
+            for node in getattr(block, part, ()):
+                yield from _names(node, module, path)
+                blocks.append(node)
+
+
+def _loaded(name: str) -> Path | None:
+    """The file that a module of the user's was loaded from; None for one that was not, and for others."""
+    # What was never loaded has no file yet; such an import has not run, so it is no part of the
+    # implementation.
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None or not file.endswith(".py"):
+        return None
+    found = Path(file).resolve()
+    return found if is_theirs(found) else None
 
 
 def _names(node: ast.AST, module: str, path: Path) -> Iterator[str]:
