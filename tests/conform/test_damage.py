@@ -44,7 +44,8 @@ from specchk.lang.syntax.tables import load_parser
 from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.machine.layout import layout_of
 
-PROGRAM = bank().program
+INSTANCE = bank()
+PROGRAM = INSTANCE.program
 MUTANT = Mutant("m", "none", "A flaw.", ())
 OUTCOME = MutantOutcome(MUTANT, (Kill("tests", "a", "fails", 0.25, True),), ("tests",), 3, "done", 0.5)
 GROUND = Baseline((), (), 3, {"m": {"till": frozenset({1, 2})}}, {"m": 77})
@@ -74,7 +75,7 @@ def files(folder: Path) -> list[Believed]:
 
 
 def _kept(folder: Path) -> list[Path]:
-    cached_suite(PROGRAM)
+    cached_suite(INSTANCE)
     load_parser(GRAMMAR, LayoutFilter())
     write_outcome("an outcome", OUTCOME)
     write_ground("the ground", GROUND)
@@ -197,7 +198,7 @@ def _often(folder: str, ready: Any, answers: Any) -> None:
     os.environ["XDG_CACHE_HOME"] = folder
     ready.wait()
     for _ in range(ROUNDS):
-        suite = cached_suite(PROGRAM)
+        suite = cached_suite(INSTANCE)
         answers.put(hash(suite))
         with contextlib.suppress(FileNotFoundError):  # another was faster
             next((Path(folder) / "specchk" / "suites").glob("[0-9a-f]*"), Path("none")).unlink()
@@ -214,7 +215,7 @@ def test_runs_on_one_cache_do_not_disturb_each_other(tmp_path: Path) -> None:
     found = {answers.get() for _ in range(6 * ROUNDS)}
     for process in processes:
         process.join()
-    assert found == {hash(cached_suite(PROGRAM))}
+    assert found == {hash(cached_suite(INSTANCE))}
     assert [process.exitcode for process in processes] == [0] * 6
     assert not list(tmp_path.rglob(".*"))
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from specchk import kept
-from specchk.compile.instantiate import instantiate
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, action
 from specchk.conform.covers import cache
 from specchk.conform.covers.cache import cached_suite
@@ -84,8 +84,12 @@ class BoxBinding(Binding[None]):
         return Accepted()
 
 
+def instance_of(most: str) -> Instance:
+    return instantiate(CHECKED, "small", {"Most": most})
+
+
 def program_of(most: str) -> Program:
-    return instantiate(CHECKED, "small", {"Most": most}).program
+    return instance_of(most).program
 
 
 def states_of(program: Program) -> tuple[set[State], int]:
@@ -114,11 +118,11 @@ def options_by_instance(program: Program, state: State) -> Iterator[tuple[Step, 
 def kept_suites_are_computed_ones() -> None:
     """Whatever was kept before: of another model, kind or budget, once and again."""
     wanted = [
-        (program_of(most), kind, (("Most", most),), *limits)
+        (instance_of(most), kind, (("Most", most),), *limits)
         for most in ("1", "2") for kind in ("classes", "edges", "lassos")
         for limits in ((None, 0, 2), (None, 40, 2), (3, 0, 3))
     ]  # fmt: skip
-    computed = [build_suite(*one) for one in wanted]
+    computed = [build_suite(instance.program, *about) for instance, *about in wanted]
     for _ in range(2):
         assert [cached_suite(*one) for one in wanted] == computed
 
@@ -157,9 +161,9 @@ def options_are_the_stepper_s() -> None:
 def key_without(*left_out: str) -> Bug:
     """The name of a kept suite lacks something that decides it."""
 
-    def named(program: Program, kind: str, bounds: Any, limits: Any) -> str:
-        about = {"program": (program.model, program.starts, program.actions), "kind": kind, "bounds": bounds,
-                 "limits": limits}  # fmt: skip
+    def named(instance: Instance, kind: str, bounds: Any, limits: Any) -> str:
+        model = instance.model.name, instance.model.bindings
+        about = {"model": model, "kind": kind, "bounds": bounds, "limits": limits}
         return kept.name_of([value for name, value in about.items() if name not in left_out])
 
     return lambda patch: patch.setattr(cache, "suite_key", named)
@@ -206,7 +210,7 @@ def no_cut_is_noted(stepper: Stepper, successors: Any) -> Any:
 
 
 BUGS: dict[str, tuple[Law, Bug]] = {
-    "a name without constants": (kept_suites_are_computed_ones, key_without("program", "bounds")),
+    "a name without constants": (kept_suites_are_computed_ones, key_without("model", "bounds")),
     "a name without the kind": (kept_suites_are_computed_ones, key_without("kind")),
     "a name without the budget": (kept_suites_are_computed_ones, key_without("limits")),
     "any file of the folder": (kept_suites_are_computed_ones, any_file_will_do),

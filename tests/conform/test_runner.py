@@ -38,7 +38,8 @@ from specchk.conform.work.forks import each
 from specchk.kept import read, write
 from specchk.lang.frontend import check
 
-PROGRAM = bank().program
+INSTANCE = bank()
+PROGRAM = INSTANCE.program
 
 
 def suite(kind: str = "classes") -> Suite:
@@ -230,24 +231,24 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_suite_is_computed_once(kept, monkeypatch):
     """The second time it is read."""
-    first, whole = cached_suite(PROGRAM), build_suite(PROGRAM)
+    first, whole = cached_suite(INSTANCE), build_suite(PROGRAM)
     monkeypatch.setattr(cache, "build_suite", None)
-    assert cached_suite(PROGRAM) == first == whole
+    assert cached_suite(INSTANCE) == first == whole
     assert len(list(kept.iterdir())) == 1
 
 
 def test_a_key_has_everything_that_a_suite_depends_on():
     """Constants, kind, bounds, budget, and the words of the spec."""
     checked = check(str(Path("bank.spec")), bank().program.actions[0].span.source.text)
-    other = instantiate(checked, None, {"Most": "1"}).program
+    other = instantiate(checked, None, {"Most": "1"})
     keys = [
-        suite_key(PROGRAM, "classes", (), (None, 0)), suite_key(other, "classes", (), (None, 0)),
-        suite_key(PROGRAM, "edges", (), (None, 0)),
-        suite_key(PROGRAM, "classes", (("Most", "2"),), (None, 0)),
-        suite_key(PROGRAM, "classes", (), (10, 0)), suite_key(PROGRAM, "classes", (), (None, 1)),
+        suite_key(INSTANCE, "classes", (), (None, 0)), suite_key(other, "classes", (), (None, 0)),
+        suite_key(INSTANCE, "edges", (), (None, 0)),
+        suite_key(INSTANCE, "classes", (("Most", "2"),), (None, 0)),
+        suite_key(INSTANCE, "classes", (), (10, 0)), suite_key(INSTANCE, "classes", (), (None, 1)),
     ]  # fmt: skip
     assert len(set(keys)) == len(keys)
-    assert suite_key(instantiate(checked).program, "classes", (), (None, 0)) == keys[0]
+    assert suite_key(instantiate(checked), "classes", (), (None, 0)) == keys[0]
 
 
 def test_a_key_has_the_words_of_what_a_spec_imports(tmp_path: Path):
@@ -258,8 +259,8 @@ def test_a_key_has_the_words_of_what_a_spec_imports(tmp_path: Path):
     keys = set()
     for words in ("x < 3", "3 > x"):
         (tmp_path / "lib.spec").write_text(f"spec lib\ndef low(x: int): bool = {words}\n")
-        program = instantiate(check(str(tmp_path / "s.spec"))).program
-        keys.add((repr(program.actions), suite_key(program, "classes", (), (None, 0))))
+        instance = instantiate(check(str(tmp_path / "s.spec")))
+        keys.add((repr(instance.program.actions), suite_key(instance, "classes", (), (None, 0))))
     assert len({actions for actions, _ in keys}) == 1
     assert len(keys) == 2
 
@@ -290,7 +291,7 @@ def test_a_smoke_run_that_leaves_cases_out_is_not_complete(kept):
 def test_what_the_spec_forbids_is_computed_once(monkeypatch, tmp_path):
     """The second run of a suite that is kept reads it, whole or in slices, and has the same numbers."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    wanted = cached_suite(PROGRAM)
+    wanted = cached_suite(INSTANCE)
     first = run_suite(Replayer(BankBinding(PROGRAM)), wanted)
     assert set(read_known(wanted)) == set(run_slice_alone(wanted).allowed)
     again = [run_slice_alone(wanted, read_known(wanted)), run_slice_alone(wanted, {})]

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from specchk import kept
+from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.failures import LOST
 from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart, NoSuchText, planted
@@ -35,7 +36,7 @@ from specchk.lang.frontend import CheckedSpec
 KINDS = (((BadSpec,), "an error in the spec"),
          ((BadCode, BadFile, BadStart), "an error in the implementation"))  # fmt: skip
 Bounds = tuple[tuple[str, str], ...]
-Programs = Mapping[tuple[str, Bounds], Program]  # by model and bounds
+Instances = Mapping[tuple[str, Bounds], Instance]  # by model and bounds
 Sides = dict[int, SpecSide]  # by the program's identity
 
 
@@ -73,10 +74,10 @@ class Trials:
 
 def try_controls(
     cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None,
-    programs: Programs = MappingProxyType({}),
+    instances: Instances = MappingProxyType({}),
 ) -> tuple[Tried, ...]:  # fmt: skip
-    """Run all of a binding's controls, here or by a crew; `programs` are those of models that there are."""
-    loader = CaseLoader(checked, max_states, programs)
+    """Run all of a binding's controls, here or by a crew; `instances` are those of models that there are."""
+    loader = CaseLoader(checked, max_states, instances)
     trials = [loader.trial(cls, number) for number in range(len(cls.controls))]
     if crew is None:
         sides: Sides = {}
@@ -94,12 +95,12 @@ class CaseLoader:
     """The programs and cases of models with their bounds, made once: most controls are run on the same."""
 
     def __init__(
-        self, checked: CheckedSpec, max_states: int | None, programs: Programs = MappingProxyType({})
+        self, checked: CheckedSpec, max_states: int | None, instances: Instances = MappingProxyType({})
     ) -> None:
         self._checked = checked
         self._max_states = max_states
-        self._programs = programs
-        self._program = cache(self._made)
+        self._instances = instances
+        self._instance = cache(self._made)
         self._suite = cache(self._cases)
         self._key = cache(self._named)
 
@@ -107,17 +108,17 @@ class CaseLoader:
         """A control with its program, and with what loads the cases that it is run on."""
         control = cls.controls[number]
         about = control.model, tuple(control.bounds.items())
-        return Trial(number, self._program(*about), partial(self._suite, *about), self._key(*about))
+        return Trial(number, self._instance(*about).program, partial(self._suite, *about), self._key(*about))
 
-    def _made(self, model: str, bounds: Bounds) -> Program:
-        known = self._programs.get((model, bounds))
-        return known or whole_instance(self._checked, model, dict(bounds)).program
+    def _made(self, model: str, bounds: Bounds) -> Instance:
+        known = self._instances.get((model, bounds))
+        return known or whole_instance(self._checked, model, dict(bounds))
 
     def _cases(self, model: str, bounds: Bounds) -> Suite:
-        return cached_suite(self._program(model, bounds), "classes", bounds, self._max_states)
+        return cached_suite(self._instance(model, bounds), "classes", bounds, self._max_states)
 
     def _named(self, model: str, bounds: Bounds) -> str:
-        return suite_key(self._program(model, bounds), "classes", bounds, (self._max_states,))
+        return suite_key(self._instance(model, bounds), "classes", bounds, (self._max_states,))
 
 
 def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = None) -> Tried:

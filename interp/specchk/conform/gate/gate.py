@@ -88,10 +88,8 @@ def hold(
 ) -> Held:  # fmt: skip
     """Run the controls; the figures that a lock would record of the run."""
     # After the suites, whose cases are computed by then: controls take the same ones from the cache.
-    programs = {
-        (part.at.model or part.instance.program.model, part.bounds): part.instance.program for part in parts
-    }
-    tried = try_controls(bound.cls, bound.checked, budget.max_states, crew, programs)
+    instances = {(part.at.model or part.instance.program.model, part.bounds): part.instance for part in parts}
+    tried = try_controls(bound.cls, bound.checked, budget.max_states, crew, instances)
     current = found_lock(bound, parts, results, tried)
     current = replace(current, mutants=dict(mutants or {}), layers=dict(layers or {}))
     return Held(tried, why_vacuous(bound.cls, tried), current)

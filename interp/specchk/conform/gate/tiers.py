@@ -93,7 +93,7 @@ class Part:
     def suite(self, budget: SuiteBudget) -> Suite:
         """The cases of a part whose suite consists of cases."""
         suite = cached_suite(
-            self.instance.program, self.at.suite, self.bounds,
+            self.instance, self.at.suite, self.bounds,
             budget.max_states, budget.sequences, budget.rounds,
         )  # fmt: skip
         return with_choices(suite, self.instance.program, self.listed)

@@ -153,8 +153,9 @@ class Bench:
         """The cases at a model."""
         key = repr((at.model, sorted(at.bounds.items()), at.suite, max_states))
         if key not in self.suites:
-            program, bounds = self.instance(at).program, tuple(at.bounds.items())
-            made = cached_suite(program, at.suite, bounds, max_states)
+            instance, bounds = self.instance(at), tuple(at.bounds.items())
+            program = instance.program
+            made = cached_suite(instance, at.suite, bounds, max_states)
             known = choices.read(self.folder / choices.NAME)
             label = label_of(program.model, bounds)
             listed = known.of(of_spec(self.checked)[0], label, program) if known is not None else None
