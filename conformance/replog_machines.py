@@ -58,7 +58,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
         """Return the cluster with the log and the epoch cache of every running broker as its disk has them.
 
         HW stays: on disk is what was last checkpointed.  So do epochs that have no record yet, which a
-        recovery drops.
+        recovery drops, and the count of records until the next flush.
         """
         reopened = cluster.copy()
         for node in reopened.nodes:
@@ -71,7 +71,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
             empty = [entry for entry in state.log.epochs.entries if entry[1] >= log.leo]
             kept = [entry for entry in log.epochs.entries if entry[1] < log.leo]
             log.epochs = EpochCache((*kept, *empty))
-            log.hw = state.log.hw
+            log.hw, log.unflushed = state.log.hw, state.log.unflushed
             state.log = log
         return reopened
 

@@ -14,8 +14,9 @@ Not here: which metadata waits, what is in flight, and the projections; each bin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, ClassVar, Generic, TypeVar
 
 from replog.core.broker.replica import Replica
@@ -45,6 +46,7 @@ from specchk.conform.contract.binding import (
     Refused,
     action,
     reopen,
+    unchanged,
 )
 from specchk.conform.contract.ruled import Copied, CopyingBinding
 from specchk.ir.program import Program
@@ -147,6 +149,22 @@ class PartitionCluster(ABC):
         """Return the state of a broker's replica, to be read."""
         return self.brokers.seen[broker].state
 
+    def is_as(self, kept: PartitionCluster) -> bool:
+        """Return whether this cluster, restored from one that was kept, is equal to it.
+
+        It shares what was not run since; a disk that was written counts as another one.
+        """
+        return (
+            _have_same(self.controllers.seen, kept.controllers.seen)
+            and _have_same(self.brokers.seen, kept.brokers.seen)
+            and all(map(is_, self.disks.seen, kept.disks.seen))
+            and self.noted() == kept.noted()
+        )
+
+    @abstractmethod
+    def noted(self) -> tuple[object, ...]:
+        """Return all but controllers, brokers and disks."""
+
     def introduce(self, first: int) -> None:
         """Let all brokers register and apply the first metadata, as `apply` names it."""
         brokers = range(len(self.brokers.seen))
@@ -220,6 +238,10 @@ class PartitionCluster(ABC):
         """Perform the effects of a broker's core, and return them."""
 
 
+def _have_same(found: Sequence[Controller | Replica], kept: Sequence[Controller | Replica]) -> bool:
+    return all(one is other or one.state == other.state for one, other in zip(found, kept, strict=True))
+
+
 def new_controller(rules: Rules, min_isr: int, replicas: tuple[int, ...]) -> Shared[Controller]:
     """Return a controller with one partition, whose first replica leads."""
     controller = Controller(ControllerState(ControllerConfig(min_isr), rules))
@@ -253,14 +275,24 @@ class PartitionBinding(CopyingBinding[C]):
 
     @reopen
     def again(self, cluster: C) -> C:
-        """The cluster with every log as its disk has it, and epochs that have no record yet."""
+        """The cluster with every log as its disk has it; HW and epochs without a record stay."""
         reopened = cluster.copy()
         for broker, disk in enumerate(cluster.disks.seen):
             before, log = cluster.state(broker).log, disk.recovered()
             empty = [entry for entry in before.epochs.entries if entry[1] >= log.leo]
-            log.epochs, log.hw = EpochCache((*log.epochs.entries, *empty)), before.hw
+            log.epochs = EpochCache((*log.epochs.entries, *empty))
+            log.hw, log.unflushed = before.hw, before.unflushed
             reopened.brokers[broker].state.log = log
         return reopened
+
+    @unchanged
+    def as_kept(self, kept: C) -> Callable[[Any], bool]:
+        """Return what compares clusters that refused a step with the one that they were restored from."""
+
+        def is_as(cluster: C) -> bool:
+            return bool(cluster.is_as(kept))
+
+        return is_as
 
     @action("produce")
     def produce(self, cluster: C, leader: str) -> Answer:

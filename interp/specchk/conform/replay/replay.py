@@ -137,9 +137,12 @@ class Replayer(Generic[S]):
         if self._again is None:
             return
         blank = partial(at_place, place, "reopened", expected=(place.state,))
+        if self._as_kept is not None and self._probed is not place:
+            self._look_at(place, self._as_kept)
         try:
             # On a restored system, so that reopening cannot disturb the one that is used further.
-            found = self._state(self._again(self._rewound(place)), blank)
+            system = self._again(self._rewound(place))
+            found = place.state if self._is_unchanged(system) else self._state(system, blank)
         except LEAVING as error:  # the code under test is foreign; its failing is a finding
             if _is_finding(error):
                 raise Diverged(blank(reason=f"{type(error).__name__}: {error}")) from error
