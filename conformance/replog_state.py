@@ -51,13 +51,15 @@ class Kept:
     Of what it does not share, equal values have equal words; most refusals change none.
     """
 
-    __slots__ = ("_controller", "_lanes", "_names_and_epochs", "cluster")
+    __slots__ = ("_lanes", "_names_and_epochs", "_partitions", "_states", "cluster")
 
     def __init__(self, cluster: Cluster, names: Sequence[str], epochs: range) -> None:
         self.cluster = cluster
         self._names_and_epochs = names, epochs
-        self._controller: bytes | None = None
         self._lanes: dict[int, bytes] = {}
+        # Copied now: a controller that shares them with its copies would change these as well.
+        self._partitions = dict(cluster.seen_controller.partitions)
+        self._states = _states(cluster.seen_controller)
 
     def is_as(self, cluster: Cluster) -> bool:
         """Return whether what is not shared has the same words in the spec; not where messages are others."""
@@ -88,13 +90,9 @@ class Kept:
         return packed(_broker(cluster, cluster.nodes.seen[number], *self._names_and_epochs))
 
     def _is_same_controller(self, cluster: Cluster) -> bool:
-        found, kept = cluster.seen_controller, self.cluster.seen_controller
+        found = cluster.seen_controller
         # Of registrations, which every heartbeat renews, the words have the states; metadata was compared.
-        if found.partitions == kept.partitions and _states(found) == _states(kept):
-            return True
-        if self._controller is None:
-            self._controller = packed(_controller(self.cluster, *self._names_and_epochs))
-        return packed(_controller(cluster, *self._names_and_epochs)) == self._controller
+        return found.partitions == self._partitions and _states(found) == self._states
 
 
 def _states(controller: ControllerState) -> dict[int, BrokerState]:
