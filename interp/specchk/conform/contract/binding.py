@@ -146,8 +146,8 @@ def restore(function: F) -> F:
 def unchanged(function: F) -> F:
     """Mark the method that compares systems with what was kept of them: `as_kept(kept)`.
 
-    It returns a function of a system that was restored from it and refused a step: True only where the
-    projections of both are certain to be equal, as they are of parts that the two share.  Optional: without
+    It returns a function of a system that was restored from it and refused a step, or was reopened: True only
+    where the projections of both are certain to be equal, as of parts that the two share.  Optional: without
     it such systems are projected; with it, those that are not found equal, and some of the others.
     """
     return _marker("unchanged")(function)
