@@ -19,8 +19,8 @@ from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.moves import Moves, answered
-from specchk.meaning.open_numbers import Term
-from specchk.meaning.paths import START, ForkPath, Matrix
+from specchk.meaning.open_numbers import OpenNumber, Term
+from specchk.meaning.paths import START, ForkPath, Matrix, definitions
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.regions import outside
 from specchk.meaning.undefined import Undefined
@@ -154,7 +154,8 @@ class Concretiser:
         yield from [_Point((image,), START) for image in self._images(state, taken.shape)]
 
     def _continued(self, way: _Way, wanted: Taken) -> Iterator[_Point]:
-        """The ends after one more step."""
+        """The ends after one more step, each once: from equal ones the same is reached."""
+        known = set[Any]()
         instance = [(wanted.action, wanted.args)]
         for point in way.ends():
             state = point.states[-1]
@@ -165,8 +166,19 @@ class Concretiser:
                 if isinstance(move.after, Undefined):
                     continue
                 for after in self._images(move.after, wanted.shape):
+                    if self.symmetry is not None:
+                        # A state may be its own image, and two ways may meet: each would double what follows.
+                        rows = tuple(map(tuple, move.rows)), definitions(move.rows)
+                        key = self._forms(state), self._forms(after), rows
+                        if key in known:
+                            continue
+                        known.add(key)
                     self._points += 1
                     yield _Point((*point.states, after), move.rows)
+
+    def _forms(self, state: State) -> tuple[Any, ...]:
+        """The offsets of a state, which can be compared without a fork."""
+        return tuple([o.form if isinstance(o, OpenNumber) else o for o in self.shapes.split(state)[1]])
 
     def _defined(self, point: _Point, *, before: int | None = None) -> list[Matrix]:
         """The parts of a point in which every step, of actions `before` one, has a meaning.
