@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import z3
 from test_certificates import KINDS, fixpoint, problems
 from zoned import program_of
 
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.certificates.states import CertifiedStates
+from specchk.symbolic.induction.encode import recall
 from specchk.symbolic.induction.encode.bools import conj
 from specchk.symbolic.induction.encode.program import System
 from specchk.symbolic.induction.encode.recall import RecallingSystem
@@ -94,3 +98,48 @@ def test_entries_of_maps_are_recalled_alone(tmp_path):
         assert repr(instances) == repr(alone.instances(group.trees, "t."))
         made += instances
     assert len({id(one.faults) for one in made}) < len(made) // 2
+
+
+ITEMS = """\
+spec items
+type Offset = nat upto 3
+type Who = 0..2
+var n : Who -> 0..1 = { w: 1 for w in Who }
+var m : Who -> Offset = { w: 0 for w in Who }
+var table : 0..1 -> 0..1 = { k: k for k in 0..1 }
+action swap():
+    n'[0] = n[1]
+deadlock ok
+invariant each: forall w in Who: n[w] == 0 or table[m[w]] == 1
+invariant in_order:
+    forall w in Who, v in Who: w < v and n[w] == 1 implies m[w] <= m[v] and table[m[w]] == n[v]
+invariant one: exists w in Who: n[w] == 1 and (table[m[w]] == 1 or m[w] < m[0])
+invariant two: exists w in Who, v in Who: w != v and table[m[w]] < n[v] and m[v] < m[w]
+invariant dominates: exists w in Who: forall v in Who: m[v] <= m[w] and table[m[v]] == 0
+invariant plain: table[m[0]] == 1
+model one:
+    expect holds
+"""
+
+
+def test_a_quantifier_is_recalled_by_its_items(tmp_path, monkeypatch):
+    """Its items are encoded once for all states that agree in what they read; its meaning is the same."""
+    made = []
+    predicate = recall._predicate
+    monkeypatch.setattr(recall, "_predicate", lambda *args: made.append(args) or predicate(*args))
+    program = program_of(ITEMS, tmp_path)
+    parts = [CertifiedPart((n, (None,) * 3, table), ())
+             for n in product((0, 1), repeat=3) for table in product((0, 1), repeat=2)]  # fmt: skip
+    recalling, alone = RecallingSystem(program), System(program)
+    solver = z3.Solver()
+    for group in CertifiedStates(program, parts).groups:
+        for prop in program.invariants:
+            kept, unclear = conj(alone.holds(prop, group.trees)), alone.unclear(prop, group.trees)
+            assert solver.check(xor(recalling.kept(prop, group.trees), kept)) == z3.unsat
+            assert solver.check(xor(recalling.unclear(prop, group.trees), unclear)) == z3.unsat
+    of_each = [args for args in made if args[0] is recalling._items[id(program.invariants[0])].parts[0][0]]
+    assert len(of_each) == 3 * (1 + 4)  # n[w] alone where that is 0, else the table with it
+
+
+def xor(a, b):
+    return z3.Xor(z3.BoolVal(a) if isinstance(a, bool) else a, z3.BoolVal(b) if isinstance(b, bool) else b)

@@ -120,10 +120,9 @@ class CertificateChecker:
         for prop in program.witnesses:
             self._never((self.system.unclear(prop, case.trees),), f"`{prop.name}` is undefined in {where}")
         instances = self.system.instances(case.trees)
-        for instance in instances:
+        for instance in [one for one in instances if one.outcomes or one.faults]:  # few of them
             name = program.actions[instance.action].name
-            undefined = disj([fault.when for fault in instance.faults])
-            self._never((undefined,), f"`{name}` is undefined in {where}")
+            self._never((instance.undefined,), f"`{name}` is undefined in {where}")
             for outcome in instance.outcomes:
                 self._step(case, outcome, member, f"`{name}` from {where}")
         self._decide(case.facts)
@@ -157,8 +156,8 @@ class CertificateChecker:
             return
         allowed = [] if fine is None else [negation(self.system.kept(fine, case.trees))]
         # Idle parts may have a quantifier, over the numbers that could be chosen.
-        idle = conj([*[instance.idle for instance in instances], *allowed])
-        self._never((idle,), f"nothing can be done in {case.label}")
+        idle = [instance.idle for instance in instances if instance.outcomes]
+        self._never((*idle, *allowed), f"nothing can be done in {case.label}")
 
     def _never(self, wrong: Sequence[Truth], problem: str, unless: Truth = False) -> None:
         """Note, if it is open, that in no state of the case all of `wrong` hold and `unless` does not."""

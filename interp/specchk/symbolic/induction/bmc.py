@@ -85,7 +85,7 @@ class Unrolling:
     def undefined(self) -> Truth:
         """That an action has no meaning in the last state."""
         inside = conj(self.system.constrained(self.states[-1]))
-        return conj([inside, disj([fault.when for instance in self.steps[-1] for fault in instance.faults])])
+        return conj([inside, disj([instance.undefined for instance in self.steps[-1]])])
 
     def stuck(self) -> Truth:
         """That no action is enabled and `deadlock ok` does not allow it."""

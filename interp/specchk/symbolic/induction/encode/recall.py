@@ -3,30 +3,38 @@
 An encoding depends on the trees that it reads, and on nothing else.  So it is noted which ones it reads,
 and where another state has these very trees it is not made again.  Which place is read next depends on
 what was read before, so the known encodings are a tree of decisions by what is read.
+
+A quantifier over listed constants reads a part of the state for each item.  Where one part differs, the
+others are not encoded again: each item is kept, and what it has read is read by the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
+from specchk.ir import nodes
 from specchk.ir.program import Property
-from specchk.symbolic.induction.encode.bools import Truth, conj
+from specchk.symbolic.induction.encode.bools import Truth, conj, conjuncts, disj, negation
+from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.program import State, System
-from specchk.symbolic.induction.encode.scope import ReadPlace, ReadState, WatchedState
-from specchk.symbolic.induction.encode.steps import ActionInstance, Arguments, arguments, instance
-from specchk.symbolic.induction.encode.trees import Tree
+from specchk.symbolic.induction.encode.scope import ReadPlace, ReadState, StepScope, WatchedState
+from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath, Arguments, arguments, instance
+from specchk.symbolic.induction.encode.trees import SetOf, Tree, lift
 
 T = TypeVar("T")
+Locals = Mapping[int, Tree]
 
 
 @dataclass(frozen=True, slots=True)
 class _Result(Generic[T]):
-    """An encoding; `read` has all that it has read, since no other tree may get their identities."""
+    """An encoding, the places it has read, and their trees, so that no other ones get their identities."""
 
     value: T
-    read: tuple[Tree, ...]
+    places: tuple[ReadPlace, ...]
+    trees: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class Recall(Generic[T]):
 
     def get(
         self, key: Hashable, state: State, after: State, run: Callable[[WatchedState, WatchedState], T]
-    ) -> T:
+    ) -> _Result[T]:
         """The result of a run for a state and the one after it."""
         trees = (*state, *after) if after else state
         known = self._known.get(key)
@@ -54,14 +62,13 @@ class Recall(Generic[T]):
             tree = trees[known.slot]
             known = known.ways.get(id(tree if known.position is None else tree[known.position]))
         if known is not None:
-            return known.value
+            return known
         read: dict[ReadPlace, None] = {}
-        result = run(WatchedState(state, read), WatchedState(after, read, len(state)))
-        self._note(key, trees, read, result)
-        return result
+        value = run(WatchedState(state, read), WatchedState(after, read, len(state)))
+        return self._note(key, trees, read, value)
 
-    def _note(self, key: Hashable, trees: Sequence[Tree], read: Iterable[ReadPlace], result: T) -> None:
-        places = [*read]
+    def _note(self, key: Hashable, trees: Sequence[Tree], read: Iterable[ReadPlace], value: T) -> _Result[T]:
+        places = tuple(read)
         parts = [trees[slot] if position is None else trees[slot][position] for slot, position in places]
         ways: dict[Hashable, _Read[T] | _Result[T]] = self._known
         here: Hashable = key
@@ -71,7 +78,32 @@ class Recall(Generic[T]):
             assert (step.slot, step.position) == (slot, position), "two runs that read the same differ"
             ways, here = step.ways, id(part)  # type: ignore[assignment]
         assert here not in ways
-        ways[here] = _Result(result, tuple(parts))
+        result = ways[here] = _Result(value, places, tuple(parts))
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """What all of (`every`) or one of must hold, in this order: expressions, each with names bound."""
+
+    every: bool
+    parts: tuple[tuple[nodes.Expr, Locals], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Predicate:
+    """Where it is undefined, and its truth elsewhere."""
+
+    faults: tuple[Truth, ...]
+    truth: Truth
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """That a property has no value, and that it has one and is true."""
+
+    unclear: Truth
+    kept: Truth
 
 
 @dataclass(slots=True)
@@ -80,7 +112,9 @@ class RecallingSystem(System):
 
     _rows: list[tuple[int, Arguments]] = field(init=False)
     _instances: Recall[ActionInstance] = field(init=False, default_factory=Recall)
-    _truths: Recall[Truth] = field(init=False, default_factory=Recall)
+    _properties: Recall[_Decision] = field(init=False, default_factory=Recall)
+    _parts: Recall[_Predicate] = field(init=False, default_factory=Recall)
+    _items: dict[int, _Items] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         actions = enumerate(self.program.actions)
@@ -97,22 +131,67 @@ class RecallingSystem(System):
                 state,
                 (),
                 lambda read, _: instance(self.program, index, row, read, "t."),  # noqa: B023
-            )
+            ).value
             instances.append(_rebased(made, state) if made.outcomes else made)
         return instances
 
     def kept(self, prop: Property, state: State, after: State | None = None) -> Truth:
         """Whether a property is defined and true of a state, or of a step."""
-        return self._truths.get(
-            id(prop), state, after or (),
-            lambda read, later: conj(self.holds(prop, read, None if after is None else later)),
-        )  # fmt: skip
+        return self._decision(prop, state, after or ()).kept
 
     def unclear(self, prop: Property, state: ReadState) -> Truth:
         """That a property is undefined in a state."""
         assert isinstance(state, tuple)
-        return self._truths.get((id(prop), "unclear"), state, (),
-                                lambda read, _: System.unclear(self, prop, read))  # fmt: skip
+        return self._decision(prop, state, ()).unclear
+
+    def _decision(self, prop: Property, state: State, after: State) -> _Decision:
+        def made(read: WatchedState, later: WatchedState) -> _Decision:
+            whole = self._whole(prop, state, after, read.read)
+            parts = [part for fault in whole.faults for part in conjuncts(negation(fault))]
+            return _Decision(disj(whole.faults), conj([*parts, *conjuncts(whole.truth)]))
+
+        return self._properties.get(id(prop), state, after, made).value
+
+    def _whole(self, prop: Property, state: State, after: State, read: dict[ReadPlace, None]) -> _Predicate:
+        """A property out of its parts; as in the evaluator, those behind one that decides do not count."""
+        if id(prop) not in self._items:
+            self._items[id(prop)] = _items(prop.body)
+        items = self._items[id(prop)]
+        faults, truths, path = list[Truth](), list[Truth](), list[Truth]()
+        for number, (body, known) in enumerate(items.parts):
+            result = self._parts.get((id(prop), number), state, after, partial(_predicate, body, known))
+            read.update(dict.fromkeys(result.places))
+            part = result.value
+            faults += [conj([*path, fault]) for fault in part.faults]
+            truths.append(part.truth)
+            if part.truth is (not items.every):
+                break
+            if part.truth is not items.every:
+                path.append(part.truth if items.every else negation(part.truth))
+        return _Predicate(tuple(faults), conj(truths) if items.every else disj(truths))
+
+
+def _items(body: nodes.Expr) -> _Items:
+    every = not isinstance(body, nodes.Quantifier) or body.every
+    return _Items(every, tuple(_bodies(body, every, {})))
+
+
+def _bodies(expr: nodes.Expr, every: bool, known: Locals) -> Iterator[tuple[nodes.Expr, Locals]]:
+    """The bodies of nested quantifiers of one kind over constants, for each item of these."""
+    match expr:
+        case nodes.Quantifier(domain=nodes.Const(ends_at_horizon=False) as domain) if expr.every is every:
+            listing = lift(domain.value, domain.type)
+            assert isinstance(listing, SetOf)
+            for item, _ in listing.items:
+                yield from _bodies(expr.body, every, {**known, expr.local.slot: item})
+        case _:
+            yield expr, known
+
+
+def _predicate(body: nodes.Expr, known: Locals, state: WatchedState, after: WatchedState) -> _Predicate:
+    scope = StepScope(state, after if after.trees else state, dict(known))
+    truth = encode(body, scope)
+    return _Predicate(tuple([fault.when for fault in scope.faults]), truth)
 
 
 def _rebased(made: ActionInstance, state: State) -> ActionInstance:
@@ -130,5 +209,7 @@ def _rebased(made: ActionInstance, state: State) -> ActionInstance:
                     entries[position] = new[position]
                 new = tuple(entries)
             after[slot] = new
-        outcomes.append(replace(outcome, after=tuple(after)))
+        outcomes.append(
+            ActionPath(outcome.action, outcome.args, outcome.guard, tuple(after), outcome.assigned)
+        )
     return replace(made, outcomes=tuple(outcomes))

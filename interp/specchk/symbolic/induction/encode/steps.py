@@ -58,6 +58,7 @@ class ActionPath:
 class ActionInstance:
     """An action with its arguments: its effects, and where it is undefined.
 
+    `undefined`: that one of the faults is there.  `refused`: that no outcome is taken, with what is chosen.
     `chosen`: the fresh numbers in it, of arguments and of `any`; each value of theirs is a step of its own.
     """
 
@@ -65,6 +66,8 @@ class ActionInstance:
     args: tuple[Tree, ...]
     outcomes: tuple[ActionPath, ...]
     faults: tuple[Fault, ...]
+    undefined: Truth
+    refused: Truth
     chosen: tuple[Any, ...]
 
     @property
@@ -75,10 +78,11 @@ class ActionInstance:
     @property
     def idle(self) -> Truth:
         """That it can do nothing, whatever is chosen."""
-        refused = conj([negation(outcome.guard) for outcome in self.outcomes])
+        if isinstance(self.refused, bool) or not self.chosen:
+            return self.refused
         # "Nothing can be chosen" is for all numbers: with a free number the solver would choose one that is
         # refused, and call every state with an open choice a deadlock.
-        return refused if isinstance(refused, bool) or not self.chosen else z3.ForAll(self.chosen, refused)
+        return z3.ForAll(self.chosen, self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +167,11 @@ class _Encoding:
                 # be settled by form.
                 after = written(self.state, frame.writes)
                 outcomes.append(ActionPath(self.index, args, guard, after, _assigned(frame)))
-        return ActionInstance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
+        undefined = disj([fault.when for fault in self.faults])
+        refused = conj([negation(outcome.guard) for outcome in outcomes])
+        return ActionInstance(
+            self.index, args, tuple(outcomes), tuple(self.faults), undefined, refused, tuple(self.chosen)
+        )
 
     def scoped(self, frame: _Frame) -> StepScope:
         """Where the frame's expressions are encoded."""
