@@ -99,7 +99,7 @@ class _Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decision:
+class _EncodedProperty:
     """That a property has no value, and that it has one and is true."""
 
     unclear: Truth
@@ -112,7 +112,7 @@ class RecallingSystem(System):
 
     _rows: list[tuple[int, Arguments]] = field(init=False)
     _instances: Recall[ActionInstance] = field(init=False, default_factory=Recall)
-    _properties: Recall[_Decision] = field(init=False, default_factory=Recall)
+    _properties: Recall[_EncodedProperty] = field(init=False, default_factory=Recall)
     _parts: Recall[_Predicate] = field(init=False, default_factory=Recall)
     _items: dict[int, _Items] = field(init=False, default_factory=dict)
 
@@ -144,11 +144,11 @@ class RecallingSystem(System):
         assert isinstance(state, tuple)
         return self._decision(prop, state, ()).unclear
 
-    def _decision(self, prop: Property, state: State, after: State) -> _Decision:
-        def made(read: WatchedState, later: WatchedState) -> _Decision:
+    def _decision(self, prop: Property, state: State, after: State) -> _EncodedProperty:
+        def made(read: WatchedState, later: WatchedState) -> _EncodedProperty:
             whole = self._whole(prop, state, after, read.read)
             parts = [part for fault in whole.faults for part in conjuncts(negation(fault))]
-            return _Decision(disj(whole.faults), conj([*parts, *conjuncts(whole.truth)]))
+            return _EncodedProperty(disj(whole.faults), conj([*parts, *conjuncts(whole.truth)]))
 
         return self._properties.get(id(prop), state, after, made).value
 
