@@ -1,7 +1,7 @@
 """Suites cached on disk (`kept`), under a name made of all their dependencies.
 
-That is: the texts of the spec, the model with its constants, the kind of suite and its bounds, and the
-sources of the rooms that compute it.  A program is not looked at, since these decide it.
+That is: the texts of the spec and what parses them, the model with its constants, the kind of suite and its
+bounds, and the sources of the rooms that compute it.  A program is not looked at, since these decide it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from specchk.conform.covers.cases import Suite, as_json, from_json
 from specchk.conform.covers.cover import build_suite
 from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.covers.tours import MOST_SEQUENCES
+from specchk.lang.syntax.kept_trees import PARSER
 
 # Whose sources decide what a suite is: those that make a program of texts, and those that cover it, with the
 # components that lassos are of.  What takes, locks or reports a suite does not.
@@ -50,6 +51,6 @@ def suite_key(
     model = instance.model
     about = (
         texts, model.name, model.bindings, model.actions, model.properties, model.ignored, model.members,
-        kind, tuple(bounds), limits,
+        kind, tuple(bounds), limits, PARSER,
     )  # fmt: skip
     return kept.name_of(kept.sources(*ROOMS), about)
