@@ -88,6 +88,11 @@ action up():
 invariant absent: p not in { v for v in {} if v == p }
 deadlock ok
 """,
+    "a deadlock that only whole numbers show": """
+action half(p: Offset):
+    require p > 0 and p % 2 == 0 and p <= 1
+    x' = 1
+""",
     "an end that has no answer": """
 action up():
     require a < 1

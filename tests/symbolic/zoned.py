@@ -9,12 +9,15 @@ from typing import Any
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
+from specchk.meaning.deadlock import End, Ends
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
 from specchk.search import reference
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search, explore
 from specchk.search.reference import ReferenceEngine
-from specchk.search.verdict import Inconclusive, Outcome, Violated
+from specchk.search.verdict import Inconclusive, Outcome, Violated, Violation
 from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
 from specchk.symbolic.zones.zones import Shapes, Zone
 
@@ -46,6 +49,15 @@ def solutions(zone: Zone, horizon: int) -> list[tuple[int, ...]]:
 def zone_engine(program: Program, options: ZoneOptions) -> ZoneEngine:
     """An engine whose zones can be looked at."""
     return ZoneEngine(Search(program, options), options)
+
+
+def leaves_open(program: Program, violation: Violation) -> bool:
+    """Whether a deadlock is one of which engines that enumerate know, and say, that they cannot decide it."""
+    if violation.kind != "deadlock" or violation.trace is None:
+        return False
+    stepper = Stepper(program)
+    ends = Ends(program, stepper, Properties(program, stepper))
+    return ends.end(violation.trace.states[-1]) is End.UNDECIDED
 
 
 def states_of(engine: ZoneEngine, horizon: int) -> set[State]:
@@ -85,6 +97,8 @@ def differences(
     engine = zone_engine(program, options)
     found = explore(engine)
     if patience_s is not None and max(expected.statistics.seconds, found.statistics.seconds) >= patience_s:
+        return None
+    if any(leaves_open(program, one) for one in getattr(found.verdict, "violations", ())):
         return None
     if engine.search.is_stopped:  # perhaps after a violation, which it then reports
         return {"verdict": (type(expected.verdict).__name__, "Inconclusive")}
