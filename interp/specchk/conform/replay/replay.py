@@ -123,11 +123,13 @@ class Replayer(Generic[S]):
             raise Diverged(at_place(place, "restored", reason, (place.state,), found))
         # Now, before any step from there: one that changes what was kept as well must not look like one that
         # changes nothing.
-        if self._as_kept is not None and self._probed is not place:
-            self._look_at(place, self._as_kept)
+        self._look_at(place)
 
-    def _look_at(self, place: Place[S], as_kept: Callable[[Any], Callable[[S], bool]]) -> None:
-        """Have the binding remember what was kept at a place, to compare it with systems that are probed."""
+    def _look_at(self, place: Place[S]) -> None:
+        """Have the binding remember what was kept at a place, where it compares systems with that."""
+        as_kept = self._as_kept
+        if as_kept is None or self._probed is place:
+            return
         blank = partial(at_place, place, "outside")
         self._is_as_kept = self._call(blank, OBSERVING, lambda: as_kept(place.kept))
         self._probed = place
@@ -137,8 +139,7 @@ class Replayer(Generic[S]):
         if self._again is None:
             return
         blank = partial(at_place, place, "reopened", expected=(place.state,))
-        if self._as_kept is not None and self._probed is not place:
-            self._look_at(place, self._as_kept)
+        self._look_at(place)
         try:
             # On a restored system, so that reopening cannot disturb the one that is used further.
             system = self._again(self._rewound(place))
@@ -212,8 +213,7 @@ class Replayer(Generic[S]):
         True if the implementation was asked; False where the binding had nothing to ask it with.
         """
         was_asked = False
-        if self._as_kept is not None and self._probed is not place:
-            self._look_at(place, self._as_kept)
+        self._look_at(place)
         for way in instance.ways:
             # Restored for each, also after one that was impossible: what it changed and nobody observes could
             # make the implementation refuse what it would accept.
