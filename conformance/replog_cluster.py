@@ -104,7 +104,7 @@ class Node:
         return Node(storage, process, self.broker_epochs, self.registered_at, self.applied_version)
 
     def is_as(self, other: Node) -> bool:
-        """Return whether two machines are equal; not where one of them runs no process."""
+        """Return whether two machines run equal processes on equal disks; not where one of them runs none."""
         process, known = self.process, other.process
         return (
             process is not None

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from operator import is_
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -158,12 +159,8 @@ class PartitionCluster(ABC):
             _have_same(self.controllers.seen, kept.controllers.seen)
             and _have_same(self.brokers.seen, kept.brokers.seen)
             and all(map(is_, self.disks.seen, kept.disks.seen))
-            and self.noted() == kept.noted()
+            and all(getattr(self, name) == getattr(kept, name) for name in _noted(type(self)))
         )
-
-    @abstractmethod
-    def noted(self) -> tuple[object, ...]:
-        """Return all but controllers, brokers and disks."""
 
     def introduce(self, first: int) -> None:
         """Let all brokers register and apply the first metadata, as `apply` names it."""
@@ -236,6 +233,13 @@ class PartitionCluster(ABC):
     @abstractmethod
     def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
         """Perform the effects of a broker's core, and return them."""
+
+
+@cache
+def _noted(cls: type[PartitionCluster]) -> tuple[str, ...]:
+    """Return the names of the fields that a kind of cluster adds."""
+    shared = fields(PartitionCluster)
+    return tuple(field.name for field in fields(cls)[len(shared) :])
 
 
 def _have_same(found: Sequence[Controller | Replica], kept: Sequence[Controller | Replica]) -> bool:

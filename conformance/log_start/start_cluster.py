@@ -69,13 +69,6 @@ class Trimming(PartitionCluster):
             {**self.fetches}, {**self.requested}, self.committed, self.deleted, self.fences, self.shrinks,
         )  # fmt: skip
 
-    def noted(self) -> tuple[object, ...]:
-        """Return all but controllers, brokers and disks."""
-        return (
-            self.metadata, self.fetches, self.requested, self.committed, self.deleted, self.fences,
-            self.shrinks,
-        )  # fmt: skip
-
     def leads(self, broker: int) -> bool:
         """Return whether a broker leads in the latest epoch."""
         state = self.state(broker)

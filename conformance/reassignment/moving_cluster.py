@@ -65,13 +65,6 @@ class Moving(PartitionCluster):
             self.spent,
         )  # fmt: skip
 
-    def noted(self) -> tuple[object, ...]:
-        """Return all but controllers, brokers and disks."""
-        return (
-            self.target, self.metadata, self.applied, self.fetches, self.proposals, self.answers,
-            self.committed, self.spent,
-        )  # fmt: skip
-
     def note_metadata(self) -> None:
         """Remember a decision by its partition epoch."""
         self.metadata.setdefault(self.image.partition_epoch, self.image)
