@@ -114,10 +114,12 @@ def ledger() -> None:
 
 
 def with_sums() -> None:
-    """Twelve specs with sums, and four with thresholds of several sizes."""
+    """Twelve specs with sums, and four with thresholds of several sizes, each with its broken twin."""
     texts = {name: body for name, (body, _, _) in sums.SPECS.items()}
     for name, body in sums.THRESHOLDS.items():
         texts |= {f"{name} of {far}": body.format(far=far) for far in (10, 1_000, 1_000_000)}
+    for name, body in sums.BROKEN.items():
+        texts |= {f"broken {name} of {far}": body.format(far=far) for far in (10, 1_000, 10**6, 10**12)}
     print("| spec | verdict | symbolic states | comparisons | checks by Z3 | pruned | restarts | s |")
     print("|---|---|---|---|---|---|---|---|")
     for name, body in texts.items():

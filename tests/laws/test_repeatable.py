@@ -138,6 +138,7 @@ WHILES = {
     "test_adapter.py: time.sleep(0.05)": "between two looks at a process that ends; the end is a hang",
     "test_claims.py: time.sleep(0.01)": "between two looks at a process that was ended",
     "test_claims.py: patience_s=0.1": "who waits for a mark that nobody removes waits for nothing",
+    "test_concrete.py: max_seconds=3600": "reached by a clock that the test sets",
     "test_faults.py: time.sleep(random.random() * 0.005)": "killed at any moment, it holds",
     "test_limits.py: max_seconds=1e-09": "over when it begins",
     "test_suggest.py: max_seconds=1e-09": "over when it begins",

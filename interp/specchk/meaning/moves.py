@@ -286,6 +286,10 @@ class _Alternatives(Compiled):
         # At once: what cannot be an open number is refused when the moves are made (`open_moves`).
         self.body = self.body
 
+    def domain(self, kind: Type, values: Values) -> Sequence[Value]:
+        """The values of a parameter; none of one that is open, since there may be any number of them."""
+        return () if self._moves.is_open(kind) else super().domain(kind, values)
+
     @property
     def _moves(self) -> Moves:
         assert isinstance(self.stepper, Moves)

@@ -19,8 +19,9 @@ from typing import Any, assert_never
 
 from specchk.ir import nodes
 from specchk.ir.footprint import assigned_often, of_action
+from specchk.ir.nodes import Value
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Map, has_horizon
+from specchk.ir.types import Map, Type, has_horizon
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.operators import position_of
 from specchk.meaning.texts.joined import RuleText, body_of, called, filled, function_of, indented
@@ -160,7 +161,11 @@ class Compiled:
         self.evaluator = stepper.evaluator
         self.paths = 2 * self.size + stepper._locals
         self.often = assigned_often(action.body)
-        self.domains = [values.values(param.type) for param in action.params]
+        self.domains = [self.domain(param.type, values) for param in action.params]
+
+    def domain(self, kind: Type, values: Values) -> Sequence[Value]:
+        """The values of a parameter of a type."""
+        return values.values(kind)
 
     @cached_property
     def body(self) -> Run:

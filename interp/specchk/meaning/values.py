@@ -19,6 +19,7 @@ A state is the tuple of its variables' values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import Any
@@ -44,50 +45,56 @@ State = tuple[Value, ...]
 
 
 class Values:
-    """The universe of every type, each listed once."""
+    """The universe of every type, each listed once; with `offsets` as of `universe`."""
 
-    def __init__(self) -> None:
+    def __init__(self, offsets: Sequence[int] | None = None) -> None:
+        self.offsets = offsets
         self._known: dict[Type, tuple[Value, ...]] = {}
 
     def values(self, kind: Type) -> tuple[Value, ...]:
         """All values of a type, ascending."""
         if kind not in self._known:
             has_maps = any(isinstance(part, Set) and part.keyed for part in components(kind))
-            found = [value for value in universe(kind) if not has_maps or _has_functions(value, kind)]
+            every = universe(kind, self.offsets)
+            found = [value for value in every if not has_maps or _has_functions(value, kind)]
             self._known[kind] = tuple(sorted(found))
         return self._known[kind]
 
 
-def universe(kind: Type) -> list[Value]:
+def universe(kind: Type, offsets: Sequence[int] | None = None) -> list[Value]:
     """All values of a type; the caller has made sure that they are not too many.
 
     Of a partial map all sets of pairs, since engines number these: `Values` leaves out what is no map.
+    With `offsets` only values whose numbers of types with a horizon are among these.
     """
     match kind:
         case Bool():
             return [False, True]
+        case Int(horizon=True) if offsets is not None:
+            return [number for number in offsets if kind.low <= number <= kind.high]
         case Int():
             return list(range(kind.low, kind.high + 1))
         case Enum() | Sort():
             return list(range(len(kind.members)))
         case Option():
-            return [(), *((item,) for item in universe(kind.item))]
+            return [(), *((item,) for item in universe(kind.item, offsets))]
         case Record():
-            return list(product(*(universe(item) for _, item in kind.fields)))
+            return list(product(*(universe(item, offsets) for _, item in kind.fields)))
         case Union():
-            return [(tag, rec) for tag, (_, record) in enumerate(kind.variants) for rec in universe(record)]
+            records = enumerate(kind.variants)
+            return [(tag, rec) for tag, (_, record) in records for rec in universe(record, offsets)]
         case Map():
-            return list(product(universe(kind.value), repeat=len(universe(kind.key))))
+            return list(product(universe(kind.value, offsets), repeat=len(universe(kind.key))))
         case Set():
             # `combinations` of an ascending list are ascending; sorted all the same, since a universe need
             # not be.
-            return [tuple(sorted(items)) for items in _subsets(universe(kind.item))]
+            return [tuple(sorted(items)) for items in _subsets(universe(kind.item, offsets))]
         case Seq():
-            items = universe(kind.item)
+            items = universe(kind.item, offsets)
             return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
         case Bag():
             # With repetition and in order: each multiset once.
-            items = sorted(universe(kind.item))
+            items = sorted(universe(kind.item, offsets))
             sizes = range(kind.limit + 1)
             return [bag for size in sizes for bag in combinations_with_replacement(items, size)]
 

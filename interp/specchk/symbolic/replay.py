@@ -2,44 +2,59 @@
 
 Offsets found by the solver may lie above the model's horizon, so the path is taken in the same
 program with a higher one.  A path that cannot be taken is a bug of the encoding: `ReplayFailed`.
+
+A horizon of a million has a million numbers for each choice, and a path has few of them.  So a step of a
+replay chooses among the numbers of its path, and those near: a step that it finds is a step, and that none
+is enabled is decided with open numbers (`meaning.deadlock`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeGuard, TypeVar
 
-from specchk.ir.nodes import Const, Value
+from specchk.ir.nodes import Apply, Choice, Const, Value
+from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Int, Set, of_shape
+from specchk.ir.types import Int, Set, has_horizon, item_of, of_shape
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.values import State, universe
+from specchk.meaning.step import Compiled, Faulty, Run, Stepper
+from specchk.meaning.values import State, Values, universe
 from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace
 from specchk.symbolic.ranges import with_checks
 
 T = TypeVar("T")
+LISTED = 16  # so many of the least numbers are chosen on every path
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPath:
-    """States out of a model, and the greatest number that was chosen in steps between and out of them."""
+    """States out of a model, and the numbers that were chosen in steps between and out of them."""
 
     states: tuple[State, ...]
-    chosen: int = 0
+    chosen: tuple[int, ...] = ()
 
+    @property
+    def most(self) -> int:
+        """A horizon for the path and one step more."""
+        # One more for a step out of the last state, and what was chosen there without being stored.
+        return max(most_in(self.states) + 1, 0, *self.chosen)
 
-def raised(program: Program, path: ReplayPath) -> Program:
-    """The program with horizons high enough for a path and one step more."""
-    # One more for a step out of the last state, and what was chosen there without being stored.
-    return raised_to(program, max(most_in(path.states) + 1, path.chosen))
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers to choose among, ascending: those of the path with their neighbours, and the least."""
+        own = {number for state in self.states for number in _numbers(state)}.union(self.chosen)
+        near = {number + distance for number in own for distance in (-1, 0, 1)}
+        return tuple(sorted({number for number in near if number >= 0}.union(range(LISTED))))
 
 
 def most_in(states: Sequence[State]) -> int:
@@ -47,12 +62,13 @@ def most_in(states: Sequence[State]) -> int:
     return max((number for state in states for number in _numbers(state)), default=0)
 
 
-def raised_to(program: Program, high: int) -> Program:
+def raised_to(program: Program, high: int, *, choosing: bool = True) -> Program:
     """The program with horizons of at least `high`.
 
-    Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.
+    Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.  Not
+    `choosing` leaves the sets of all numbers that statements choose from unlisted: for `Replay` alone.
     """
-    return _with_horizon(with_checks(program), high)
+    return _with_horizon(with_checks(program), high, choosing=choosing)
 
 
 def _numbers(value: Any) -> Iterator[int]:
@@ -63,16 +79,20 @@ def _numbers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _with_horizon(found: T, high: int) -> T:
+def _with_horizon(found: T, high: int, *, choosing: bool) -> T:
     """A copy in which every `nat upto` ends at `high` at least; equal parts stay the same objects."""
+    go = partial(_with_horizon, high=high, choosing=choosing)
     changed: Any = found
     if isinstance(found, Int):
         changed = replace(found, high=max(found.high, high)) if found.horizon else found
     elif isinstance(found, Const) and found.ends_at_horizon:
-        kind = of_shape(_with_horizon(found.type, high), Set)
+        kind = of_shape(go(found.type), Set)
         changed = replace(found, type=kind, value=tuple(sorted(universe(kind.item))))
+    elif isinstance(found, Choice) and not choosing and _is_any(found.domain):
+        domain = replace(found.domain, type=go(found.domain.type))
+        changed = replace(found, local=go(found.local), domain=domain, body=go(found.body))
     elif isinstance(found, tuple):
-        parts = tuple([_with_horizon(part, high) for part in found])
+        parts = tuple([go(part) for part in found])
         if any(a is not b for a, b in zip(parts, found, strict=True)):
             changed = parts
     elif (
@@ -81,15 +101,30 @@ def _with_horizon(found: T, high: int) -> T:
         and not isinstance(found, type)
         and type(found).__module__.startswith("specchk.ir")
     ):
-        parts_ = {f.name: _with_horizon(getattr(found, f.name), high) for f in fields(found)}
+        parts_ = {f.name: go(getattr(found, f.name)) for f in fields(found)}
         if any(part is not getattr(found, name) for name, part in parts_.items()):
             changed = replace(found, **parts_)
     result: T = changed
     return result
 
 
+def _is_any(domain: Any) -> TypeGuard[Const]:
+    """Whether a statement chooses from all values of a type."""
+    return isinstance(domain, Const) and domain.ends_at_horizon
+
+
 class Unended(Stepper):
-    """Steps that no horizon ends; sets of all numbers are listed up to theirs."""
+    """Steps that no horizon ends; choices are among some numbers, or those up to it (None)."""
+
+    def __init__(self, program: Program, numbers: Sequence[int] | None = None) -> None:
+        self.numbers = numbers
+        super().__init__(program)
+
+    def compiled(self, index: int, action: Action, values: Values) -> Compiled:
+        """One action's functions."""
+        if self.numbers is None:
+            return super().compiled(index, action, values)
+        return _AmongNumbers(self, index, action, Values(self.numbers), self.numbers)
 
     def make_evaluator(self) -> Evaluator:
         """One that stores numbers above a horizon."""
@@ -98,14 +133,62 @@ class Unended(Stepper):
         return Evaluator(self.size, self.counts, horizons=False)
 
 
-class Replay:
-    """Takes paths in a program whose horizons are high enough (`raised`)."""
+class _AmongNumbers(Compiled):
+    """Compiles an action so that arguments and choices of offsets are among some numbers, ascending."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self, stepper: Stepper, index: int, action: Action, values: Values, numbers: Sequence[int]
+    ) -> None:
+        super().__init__(stepper, index, action, values)
+        self.values = values
+        self.numbers = numbers
+
+    def _choice(self, stmt: Choice, then: Run) -> Run:
+        items = self._items(stmt)
+        if items is None:
+            return super()._choice(stmt, then)
+        slot, body = self.evaluator.index(stmt.local), self.block(stmt.body, then)
+
+        def choice(e: list[Any]) -> None:
+            listed = items(e)
+            for e[slot] in listed:
+                body(e)
+
+        return choice
+
+    def _items(self, stmt: Choice) -> Callable[[list[Any]], Iterable[Any]] | None:
+        """The items of a choice; None unless it is from all values of a type, or from a range of offsets."""
+        domain = stmt.domain
+        if _is_any(domain):
+            listed = self.values.values(item_of(domain.type))
+            return lambda _: listed
+        if isinstance(domain, Apply) and domain.op is Op.RANGE and has_horizon(domain.type):
+            low, high = [self.evaluator.compile(end) for end in domain.args]
+            numbers = self.numbers
+
+            def between(e: list[Any]) -> Iterable[Any]:
+                least: Any = low(e)
+                most: Any = high(e)
+                return numbers[bisect_left(numbers, least) : bisect_right(numbers, most)]
+
+            return between
+        return None
+
+
+class Replay:
+    """Takes paths in a program whose horizons are high enough, with some numbers to choose from."""
+
+    def __init__(self, program: Program, numbers: Sequence[int] | None = None) -> None:
         self.program = program
-        self.stepper = Unended(self.program)
+        self.numbers = numbers
+        self.stepper = Unended(program, numbers)
         self.properties = Properties(self.program, self.stepper)
         self.ends = Ends(self.program, self.stepper, self.properties)
+
+    @classmethod
+    def along(cls, program: Program, path: ReplayPath) -> Replay:
+        """A replay of one path, in the program with horizons high enough for it."""
+        return cls(raised_to(program, path.most, choosing=False), path.numbers)
 
     def trace(self, states: Sequence[State]) -> Trace:
         """The trace along the states, actions filled in; it need not start in an initial state."""
@@ -199,7 +282,7 @@ class Replay:
                 yield "undefined", action.name, Blame.of_fault(self.program, fault)
 
     def _arguments(self, action: Action) -> Iterator[tuple[Value, ...]]:
-        return itertools.product(*(sorted(universe(param.type)) for param in action.params))
+        return itertools.product(*(sorted(universe(param.type, self.numbers)) for param in action.params))
 
     def _undefined(self, state: State) -> list[tuple[str, str, Blame | None]]:
         try:

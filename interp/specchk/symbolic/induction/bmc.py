@@ -28,7 +28,7 @@ from specchk.symbolic.induction.encode.program import System, step
 from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.encode.steps import ActionInstance
 from specchk.symbolic.induction.models import path_of, smallest
-from specchk.symbolic.replay import Replay, ReplayPath, raised
+from specchk.symbolic.replay import Replay, ReplayPath
 
 QUERY_SECONDS = 60.0
 
@@ -168,7 +168,7 @@ class _Unrolling:
         return self._witnesses()
 
     def _violations(self, path: ReplayPath, *, is_left: bool) -> tuple[Violation, ...]:
-        replay = Replay(raised(self.program, path))
+        replay = Replay.along(self.program, path)
         trace = replay.trace(path.states)
         failed = replay.left(trace.last) if is_left else replay.met(trace)
         if not failed:
@@ -183,7 +183,7 @@ class _Unrolling:
             parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
             answer = self.unrolling.ask(conj(parts))
             if isinstance(answer, ReplayPath):
-                replay = Replay(raised(self.program, answer))
+                replay = Replay.along(self.program, answer)
                 trace = replay.trace(answer.states)
                 if not replay.reaches(trace.last, prop.name):
                     raise ReplayFailed(f"`{prop.name}` is not true where the solver found it to be")

@@ -24,14 +24,14 @@ def path_of(
     """The path in a model: `steps` are those out of each state, and the next one shows which were taken."""
     reading = ModelReader(model)
     path = tuple([_state(reading, program, state) for state in states])
-    numbers = [0]
+    numbers: list[int] = []
     for instances, after in zip_longest(steps, states[1:]):
         for instance in instances or ():
             # Numbers chosen by actions that were not taken are of no interest, and could raise the horizon
             # far.
             if instance.numbers and _is_met(reading, instance, after):
                 numbers += [reading.number(number) for number in instance.numbers]
-    return ReplayPath(path, max(numbers))
+    return ReplayPath(path, tuple(numbers))
 
 
 def smallest(solver: Any, check: Callable[[], Any], numbers: Sequence[Any], ends: Iterable[int]) -> Any:

@@ -35,7 +35,7 @@ from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.steps import arguments
 from specchk.symbolic.induction.encode.trees import plain
 from specchk.symbolic.induction.induct import Induction, InductionWork, ObligationResult
-from specchk.symbolic.replay import Replay, ReplayPath, raised
+from specchk.symbolic.replay import Replay, ReplayPath
 
 LOOK = Budget(max_seconds=5.0)  # for whether a counterexample to induction is among the enumerated states
 EACH = 8  # instances a task: an encoding of the hypothesis is made once a task
@@ -261,7 +261,7 @@ def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failur
 
 
 def _failure(program: Program, answer: ObligationResult, path: ReplayPath) -> Failure:
-    replay = Replay(raised(program, path))
+    replay = Replay.along(program, path)
     trace = replay.trace(path.states)
     for kind, name, blame in replay.failed(trace):
         if name == answer.name:

@@ -9,7 +9,7 @@ along the path become numbers, and the reference takes the steps between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
@@ -29,7 +29,7 @@ from specchk.search.replay import ReplayFailed, quiet_steps_to, rebuild
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Trace
 from specchk.symbolic.recording.solver import LinearSolver
-from specchk.symbolic.replay import Replay, most_in, raised_to
+from specchk.symbolic.replay import Replay, ReplayPath, raised_to
 from specchk.symbolic.zones.words import condition, sums
 from specchk.symbolic.zones.zones import Shape, Shapes
 
@@ -103,8 +103,12 @@ class _Way:
 class Concretiser:
     """Finds real states along paths of zones of a program."""
 
-    def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
+    def __init__(
+        self, program: Program, symmetry: Symmetry | None, *, horizons: bool,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         self.program = program
+        self.is_over = is_over  # whether the time is up
         self.symmetry = symmetry
         self.solver = LinearSolver()
         self.path = ForkPath(self.solver)
@@ -118,11 +122,13 @@ class Concretiser:
         self._points = 0
 
     def find(self, chain: Sequence[Taken], goal: Goal) -> Real | None:
-        """A behaviour along the chain that has the goal at its end; None if there is none."""
+        """A behaviour along the chain that has the goal at its end; None if there is none, or time is up."""
         steps = list(chain)
         if goal.step is not None and goal.step.shape is not None:
             steps.append(goal.step)
         for point in self._along(steps):
+            if self.is_over():
+                return None
             for rows in self._goal(point, goal):
                 values = self.solver.least(rows)
                 if values is not None:
@@ -158,6 +164,9 @@ class Concretiser:
         known = set[Any]()
         instance = [(wanted.action, wanted.args)]
         for point in way.ends():
+            # No end may be reached at all, after thousands of ways to the one before.
+            if self.is_over():
+                return
             state = point.states[-1]
             moves = [
                 move for rows in self._defined(point) for move in self.moves.moves(state, rows, instance)
@@ -254,8 +263,8 @@ class Concretiser:
         ends = condition(self.program, self.shapes.zone(split, rows, None))
         ends += sums(self.program, split, rows)
         states = [self._numbers(state, values) for state in point.states]
-        # One more than the largest number, for the step out of the last state.
-        replay = Replay(self._raised(max(most_in(states) + 1, *values)))
+        path = ReplayPath(tuple(states), tuple(values))
+        replay = Replay(self._raised(path.most), path.numbers)
         trace = self._trace(replay, states, goal)
         if goal.kind == "reached":
             if not replay.reaches(trace.last, goal.name):
@@ -288,7 +297,7 @@ class Concretiser:
         """The program with a horizon of `high` or somewhat more, so that few programs are made."""
         high = 1 << high.bit_length()
         if high not in self._programs:
-            self._programs[high] = raised_to(self.program, high)
+            self._programs[high] = raised_to(self.program, high, choosing=False)
         return self._programs[high]
 
     def _numbers(self, state: State, values: Sequence[int]) -> State:

@@ -136,7 +136,9 @@ class ZoneEngine(Engine[range]):
             self.program, self.abstraction, search.symmetry, horizons=options.horizons,
             compile_after=options.compile_after,
         )  # fmt: skip
-        self.concretiser = Concretiser(self.program, search.symmetry, horizons=options.horizons)
+        self.concretiser = Concretiser(
+            self.program, search.symmetry, horizons=options.horizons, is_over=self._is_over
+        )
         count = options.workers or cores()
         self.workers = Workers(count, partial(self._member, count))
 
@@ -309,6 +311,10 @@ class ZoneEngine(Engine[range]):
     def _look(self, arrived: int) -> bool:
         return self.search.look(len(self.nodes), self.counts.generated, arrived)
 
+    def _is_over(self) -> bool:
+        """Whether time or memory is used up; after too many states what was found is confirmed still."""
+        return self.search.meter.exceeded(0) is not None and self._look(0)
+
     def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
         """Find real states for what was found in zones; raises `_Spurious` where there are none."""
         by_what: dict[tuple[str, str], list[tuple[int, Candidate]]] = {}
@@ -321,6 +327,8 @@ class ZoneEngine(Engine[range]):
             if self.findings.has(kind, name):
                 continue
             real = self._first_real(alike[:TRIES])
+            if real is None and self._is_over():
+                return  # with nothing known of this candidate
             if real is None and kind == "reached":
                 self.doubtful.add(name)  # perhaps it is reached by another path
             elif real is None and kind == "deadlock" and self.options.horizons:
