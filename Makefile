@@ -19,8 +19,11 @@ SPEC   ?= spec/replication.spec
 SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
 RANDOM :=
 REPORTS := $(VENV)/gate
-SMALL  := controller_log coordinator delivery fetcher isr_timing log_start membership metadata placement producer_state proposals reassignment requests store
+# The largest first: what began last would be waited for.
+SMALL  := store requests log_start coordinator reassignment delivery controller_log metadata producer_state fetcher isr_timing membership placement proposals
 PARTS  := replication $(SMALL) files recordings behaviour
+BOUND  = $(filter replication $(SMALL),$(PARTS))
+RUNS   = $(if $(BOUND),bindings) $(filter-out $(BOUND),$(PARTS))
 SAMPLED = $(if $(SLOW),--slow,--sample-seed=$(SEED))
 EXAMPLES = $(addprefix --random-seed=,$(RANDOM))
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
@@ -28,7 +31,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 # The tests and the gate start hundreds of processes: without kept bytecode each compiles all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run test tests system nightly gate gate-report gate-begin $(PARTS:%=gate-%) lint docs clean
+.PHONY: run test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/specchk run $(SPEC)
@@ -54,28 +57,26 @@ nightly:
 gate: $(VENV)/.tested
 	@$(MAKE) --no-print-directory --jobs=2 gate-report; code=$$?; cat $(REPORTS)/report.txt; exit $$code
 
-# The gate is several runs of specchk, each to its end: one for each binding, crashes inside steps on files,
-# recordings, and accepted behaviour.  Each leaves its report, its exit code and, of cases, JUnit XML in .venv/gate; then comes the verdict.
-# A part without an exit code has not ended, and has failed.  `make gate PARTS=store` runs one; its target alone
-# (gate-store) gives no verdict, and never fails.
-gate-report: $(PARTS:%=gate-%)
-	@failed=; for part in $(PARTS); do echo "== $$part"; cat $(REPORTS)/$$part.txt; \
-	    code=$$(cat $(REPORTS)/$$part.exit); [ "$$code" = 0 ] || failed="$$failed $$part ($${code:-not ended})"; \
+# The gate is several runs, each to its end: of all bindings, of crashes inside steps on files, of recordings, and
+# of accepted behaviour.  Each leaves its report, its exit code and, of cases, JUnit XML in .venv/gate; then comes
+# the verdict.  A run without an exit code has not ended, and has failed.  `make gate PARTS=store` runs one binding,
+# `make gate PARTS=files` one run.
+gate-report: $(RUNS:%=gate-%)
+	@failed=; for run in $(RUNS); do echo "== $$run"; cat $(REPORTS)/$$run.txt; \
+	    code=$$(cat $(REPORTS)/$$run.exit); [ "$$code" = 0 ] || failed="$$failed $$run ($${code:-not ended})"; \
 	done >$(REPORTS)/report.txt 2>&1; \
-	echo "== gate: $(words $(PARTS)) parts,$${failed:- none} failed" >>$(REPORTS)/report.txt; [ -z "$$failed" ]
+	echo "== gate: $(words $(RUNS)) runs,$${failed:- none} failed" >>$(REPORTS)/report.txt; [ -z "$$failed" ]
 
-$(PARTS:%=gate-%): gate-begin
+$(RUNS:%=gate-%): gate-begin
 gate-begin:
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 
-LOCKED = $(BIN)/specchk conform $(1) --tier gate --lock --junit $(REPORTS)/$(2).xml
-ENDED  = >$(REPORTS)/$(1).txt 2>&1; echo $$? >$(REPORTS)/$(1).exit
+ENDED = >$(REPORTS)/$(1).txt 2>&1; echo $$? >$(REPORTS)/$(1).exit
 
-gate-replication:
-	@$(call LOCKED,conformance/binding.py,replication) $(call ENDED,replication)
-
-$(SMALL:%=gate-%): gate-%:
-	@$(call LOCKED,conformance/$*/binding.py,$*) $(call ENDED,$*)
+gate-bindings:
+	@$(BIN)/specchk conform \
+	    $(foreach part,$(BOUND),conformance/$(if $(filter-out replication,$(part)),$(part)/)binding.py) \
+	    --tier gate --lock --junit $(REPORTS) $(call ENDED,bindings)
 
 gate-files:
 	@$(BIN)/specchk conform conformance/on_files.py --suite faults --model two_brokers \

@@ -134,14 +134,22 @@ def ended_processes(*, as_json: bool) -> Iterator[None]:
     except Lost as lost:
         if lost.code is None:
             raise
-        is_killed = lost.code == -signal.SIGKILL
-        code = Exit.INCONCLUSIVE if is_killed else Exit.DIVERGED
-        reason = f"the implementation ended the process that ran it: {_described(lost.code)}"
-        if is_killed:
-            reason = "a process that ran the implementation was killed, by somebody or for want of memory"
-        verdict = "inconclusive" if is_killed else "diverges"
-        result = {"schema": "specchk.ended/1", "verdict": verdict, "reason": reason, "exit_code": int(code)}
-        leave(code, as_json=as_json, json=lambda: result, text=lambda: f"{verdict}: {reason}")
+        code, result = of_ended(lost.code)
+        leave(code, as_json=as_json, json=lambda: result,
+              text=lambda: f"{result['verdict']}: {result['reason']}")  # fmt: skip
+
+
+def of_ended(code: int) -> tuple[Exit, dict[str, Any]]:
+    """The exit code for a process that ended with this code, and the report."""
+    is_killed = code == -signal.SIGKILL
+    exit_code = Exit.INCONCLUSIVE if is_killed else Exit.DIVERGED
+    reason = f"the implementation ended the process that ran it: {_described(code)}"
+    if is_killed:
+        reason = "a process that ran the implementation was killed, by somebody or for want of memory"
+    verdict = "inconclusive" if is_killed else "diverges"
+    return exit_code, {
+        "schema": "specchk.ended/1", "verdict": verdict, "reason": reason, "exit_code": int(exit_code),
+    }  # fmt: skip
 
 
 def _described(code: int) -> str:

@@ -1,20 +1,20 @@
 """The `specchk` program: a table of commands, each loaded only when it is used.
 
-This is the one place that catches everything: a rejected spec ends with diagnostics (30), a closed
-pipe ends quietly, and what nobody expected is an internal error (70) with what to report.
+Not here: what becomes of exceptions (`ends`).
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-import traceback
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 
 import click
 
 from specchk.cli import output
+from specchk.cli.ends import exit_code
 
 # command -> (module, its line in --help)
 COMMANDS = MappingProxyType(
@@ -100,27 +100,4 @@ def main() -> None:
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.set_threshold(CYCLES_AFTER)
     with output.survived():
-        sys.exit(_run())
-
-
-def _run() -> int:
-    """Run the command line; the commands leave with exit codes of their own."""
-    try:
-        result = cli(standalone_mode=False)
-    except (KeyboardInterrupt, click.Abort):
-        output.echo("interrupted", err=True)
-        return 21
-    except click.ClickException as error:
-        error.show()
-        return 2
-    # Beside a search, whose verdict says so itself: while a spec is compiled, or a report is made.
-    except MemoryError:
-        output.echo("inconclusive: out of memory before there was an answer", err=True)
-        return 20
-    # Not `BaseException`: commands leave with `SystemExit`.
-    except Exception:
-        output.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
-        output.echo("Please report it with the command, the spec and these lines:\n", err=True)
-        output.echo(traceback.format_exc(), err=True)
-        return 70
-    return result if isinstance(result, int) else 0
+        sys.exit(exit_code(partial(cli, standalone_mode=False)))

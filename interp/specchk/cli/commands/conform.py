@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 import click
 
 from specchk.cli.common import leave, print_json, refusals, rejections
+from specchk.cli.conforming.divergences import Files
+from specchk.cli.conforming.gate import Gate, GateOptions, choices_beside
+from specchk.cli.conforming.several import run_each
 from specchk.cli.crews import ClusterChoice, crew_on, ended_processes
-from specchk.cli.divergences import Files
 from specchk.cli.exits import Exit
-from specchk.cli.gate import Gate, GateOptions, choices_beside
 from specchk.cli.groups import GroupedCommand, takes
 from specchk.cli.options.suites import SuiteChoice
 from specchk.cli.output import echo
@@ -42,19 +43,26 @@ from specchk.meaning.undefined import Undefined
 
 
 @click.command("conform", cls=GroupedCommand)
-@click.argument("binding", type=click.Path(exists=True, dir_okay=False))
+@click.argument(
+    "bindings", metavar="BINDING...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
+)
 @takes(wanted=SuiteChoice, options=GateOptions, cluster=ClusterChoice, files=Files)
 @exits_raised(partial(echo, err=True))
 def command(
-    binding: str, wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
+    bindings: tuple[str, ...], wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
 ) -> None:
     """Check an implementation against its spec, with the binding in the Python file BINDING.
 
     The implementation takes the steps of the spec and must refuse those that the spec forbids; its
-    whole state is compared after each.  By default, the suites of the binding's gate are run.  Exit codes:
+    whole state is compared after each.  By default, the suites of the binding's gate are run.  Several
+    bindings are run side by side, each in a process of its own.  Exit codes:
     0 conforms, 13 diverges, 14 the gate is below its lock, 20 a budget ended a suite, 21 a suite or
     the gate was vacuous, 30 the spec or the binding was rejected.
     """
+    if len(bindings) > 1:
+        cluster.not_with(True, "several bindings", "each is run on this machine")
+        sys.exit(run_each(_alone(bindings, wanted, options, files), as_json=files.as_json))
+    (binding,) = bindings
     cls = load_binding(Path(binding))
     gate = Gate(options)
     tier = None if wanted.case is not None else wanted.of_tier
@@ -89,6 +97,23 @@ def command(
     except Undefined as fault:
         raise _undefined("init", fault) from None
     _finish(parts, results, tier, Path(binding), files, gate)
+
+
+def _alone(
+    bindings: Sequence[str], wanted: SuiteChoice, options: GateOptions, files: Files
+) -> dict[str, Callable[[], object]]:
+    """For each of several bindings the command for it alone."""
+    wanted.of_several()
+    files.of_several()
+    context = click.get_current_context()
+    run = context.command.callback
+    assert run is not None
+    if len(set(bindings)) < len(bindings):
+        raise click.UsageError("a binding is named twice")
+    return {
+        one: partial(run, **{**context.params, "bindings": (one,), "junit": options.junit_of(one)})
+        for one in bindings
+    }
 
 
 def _undefined(name: str, fault: Exception) -> click.ClickException:

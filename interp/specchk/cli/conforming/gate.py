@@ -64,7 +64,10 @@ class GateOptions:
         "--mutants", multiple=True, metavar="FILE",
         help="Output of `specchk mutate --json`, for the lock and the page; repeatable.",
     )  # fmt: skip
-    junit: str | None = option("--junit", metavar="FILE", help="Write the cases as JUnit XML.")
+    junit: str | None = option(
+        "--junit", metavar="FILE",
+        help="Write the cases as JUnit XML; of several bindings to a folder, a file for each.",
+    )  # fmt: skip
 
     def check(self, tier: str | None) -> None:
         """Refuse options that do not go together."""
@@ -80,6 +83,16 @@ class GateOptions:
             raise click.UsageError("--audit requires --since")
         # Here, too: a file that cannot be read is reported before a run of minutes, not behind it.
         self.scores()
+
+    def junit_of(self, binding: str) -> str | None:
+        """The file for one of several bindings: its path in one name, in the folder, which is made."""
+        if self.junit is None:
+            return None
+        # Now and not at the end: a folder that cannot be made is reported before a run of minutes.
+        with refusals(OSError, about=f"cannot write to {self.junit}: "):
+            Path(self.junit).mkdir(parents=True, exist_ok=True)
+        parts = [part for part in Path(binding).with_suffix(".xml").parts if part not in ("/", "..")]
+        return str(Path(self.junit, "-".join(parts)))
 
     def run(
         self,

@@ -1,0 +1,37 @@
+"""How a command ends, as an exit code: the one place that catches everything.
+
+A command leaves with an exit code of its own; a usage error is 2, and what nobody expected is an internal
+error (70) with what to report.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+import click
+
+from specchk.cli import output
+
+
+def exit_code(command: Callable[[], object]) -> int:
+    """The exit code of a command that returns; `SystemExit` is how the others leave, and is raised."""
+    try:
+        result = command()
+    except (KeyboardInterrupt, click.Abort):
+        output.echo("interrupted", err=True)
+        return 21
+    except click.ClickException as error:
+        error.show()
+        return 2
+    # Beside a search, whose verdict says so itself: while a spec is compiled, or a report is made.
+    except MemoryError:
+        output.echo("inconclusive: out of memory before there was an answer", err=True)
+        return 20
+    # Not `BaseException`: commands leave with `SystemExit`.
+    except Exception:
+        output.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
+        output.echo("Please report it with the command, the spec and these lines:\n", err=True)
+        output.echo(traceback.format_exc(), err=True)
+        return 70
+    return result if isinstance(result, int) else 0
