@@ -5,20 +5,27 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specchk.export import decoded
+from specchk.codegen import ir
+from specchk.codegen.objects import initialize, linked, quick
 from specchk.export.columns import arrow_type, distinct, plain
-from specchk.export.decoded import PackedBlock, place_of, spread
-from specchk.export.parts import LocalDraft, TableWriter
-from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
-from specchk.native.machine.layout import WORD, encode, mask, width
+from specchk.export.parquet.compact import Kind, binary, fields_of, i16, i32, i64, listed, struct
+from specchk.export.parquet.files import PageFile
+from specchk.export.parquet.pages import Compression
+from specchk.export.streams import ColumnPages, LeafStreams
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Room, Seq, Set, Sort, Type, Union
+from specchk.meaning.values import positions
+from specchk.native.compiler import Loaded
+from specchk.native.kernel.column_kernel import column_shapes, emit_columns, emit_pack
+from specchk.native.machine.layout import WORD, BitRange, StateLayout, encode, mask, slots_of, width
 
 COLOUR, NODE = Enum("Colour", ("red", "green")), Sort("Node", ("n1", "n2", "n3"))
 PAIR = Record((("from", NODE), ("to", Option(NODE))))
@@ -100,9 +107,14 @@ def value_of(kind: Type, random: Random) -> object:
             tag = random.randrange(len(kind.variants))
             return tag, value_of(kind.variants[tag][1], random)
         case Map():
-            return tuple(value_of(kind.value, random) for _ in decoded.positions(kind.key))
+            return tuple(value_of(kind.value, random) for _ in positions(kind.key))
         case Set():
-            return tuple(item for item in sorted(decoded.positions(kind.item)) if random.random() < 0.5)
+            items = sorted(positions(kind.item))
+            if kind.keyed:  # one of each key
+                of_key: dict[object, object] = {item[0]: item for item in items if random.random() < 0.5}
+                items = sorted(of_key.values())
+            chosen = random.sample(items, random.randint(0, min(len(items), slots_of(kind))))
+            return tuple(sorted(chosen))
         case Seq():
             return tuple(value_of(kind.item, random) for _ in range(random.randint(0, kind.limit)))
         case Bag():
@@ -110,57 +122,112 @@ def value_of(kind: Type, random: Random) -> object:
             return tuple(sorted(items, key=lambda item: encode(kind.item, item)))
 
 
+def codes_of(kind: Type, values: list[object], offset: int, words: int, random: Random) -> ctypes.Array[Any]:
+    """Packed states that have the values at an offset, and anything below it."""
+    packed = (ctypes.c_uint64 * (words * len(values)))()
+    for row, value in enumerate(values):
+        whole = encode(kind, value) << offset | (random.getrandbits(offset) if offset else 0)
+        for word in range(words):
+            packed[row * words + word] = whole >> WORD * word & mask(WORD)
+    return packed
+
+
+def kernel_of(layout: StateLayout) -> Loaded:
+    """What takes states of a layout apart; compiled fast, since it runs once."""
+    module = ir.IRModule(ir.Tier.QUICK)
+    emit_columns(module, layout)
+    emit_pack(module)
+    initialize()
+    found = linked(quick(str(module)), ("columns", "pack"))
+    shape = {"columns": 3, "pack": 4}
+    call = {
+        name: ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * count)(found.at[name])
+        for name, count in shape.items()
+    }
+    return Loaded(call, found)
+
+
+def written(kind: Type, blocks: list[list[object]], offset: int, random: Random, rows: int) -> bytes:
+    """A file with a row group for each block of values, in pages of so many rows."""
+    words = max(1, -(-(offset + width(kind)) // WORD))
+    layout = StateLayout((BitRange("x", kind, offset, width(kind)),), words)
+    kernel, file = kernel_of(layout), PageFile(pa.schema([("x", arrow_type(kind))]))
+    shapes, _ = column_shapes(layout)
+    streams = LeafStreams(shapes, rows, kernel)
+    pages = ColumnPages(shapes.leaves, file.columns, Compression())
+    for values in blocks:
+        chunks = pages.chunks()
+        for first in range(0, len(values), rows):
+            some = values[first : first + rows]
+            packed = codes_of(kind, some, offset, words, random)
+            kernel.call["columns"](streams.block.address, ctypes.addressof(packed), len(some))
+            pages.fill(chunks, streams)
+        file.add(len(values), chunks)
+    streams.release()
+    return file.finished()
+
+
 @settings(max_examples=150, deadline=None)
-@given(kind=KINDS, seed=st.integers(0, 1 << 30), offset=st.integers(0, 130), many=st.integers(1, 40))
+@given(
+    kind=KINDS, seed=st.integers(0, 1 << 30), offset=st.integers(0, 130), many=st.integers(1, 40),
+    rows=st.sampled_from([1, 7, 8, 64]),
+)  # fmt: skip
 def test_packed_states_become_the_columns_of_their_values(
-    kind: Type, seed: int, offset: int, many: int
+    kind: Type, seed: int, offset: int, many: int, rows: int
 ) -> None:
-    """At any offset, across words, taken apart or decoded as a whole, in blocks of any size."""
+    """At any offset, across words, in row groups and pages of any size."""
     random = Random(seed)
     values = [value_of(kind, random) for _ in range(many)]
-    words = -(-(offset + width(kind)) // WORD) or 1
-    place = place_of(kind, offset)
-    for some in (values, values[: many // 2 + 1]):  # the second block meets what the first one made
-        packed = (ctypes.c_uint64 * (words * len(some)))()
-        for row, value in enumerate(some):
-            whole = (
-                encode(kind, value) << offset | random.getrandbits(offset) if offset else encode(kind, value)
-            )
-            for word in range(words):
-                packed[row * words + word] = whole >> WORD * word & mask(WORD)
-        found = place.column(PackedBlock(ctypes.addressof(packed), len(some), words))
-        found.validate(full=True)
-        wanted = pa.array([plain(kind, value) for value in some], arrow_type(kind))
-        assert found.to_pylist() == wanted.to_pylist()
-        assert written(found, wanted.type) == wanted
+    blocks = [values, values[: many // 2 + 1]]
+    found = pq.read_table(pa.BufferReader(written(kind, blocks, offset, random, rows)))["x"].combine_chunks()
+    found.validate(full=True)
+    assert found == pa.array([plain(kind, value) for some in blocks for value in some], arrow_type(kind))
 
 
-def written(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column, with dictionaries in it, as readers see it in a part of a table of plain types."""
-    with TemporaryDirectory() as folder:
-        writer = TableWriter(LocalDraft(Path(folder), Path(folder)), "t", pa.schema([("x", kind)]))
-        writer.add(pa.RecordBatch.from_arrays([column], ["x"]))
-        (part,) = writer.close()
-        return pq.read_table(Path(folder, part.file))["x"].combine_chunks()
+MANY_NODES = Sort("Node", tuple(f"n{number}" for number in range(300)))
+WIDE = (
+    Record((("a", MANY_NODES), ("b", Option(MANY_NODES)))),
+    Record((("a", Int(0, 255)), ("b", Int(0, 256)))),
+    Record((("a", Int(-(1 << 31), (1 << 31) - 1)), ("b", Int(-1, 1 << 31)))),
+    Set(Int(0, 150)),
+    Set(Record((("a", Int(0, 9)), ("b", COLOUR)))),
+    Set(Int(0, 900), Room(4, 16)),
+    Map(Int(0, 99), Seq(Bool(), 2)),
+    Map(Record((("a", COLOUR), ("b", Int(0, 6)))), Option(PAIR)),
+    Map(COLOUR, Map(NODE, Map(Bool(), Option(Option(COLOUR))))),
+    Map(BODY, Seq(BODY, 2)),
+    Seq(Map(Option(COLOUR), Set(NODE)), 3),
+    Set(Record((("key", NODE), ("value", Option(PAIR)))), keyed=True),
+    Set(Record((("key", Option(COLOUR)), ("value", BODY))), Room(4, 16), keyed=True),
+    Map(Sort("None", ()), Bool()),
+    Seq(Int(0, 0), 5),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "value", "wanted"), PLAIN, ids=str)
-def test_values_that_are_spread_are_those_that_are_taken(kind: Type, value: object, wanted: object) -> None:
-    """Nulls on any floor, empty lists, and values that are there more than once."""
-    del wanted
-    values = pa.array([plain(kind, value), None, plain(kind, value)], arrow_type(kind))
-    for rows in ([], [1], [2, 0, 0], [0, 1, 2, 1, 2]):
-        column = spread(values, pa.array(rows, pa.int32()))
-        column.validate(full=True)
-        assert column.to_pylist() == values.take(pa.array(rows, pa.int32())).to_pylist()
+@pytest.mark.parametrize("kind", WIDE, ids=str)
+def test_types_of_many_values_and_deep_ones(kind: Type, tmp_path: Path) -> None:
+    """Positions of two bytes, plain numbers, loops over keys and over words of sets, keys that are records.
+
+    Read by Arrow and by DuckDB, whose Parquet is its own.
+    """
+    random = Random(5)
+    values = [value_of(kind, random) for _ in range(100)]
+    file = tmp_path / "x.parquet"
+    file.write_bytes(written(kind, [values[:33], values[33:]], 3, random, 10))
+    wanted = pa.array([plain(kind, value) for value in values], arrow_type(kind))
+    assert pq.read_table(file)["x"].combine_chunks() == wanted
+    pq.write_table(pa.table({"x": wanted}), tmp_path / "y.parquet")
+    with duckdb.connect() as base:
+        ours, theirs = (base.sql(f"from '{tmp_path}/{name}.parquet'").fetchall() for name in "xy")
+    assert ours == theirs
 
 
-def test_a_place_forgets_codes_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded where each state has a code of its own."""
-    monkeypatch.setattr(decoded, "MANY", 10)
-    place, kind = place_of(Int(0, 1 << 20), 0), Int(0, 1 << 20)
-    for first in range(0, 100, 7):
-        packed = (ctypes.c_uint64 * 7)(*range(first, first + 7))
-        found = place.column(PackedBlock(ctypes.addressof(packed), 7, 1))
-        assert found.to_pylist() == [plain(kind, first + step) for step in range(7)]
-        assert len(place._values._rows) <= 17  # type: ignore[attr-defined]
+def test_thrift_is_read_as_it_is_written() -> None:
+    """Fields of all types, far apart, in long lists; each field as it was."""
+    inner = struct({1: i32(-5), 40: binary(b"x" * 200), 41: i16(7)})
+    fields = {
+        1: i64(-(1 << 62)), 2: listed(Kind.STRUCT, [inner] * 20), 3: listed(Kind.I32, []), 90: inner,
+        91: (int(Kind.TRUE), b""), 92: (int(Kind.DOUBLE), bytes(8)), 93: (int(Kind.I8), b"\3"),
+        94: listed(Kind.TRUE, [(int(Kind.TRUE), b"\1")] * 3),
+    }  # fmt: skip
+    assert fields_of(struct(fields)[1] + b"more") == fields

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agreement.both import of_seed
 from export.exported import TABLES, exported, graph, of_text, program, rows
+from specchk.export import listed, packed, parts
 from specchk.export.export import export
 from specchk.export.manifest import opened
 from specchk.meaning.initial import initial_states
@@ -186,6 +187,43 @@ def test_a_trace_that_leaves_a_constraint_ends_without_an_id(engine: str, tmp_pa
     ids = [row["id"] for row in rows(tmp_path / "N", "traces")]
     assert ids[-1] is None
     assert known.issuperset(ids[:-1])
+
+
+MANY_ARGUMENTS = """\
+spec many
+type Pair = { a: 0..9, b: bool }
+var n : 0..5 = 0
+action pick(number: 0..4999, pair: Pair, other: 1..3):
+    require number % 1000 == other and pair.a == n and pair.b
+    n' = n + 1
+action skip_one():
+    n' = n + 2
+deadlock ok
+constraint low: n < 5
+"""
+
+
+def test_steps_of_many_arguments_have_their_texts(tmp_path: Path) -> None:
+    """More texts than a dictionary should list; those that are there are in it, for one file or several."""
+    checked = of_text(MANY_ARGUMENTS, tmp_path)
+    for engine in ("native", "reference"):
+        check_counts(exported(checked, engine, tmp_path / engine), tmp_path / engine)
+    assert graph(tmp_path / "native") == graph(tmp_path / "reference")
+
+
+def test_row_groups_and_parts_of_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where blocks, pages, lists of steps and parts end changes nothing."""
+    checked = program("kafka/kip320.spec", "small")
+    exported(checked, "native", tmp_path / "whole", Options(symmetry=False))
+    monkeypatch.setattr(packed, "BLOCK", 100)
+    monkeypatch.setattr(packed, "STREAM_BYTES", 1 << 11)
+    monkeypatch.setattr(listed, "STEPS", 300)
+    monkeypatch.setattr(parts, "PART_ROWS", 1000)
+    exported(checked, "native", tmp_path / "small", Options(symmetry=False))
+    for table in ("states", "edges"):
+        assert len(opened(tmp_path / "small").files[table]) > 4
+        both = [sorted(map(str, rows(tmp_path / place, table))) for place in ("whole", "small")]
+        assert both[0] == both[1]
 
 
 def test_the_same_search_has_the_same_ids_on_any_number_of_workers(whole: Whole, tmp_path: Path) -> None:

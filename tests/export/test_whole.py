@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from specchk.cli.sql import command as sql
 from specchk.export import packed, parts
 from specchk.export.manifest import NoExport, opened
 from specchk.export.parts import Unwritten
+from specchk.native.compiler import load_edges
+from specchk.native.machine.layout import layout_of
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 KILLED = """
@@ -89,13 +92,21 @@ def test_a_full_disk_costs_the_export_and_not_the_verdict(
 
 def test_states_of_equal_names_are_no_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step's end would be two states; it is refused, in passes of bounded memory, too."""
-    import pyarrow as pa
+    found = program("two_round_fetch.spec", "small")
+    kernel = load_edges(found, layout_of(found), [])
 
-    monkeypatch.setattr(packed, "_NAMES", 4)
-    packed.see_that_names_differ([pa.array(range(10)), pa.array(range(10, 23))])
-    packed.see_that_names_differ([])
-    with pytest.raises(Unwritten, match="two of 24 states have the same 64-bit name"):
-        packed.see_that_names_differ([pa.array(range(10)), pa.array(range(9, 23))])
+    def words(*ranges: range) -> list[bytes]:
+        return [array("q", some).tobytes() for some in ranges]
+
+    for at_once in (4, 1 << 10):
+        monkeypatch.setattr(packed, "_NAMES", at_once)
+        packed.see_that_names_differ(kernel, words(range(10), range(10, 23), range(-300, -1)))
+        packed.see_that_names_differ(kernel, [])
+        for again in (9, 0, 22, -1):
+            with pytest.raises(Unwritten, match="two of 25 states have the same 64-bit name"):
+                packed.see_that_names_differ(
+                    kernel, words(range(10), range(10, 23), range(-1, 0), range(again, again + 1))
+                )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ else the later ones get a `_` behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -147,3 +147,11 @@ def _plain_union(kind: Union, value: Any) -> Any:
         return name
     column = columns[tag]
     return {TAG: name} | ({} if column is None else {column: _plain_record(fields, record)})
+
+
+def values_of(states: Sequence[Any], kinds: Sequence[Type]) -> list[pa.Array]:
+    """The columns of states that are values."""
+    return [
+        pa.array([plain(kind, state[slot]) for state in states], arrow_type(kind))
+        for slot, kind in enumerate(kinds)
+    ]

@@ -10,27 +10,34 @@ import ctypes
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from specchk.export.decoded import DecodedCodes, PackedBlock, place_of, spread
-from specchk.export.parts import Draft, TablePart, TableWriter, Unwritten
-from specchk.export.schemas import EDGES, states_schema
+from specchk.export.listed import StepWriter
+from specchk.export.parquet.pages import (
+    ColumnChunk,
+    Compression,
+    Encoding,
+    Physical,
+    levels,
+    plain_numbers,
+    run,
+)
+from specchk.export.parts import Draft, PageWriter, TablePart, Unwritten
+from specchk.export.schemas import states_schema
+from specchk.export.streams import ColumnPages, LeafStreams, Packer
 from specchk.ir.program import Program
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
-from specchk.meaning.values import State, positions, show
+from specchk.meaning.values import State
 from specchk.native.compiler import Loaded
-from specchk.native.exchange import exchange_worker
-from specchk.native.kernel.edge_kernel import OUTSIDE_BIT, RANK_BITS
-from specchk.native.machine.frames import Listing, Thread, most_successors
-from specchk.native.machine.layout import StateLayout, mask
+from specchk.native.exchange import address_of_bytes
+from specchk.native.kernel.column_kernel import column_shapes
+from specchk.native.machine.frames import NameTable
+from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.memory import Region, Words
 
 BLOCK = 1 << 16  # states that become columns at once
-STEPS = 1 << 18  # steps that are listed at once
+STREAM_BYTES = 1 << 26  # of all streams, unless those of one state are more
 _NAMES = 1 << 21  # names that are compared at once
 
 
@@ -42,7 +49,7 @@ class Written:
     states: Counter[int] = field(default_factory=Counter)
     expanded: Counter[int] = field(default_factory=Counter)
     edges: Counter[int] = field(default_factory=Counter)
-    names: list[Any] = field(default_factory=list)
+    names: list[bytes] = field(default_factory=list)  # words
 
     def add(self, written: Written) -> None:
         """What another writer wrote, too."""
@@ -59,28 +66,23 @@ class PackedWriter:
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, draft: Draft, writer: int = 0
     ) -> None:
-        self.state_bytes, self.words = 8 * layout.words, layout.words
+        self.state_bytes = 8 * layout.words
         self.written = Written()
         self._kernel = kernel
-        self._places = [place_of(place.type, place.offset) for place in layout.places]
-        self._schema = states_schema(program)
-        self._states = TableWriter(draft, "states", self._schema, writer, ("id",))
-        self._edges = TableWriter(draft, "edges", EDGES, writer, ("source", "target"))
-        self._labels = Labels(program)
+        compression = Compression()
+        self._states = PageWriter(draft, "states", states_schema(program), writer)
+        self._about = AboutStates(self._states, Packer(kernel), compression)
+        shapes, _ = column_shapes(layout)
+        bytes_ = sum(leaf.most * (leaf.value_bytes + 2 * leaf.owns_levels) for leaf in shapes.leaves)
+        self._rows = min(BLOCK, max(1, STREAM_BYTES // max(1, bytes_)))
+        self._streams = LeafStreams(shapes, self._rows, kernel)
+        columns = self._states.columns[AboutStates.COLUMNS :]
+        self._pages = ColumnPages(shapes.leaves, columns, compression)
+        self._steps = StepWriter(program, layout, kernel, draft, writer, compression)
         self._block = Region(BLOCK * self.state_bytes)
-        self._runs: list[tuple[int, int, bool]] = []  # level, states, whether they were expanded
+        self._runs: list[StateRun] = []
         self._count = 0
         self._names = Region(8 * BLOCK)
-        most = most_successors(program)
-        self._worker = exchange_worker(program, layout)
-        self._successors = Region(8 * (most + 1) * (layout.words + 1))
-        self._worker.block[Thread.PENDING] = self._successors.address
-        self._listing = Words(int(Listing.SIZE))
-        # With room behind the end for the steps of one state: the kernel checks only between states.
-        self._arrays = [Region(8 * (STEPS + most + 1)) for _ in range(3)]
-        for word, array in zip((Listing.SOURCES, Listing.LABELS, Listing.TARGETS), self._arrays, strict=True):
-            self._listing[word] = array.address
-        self._listing[Listing.CAPACITY] = STEPS
 
     def add(self, level: int, address: int, count: int, *, expanded: bool) -> None:
         """States at an address; the steps of those that were expanded."""
@@ -89,7 +91,7 @@ class PackedWriter:
             ctypes.memmove(
                 self._block.address + self._count * self.state_bytes, address, some * self.state_bytes
             )
-            self._runs.append((level, some, expanded))
+            self._runs.append(StateRun(level, some, expanded))
             self._count += some
             address, count = address + some * self.state_bytes, count - some
             if self._count == BLOCK:
@@ -98,101 +100,81 @@ class PackedWriter:
     def close(self) -> Written:
         """Write what is left; all that was written."""
         self._flush()
-        self._flush_steps()
-        self.written.parts += self._states.close() + self._edges.close()
+        self.written.parts += self._states.close() + self._steps.close()
         return self.written
 
     def release(self) -> None:
         """Give the memory back."""
-        for region in (self._block, self._names, self._successors, *self._arrays):
+        for region in (self._block, self._names, self._streams, self._steps):
             region.release()
-        self._worker.release()
 
     def _flush(self) -> None:
         count, runs = self._count, self._runs
         if not count:
             return
         self._kernel.call["identify"](self._block.address, count, self._names.address)
-        names = pa.array(_numbers(self._names.address, count))
-        levels = _repeated([(level, some) for level, some, _ in runs], pa.int32())
-        expanded = _repeated([(was, some) for _, some, was in runs], pa.bool_())
-        codes = PackedBlock(self._block.address, count, self.words)
-        columns = [place.column(codes) for place in self._places]
-        self._states.add(pa.RecordBatch.from_arrays([names, levels, expanded, *columns], self._schema.names))
-        self.written.names.append(pc.add(names, 0))  # a copy: the memory is used again
+        names = ctypes.string_at(self._names.address, 8 * count)
+        chunks = self._pages.chunks()
+        for first in range(0, count, self._rows):
+            some = min(self._rows, count - first)
+            address = self._block.address + first * self.state_bytes
+            self._kernel.call["columns"](self._streams.block.address, address, some)
+            self._pages.fill(chunks, self._streams)
+        self._states.add(count, [*self._about.chunks(names, runs), *chunks])
+        self.written.names.append(names)
         self._list()
         self._count, self._runs = 0, []
 
     def _list(self) -> None:
         """List the steps of the block's states."""
         at = self._block.address
-        for level, count, was in self._runs:
-            self.written.states[level] += count
-            if was:
-                self.written.expanded[level] += count
-                self._steps(level, at, count)
-            at += count * self.state_bytes
-
-    def _steps(self, level: int, address: int, count: int) -> None:
-        listing = self._listing
-        while count:
-            before = listing[Listing.FILLED]
-            self._kernel.call["edges"](listing.address, self._worker.block.address, address, count)
-            self.written.edges[level] += listing[Listing.FILLED] - before
-            done = listing[Listing.DONE]
-            address, count = address + done * self.state_bytes, count - done
-            if listing[Listing.FILLED] >= STEPS:
-                self._flush_steps()
-
-    def _flush_steps(self) -> None:
-        count = self._listing[Listing.FILLED]
-        if count:
-            sources, labels, targets = (_numbers(region.address, count) for region in self._arrays)
-            self._edges.add(self._labels.batch(sources, labels, targets))
-            self._listing[Listing.FILLED] = 0
+        for run_ in self._runs:
+            self.written.states[run_.level] += run_.count
+            if run_.is_expanded:
+                self.written.expanded[run_.level] += run_.count
+                self.written.edges[run_.level] += self._steps.add(at, run_.count)
+            at += run_.count * self.state_bytes
 
 
-def _repeated(runs: Sequence[tuple[int, int]], kind: pa.DataType) -> pa.Array:
-    """Each value as often as its run is long."""
-    return pa.concat_arrays([pa.repeat(pa.scalar(value, kind), count) for value, count in runs])
+@dataclass(frozen=True, slots=True)
+class StateRun:
+    """States of a level one behind the other, and whether they were expanded."""
+
+    level: int
+    count: int
+    is_expanded: bool
 
 
-def _numbers(address: int, count: int) -> pa.Array:
-    """The words at an address as signed numbers, without copying them."""
-    return pa.Array.from_buffers(pa.int64(), count, [None, pa.foreign_buffer(address, 8 * count)])
+@dataclass(frozen=True, slots=True)
+class AboutStates:
+    """The first columns of `states`: `id`, `level`, `expanded`."""
 
+    COLUMNS: ClassVar = 3
 
-class Labels:
-    """The labels of steps as actions and arguments."""
+    table: PageWriter
+    packer: Packer
+    compression: Compression
 
-    def __init__(self, program: Program) -> None:
-        self._actions = pa.array([action.name for action in program.actions], pa.string())
-        self._domains = [
-            [[show(value, param.type) for value in positions(param.type)] for param in action.params]
-            for action in program.actions
-        ]
-        self._args = DecodedCodes(EDGES.field("args").type, self.arguments)
-
-    def batch(self, sources: pa.Array, labels: pa.Array, targets: pa.Array) -> pa.RecordBatch:
-        """Steps with the names of their actions and arguments."""
-        outside = pc.less(labels, 0)
-        if outside.true_count:
-            targets = pc.if_else(outside, None, targets)
-            labels = pc.bit_wise_and(labels, mask(OUTSIDE_BIT))
-        encoded = labels.dictionary_encode()
-        different = encoded.dictionary.to_pylist()
-        actions = pa.array([label >> RANK_BITS for label in different], pa.int32()).take(encoded.indices)
-        arguments = spread(self._args.of(different), encoded.indices)
-        column = pa.DictionaryArray.from_arrays(actions, self._actions)
-        return pa.RecordBatch.from_arrays([sources, targets, column, arguments], EDGES.names)
-
-    def arguments(self, label: int) -> list[str]:
-        """The arguments of a label, the first one first."""
-        rank, values = label & mask(RANK_BITS), []
-        for domain in reversed(self._domains[label >> RANK_BITS]):
-            rank, index = divmod(rank, len(domain))
-            values.append(domain[index])
-        return values[::-1]
+    def chunks(self, names: bytes, runs: Sequence[StateRun]) -> list[ColumnChunk]:
+        """The columns of a row group."""
+        count = sum(one.count for one in runs)
+        there = levels(run(count, 1, 1))
+        numbers = [plain_numbers(Physical.INT32, [one.level]) for one in runs]
+        level = b"".join([number * one.count for number, one in zip(numbers, runs, strict=True)])
+        expanded = b"".join([bytes([one.is_expanded]) * one.count for one in runs])
+        found = []
+        # Names are random, and take as much room when they are compressed.
+        for column, data, is_compressed in zip(
+            self.table.columns, (names, level, self.packer.packed_bytes(expanded, 1)), (False, True, True),
+            strict=False,
+        ):  # fmt: skip
+            chunk = ColumnChunk(column, is_compressed=is_compressed)
+            page = self.compression.values([there, data], count, Encoding.PLAIN, is_compressed=is_compressed)
+            chunk.add(page, count)
+            found.append(chunk)
+        bounds = [plain_numbers(Physical.INT32, [end(one.level for one in runs)]) for end in (min, max)]
+        found[1].bounds = bounds[0], bounds[1]
+        return found
 
 
 def names_of(
@@ -214,12 +196,24 @@ def names_of(
     return names
 
 
-def see_that_names_differ(names: Sequence[pa.Array]) -> None:
+def see_that_names_differ(kernel: Loaded, names: Sequence[bytes]) -> None:
     """`Unwritten` where two states have the same name: once in 2^65 / states^2 exports."""
-    every = pa.chunked_array(names, pa.int64())
+    count = sum(map(len, names)) // 8
     # By their lowest bits, so that the table of those that were seen is bounded.
-    shares = 1 << max(0, (len(every) - 1) // _NAMES).bit_length()
+    shares = 1 << max(0, (count - 1) // _NAMES).bit_length()
+    block = Words(NameTable.SIZE)
     for share in range(shares):
-        some = every.filter(pc.equal(pc.bit_wise_and(every, shares - 1), share)) if shares > 1 else every
-        if pc.count_distinct(some).as_py() != len(some):
-            raise Unwritten(f"two of {len(every)} states have the same 64-bit name: export another model")
+        slots = 4 << (count // shares).bit_length()
+        table = Region(8 * slots)
+        try:
+            for word, value in (
+                (NameTable.SLOTS, table.address), (NameTable.MASK, slots - 1), (NameTable.SHARE, share),
+                (NameTable.SHARE_MASK, shares - 1), (NameTable.ZEROES, 0),
+            ):  # fmt: skip
+                block[word] = value
+            for some in names:
+                kernel.call["repeats"](block.address, address_of_bytes(some), len(some) // 8)
+        finally:
+            table.release()
+        if block[NameTable.REPEATED] or block[NameTable.ZEROES] > 1:
+            raise Unwritten(f"two of {count} states have the same 64-bit name: export another model")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from base64 import b64encode
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from specchk.export.parquet.files import PageFile
+from specchk.export.parquet.pages import ColumnChunk, FileColumn
 from specchk.export.storage import Unwritable, answering, local_path, storage_at
 from specchk.kept import replace
 from specchk.search.engine import Unusable
@@ -184,66 +186,84 @@ def _uri_refused(place: str) -> str | None:
 
 @dataclass(slots=True)
 class TableWriter:
-    """Writes one writer's parts of a table; `random` columns are not worth a dictionary."""
+    """Writes one writer's parts of a table whose rows are Arrow's."""
 
     draft: Draft
     table: str
     schema: pa.Schema
-    writer: int = 0
-    random: tuple[str, ...] = ()
     parts: list[TablePart] = field(default_factory=list)
     _sink: Any = None
     _file: Any = None
     _rows: int = 0
-    _names: list[str] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Some more rows, a row group; numbers and strings may be in dictionaries."""
+        """Some more rows, a row group."""
         if not batch.num_rows:
             return
         if self._file is None:
-            self._open(batch.schema)
+            self._open()
         self._file.write_batch(batch, row_group_size=batch.num_rows)
         self._rows += batch.num_rows
         if self._sink.tell() >= PART_BYTES or self._rows >= PART_ROWS:
             self._flush()
 
     def close(self) -> list[TablePart]:
-        """Write what is left, of a first writer at least an empty part; all parts."""
-        if self._file is None and not self.parts and not self.writer:
-            self._open(self.schema)
+        """Write what is left, at least an empty part; all parts."""
+        if self._file is None and not self.parts:
+            self._open()
         if self._file is not None:
             self._flush()
         return self.parts
 
-    def _open(self, written: pa.Schema) -> None:
-        """Begin a part, of rows of the table's schema with or without dictionaries."""
+    def _open(self) -> None:
         self._sink = pa.BufferOutputStream()
-        # Arrow would have readers make the same dictionaries again, and cannot inside of lists.
-        own = {"ARROW:schema": b64encode(self.schema.serialize().to_pybytes())}
-        # The fastest level, since threads write while they list steps.  Statistics of the columns by which
-        # readers skip row groups alone.
-        self._file = pq.ParquetWriter(
-            self._sink, written.with_metadata(own), compression="zstd", compression_level=1,
-            use_dictionary=self._worth, write_statistics=[*self.random, "level"], store_schema=False,
-        )  # fmt: skip
-
-    @property
-    def _worth(self) -> list[str]:
-        """The columns that get a dictionary, as Parquet names them."""
-        if self._names is None:
-            sink = pa.BufferOutputStream()
-            pq.ParquetWriter(sink, self.schema).close()
-            leaves = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
-            names = [leaves.column(index).path for index in range(len(leaves))]
-            self._names = [name for name in names if name not in self.random]
-        return self._names
+        self._file = pq.ParquetWriter(self._sink, self.schema, compression="zstd", compression_level=1)
 
     def _flush(self) -> None:
         self._file.close()
-        data = self._sink.getvalue()
-        name = f"{self.table}/part-{self.writer}-{len(self.parts):05d}.parquet"
-        self.draft.write(name, data.to_pybytes())
-        self.parts.append(TablePart(self.table, name, self._rows, data.size))
+        self.parts.append(
+            written_part(
+                self.draft, self.table, 0, len(self.parts), self._sink.getvalue().to_pybytes(), self._rows
+            )
+        )
         self._sink = self._file = None
         self._rows = 0
+
+
+class PageWriter:
+    """Writes one writer's parts of a table whose rows are pages."""
+
+    def __init__(self, draft: Draft, table: str, schema: pa.Schema, writer: int = 0) -> None:
+        self._draft, self._table, self._writer = draft, table, writer
+        self._file = PageFile(schema)
+        self._parts: list[TablePart] = []
+
+    @property
+    def columns(self) -> list[FileColumn]:
+        """The columns of plain values, in the order in which a row group has them."""
+        return self._file.columns
+
+    def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> None:
+        """Some more rows, a row group."""
+        self._file.add(rows, chunks)
+        if self._file.size >= PART_BYTES or self._file.rows >= PART_ROWS:
+            self._flush()
+
+    def close(self) -> list[TablePart]:
+        """Write what is left, of a first writer at least an empty part; all parts."""
+        if self._file.rows or (not self._parts and not self._writer):
+            self._flush()
+        return self._parts
+
+    def _flush(self) -> None:
+        rows, data = self._file.rows, self._file.finished()
+        number = len(self._parts)
+        self._parts.append(written_part(self._draft, self._table, self._writer, number, data, rows))
+        self._file.empty()
+
+
+def written_part(draft: Draft, table: str, writer: int, number: int, data: bytes, rows: int) -> TablePart:
+    """Write a part of a table; `Unwritten`."""
+    name = f"{table}/part-{writer}-{number:05d}.parquet"
+    draft.write(name, data)
+    return TablePart(table, name, rows, len(data))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from specchk.export.decoded import values_of
+from specchk.export.columns import values_of
 from specchk.export.packed import PackedWriter, Written, names_of, see_that_names_differ
 from specchk.export.parts import Draft, TableWriter
 from specchk.export.schemas import EDGES, states_schema
@@ -53,7 +53,7 @@ class NativeSource:
         with ThreadPoolExecutor(many) as pool:
             for part in pool.map(lambda writer: self._write(draft, writer, pieces[writer]), range(many)):
                 written.add(part)
-        see_that_names_differ(written.names)
+        see_that_names_differ(self.kernel, written.names)
         return written
 
     def _write(self, draft: Draft, number: int, runs: list[tuple[int, Run, bool]]) -> Written:
@@ -104,8 +104,8 @@ class ReferenceSource:
         """See `SpaceSource`."""
         engine, written = self.engine, Written()
         schema = states_schema(engine.program)
-        states = TableWriter(draft, "states", schema, random=("id",))
-        edges = TableWriter(draft, "edges", EDGES, random=("source", "target"))
+        states = TableWriter(draft, "states", schema)
+        edges = TableWriter(draft, "edges", EDGES)
         stepper = Stepper(engine.program)
         for level, expanded, some in self._blocks():
             numbers = [self.numbers[state] for state in some]

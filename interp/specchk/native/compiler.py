@@ -156,12 +156,15 @@ class RegionSource(KernelSource):
 
 @dataclass(frozen=True)
 class EdgeSource(KernelSource):
-    """The kernel that lists steps and names states."""
+    """The kernel that lists steps, names states, and makes columns of both."""
 
     kind: ClassVar = "-edges"
     steps: ClassVar = RankedSteps
     kernel: ClassVar = EdgeKernel
-    entries: ClassVar = (("edges", 4), ("identify", 3), ("represent", 1))
+    entries: ClassVar = (
+        ("edges", 4), ("identify", 3), ("repeats", 3), ("represent", 1), ("columns", 3), ("step_columns", 4),
+        ("pack", 4),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
 
 
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming]) -> Loaded:
-    """The kernel that lists steps and names states."""
+    """The kernel that lists steps, names states, and makes columns of both."""
     return load_kernel(EdgeSource(program, layout, renamings), is_long=True)
 
 

@@ -45,7 +45,7 @@ def export_slices(
             raise Unwritten(f"{error} (on {socket.gethostname()})") from error
         finally:
             writer.release()
-        see_that_names_differ(written.names)
+        see_that_names_differ(kernel, written.names)
         written.names.clear()
         yield written
 

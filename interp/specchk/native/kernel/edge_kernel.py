@@ -7,18 +7,22 @@ the table; a step by its *label*:
     bit 63                             the state after is outside of a constraint
 
 Nothing is looked up, so states may be listed in any order, on any machine that has their words.
+
+Not here: states and labels as columns (`column_kernel`, `step_columns`).
 """
 
 from __future__ import annotations
 
 from specchk.codegen import ir
+from specchk.native.kernel.column_kernel import emit_columns, emit_pack
+from specchk.native.kernel.step_columns import OUTSIDE_BIT, RANK_BITS, emit_step_columns
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import TableKernel
-from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.frames import Listing, Thread
+from specchk.native.machine.asm import I8, I64, Asm, Val
+from specchk.native.machine.frames import BATCH, Listing, NameTable, Thread
 
-RANK_BITS = 32  # a state has at most 2^20 successors, and no action has more instances
-OUTSIDE_BIT = 63
+SOURCE_BITS = 24  # of a state's position among those that are listed at once
+NAME_SHARES_BITS = 20  # of a name, by which its share is chosen; the others choose its slot
 
 
 class RankedSteps(Steps):
@@ -33,13 +37,17 @@ class RankedSteps(Steps):
 
 
 class EdgeKernel(TableKernel):
-    """Builds the functions that list steps and name states, in one module."""
+    """Builds the functions that list steps, name states and make columns of both, in one module."""
 
     def emit(self) -> None:
         """Everything."""
         self.emit_edges()
         self.emit_identify()
+        self.emit_repeats()
         self.emit_represent()
+        emit_columns(self.module, self.layout)
+        emit_step_columns(self.module, self.program)
+        emit_pack(self.module)
 
     def emit_edges(self) -> None:
         """`edges(listing, thread, states, count)`: the steps of states, until the arrays are full.
@@ -58,22 +66,46 @@ class EdgeKernel(TableKernel):
 
         def expand() -> None:
             state = self.state_at(asm, states, asm.b.load(done))
-            source = self.hash(asm, self.load_state(asm, state))
             steps = self.successors(asm, thread, state, waiting)
 
             def list_step(index: ir.Value) -> None:
-                self._list(asm, listing, thread, source, asm.at(waiting, asm.mul(index, self.words + 1)))
+                self._list(asm, listing, thread, asm.at(waiting, asm.mul(index, self.words + 1)))
 
             asm.loop(0, asm.sub(steps, 1), list_step)
+            asm.when(asm.cmp("<", 0, steps), lambda: self._note_source(asm, listing, state, steps))
             asm.advance(done)
 
         asm.while_(has_room, expand)
         asm.store(asm.b.load(done), listing, Listing.DONE)
         asm.end()
 
-    def _list(
-        self, asm: Asm, listing: ir.Value, thread: ir.Value, source: ir.Value, after: ir.Value
-    ) -> None:  # fmt: skip
+    def _note_source(self, asm: Asm, listing: ir.Value, state: ir.Value, steps: ir.Value) -> None:
+        """The name of a state with steps, and the run of its position: a varint and three bytes."""
+        number = asm.load(listing, Listing.SOURCE_COUNT)
+        name = self.hash(asm, self.load_state(asm, state))
+        asm.store(name, asm.pointer(listing, Listing.SOURCES), number)
+        asm.store(asm.add(number, 1), listing, Listing.SOURCE_COUNT)
+        at = asm.cell(I64, asm.add(asm.load(listing, Listing.RUNS), asm.load(listing, Listing.RUN_BYTES)))
+        head = asm.cell(I64, asm.shl(steps, 1))
+
+        def put(byte: Val) -> None:
+            place = asm.b.load(at)
+            asm.b.store(asm.val(asm.resize(byte, I8), I8), asm.b.inttoptr(place, I8.as_pointer()))
+            asm.b.store(asm.b.add(place, asm.val(1)), at)
+
+        def put_low() -> None:
+            rest = asm.b.load(head)
+            put(asm.bor(asm.band(rest, 127), 128))
+            asm.b.store(asm.val(asm.shr(rest, 7)), head)
+
+        asm.while_(lambda: asm.below(127, asm.b.load(head)), put_low)
+        put(asm.b.load(head))
+        for bit in range(0, SOURCE_BITS, 8):
+            put(asm.shr(number, bit))
+        filled = asm.sub(asm.b.load(at), asm.load(listing, Listing.RUNS))
+        asm.store(filled, listing, Listing.RUN_BYTES)
+
+    def _list(self, asm: Asm, listing: ir.Value, thread: ir.Value, after: ir.Value) -> None:
         label: Val = asm.load(after, self.words)
         # Before `check`: constraints do not distinguish renamed states, and the search checks the kept one.
         self.rename(asm, after)
@@ -82,7 +114,7 @@ class EdgeKernel(TableKernel):
             label = asm.bor(label, asm.shl(asm.sub(1, inside), OUTSIDE_BIT))
         place = asm.load(listing, Listing.FILLED)
         target = self.hash(asm, self.load_state(asm, after))
-        for word, value in ((Listing.SOURCES, source), (Listing.LABELS, label), (Listing.TARGETS, target)):
+        for word, value in ((Listing.LABELS, label), (Listing.TARGETS, target)):
             asm.store(value, asm.pointer(listing, word), place)
         asm.store(asm.add(place, 1), listing, Listing.FILLED)
 
@@ -95,6 +127,58 @@ class EdgeKernel(TableKernel):
             asm.store(self.hash(asm, self.load_state(asm, self.state_at(asm, states, index))), names, index)
 
         asm.loop(0, asm.sub(asm.b.ptrtoint(count, I64), 1), name)
+        asm.end()
+
+    def emit_repeats(self) -> None:
+        """`repeats(block, names, count)`: enter the names of a share; `REPEATED` counts known ones.
+
+        The table has more slots than all of them.
+        """
+        asm = self.function("repeats", 3, ir.VoidType())
+        block, names, count_ = asm.function.args
+        count = asm.b.ptrtoint(count_, I64)
+        slots, bits = asm.pointer(block, NameTable.SLOTS), asm.load(block, NameTable.MASK)
+        share, share_mask = asm.load(block, NameTable.SHARE), asm.load(block, NameTable.SHARE_MASK)
+
+        def first_slot(name: Val) -> Val:
+            return asm.band(asm.shr(name, NAME_SHARES_BITS), bits)
+
+        def enter(name: ir.Value) -> None:
+            at = asm.cell(I64, first_slot(name))
+            head, out = asm.block("try"), asm.block("entered")
+            asm.fall_into(head)
+            place = asm.at(slots, asm.b.load(at))
+            known = asm.b.load(place)
+            self.next_slot(asm, at, bits)
+            is_new, is_known = asm.block("new"), asm.block("known")
+            asm.leave_if(asm.cmp("==", known, 0), is_new)
+            asm.leave_if(asm.cmp("==", known, name), is_known)
+            asm.goto(head)
+            asm.enter(is_new)
+            asm.b.store(name, place)
+            asm.goto(out)
+            asm.enter(is_known)
+            asm.bump(block, NameTable.REPEATED)
+            asm.fall_into(out)
+
+        def batch(number: ir.Value) -> None:
+            start = asm.mul(number, BATCH)
+            last = asm.sub(asm.min(asm.add(start, BATCH), count), 1)
+            # Two passes, so that cache misses overlap.
+            asm.loop(
+                start, last,
+                lambda i: self.prefetch(asm, asm.at(slots, first_slot(asm.load(names, i)))),
+            )  # fmt: skip
+
+            def visit(index: ir.Value) -> None:
+                name = asm.load(names, index)
+                is_zero, mine = asm.cmp("==", name, 0), asm.cmp("==", asm.band(name, share_mask), share)
+                asm.when(asm.both(is_zero, mine), lambda: asm.bump(block, NameTable.ZEROES))
+                asm.when(asm.both(asm.negate(is_zero), mine), lambda: enter(name))
+
+            asm.loop(start, last, visit)
+
+        asm.loop(0, asm.sub(asm.b.udiv(asm.val(asm.add(count, BATCH - 1)), asm.val(BATCH)), 1), batch)
         asm.end()
 
     def emit_represent(self) -> None:

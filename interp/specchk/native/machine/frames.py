@@ -86,14 +86,29 @@ class Exchange(IntEnum):
 
 
 class Listing(IntEnum):
-    """Words of the block that steps are listed into (`edge_kernel`): three arrays, and how full they are."""
+    """Words of the block that steps are listed into (`edge_kernel`), and how full its arrays are."""
 
-    SOURCES = 0
-    LABELS = 1
-    TARGETS = 2
-    CAPACITY = 3  # steps that make the arrays full; they have room for those of one state more
-    FILLED = 4
-    DONE = 5  # states that were expanded
+    SOURCES = 0  # names of the states that have steps
+    RUNS = 1  # bytes: of each of them a run of its position among them, as long as it has steps
+    LABELS = 2
+    TARGETS = 3
+    CAPACITY = 4  # steps that make the arrays full; they have room for those of one state more
+    FILLED = 5
+    DONE = 6  # states that were expanded
+    SOURCE_COUNT = 7
+    RUN_BYTES = 8
+    SIZE = 16
+
+
+class NameTable(IntEnum):
+    """Words of the block of a table in which names are compared (`edge_kernel`)."""
+
+    SLOTS = 0
+    MASK = 1
+    SHARE = 2  # of all names those with these lowest bits
+    SHARE_MASK = 3
+    ZEROES = 4  # names that are 0, which an empty slot is
+    REPEATED = 5
     SIZE = 8
 
 

@@ -1,0 +1,77 @@
+"""Parquet files that are put together of pages; Arrow makes the schema, and all that is in it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specchk.export.parquet.compact import Coded, Kind, binary, fields_of, i16, i64, listed, struct
+from specchk.export.parquet.pages import ColumnChunk, FileColumn, Physical
+
+MAGIC = b"PAR1"
+
+
+@dataclass(slots=True)
+class PageFile:
+    """A file in memory, row group by row group."""
+
+    schema: pa.Schema
+    rows: int = 0
+    columns: list[FileColumn] = field(init=False)
+    _footer: dict[int, Coded] = field(init=False)
+    _data: bytearray = field(default_factory=lambda: bytearray(MAGIC))
+    _groups: list[Coded] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # Arrow would have readers make dictionaries again, and cannot inside of lists.
+        own = {"ARROW:schema": b64encode(self.schema.serialize().to_pybytes())}
+        sink = pa.BufferOutputStream()
+        pq.ParquetWriter(sink, self.schema.with_metadata(own), store_schema=False).close()
+        empty = sink.getvalue().to_pybytes()
+        size = int.from_bytes(empty[-8:-4], "little")
+        self._footer = fields_of(empty[-8 - size : -8])
+        leaves = pq.ParquetFile(pa.BufferReader(empty)).schema
+        self.columns = [_column(leaves.column(index)) for index in range(len(leaves))]
+
+    def empty(self) -> None:
+        """Begin a new file of the same schema."""
+        self.rows, self._data, self._groups = 0, bytearray(MAGIC), []
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return len(self._data)
+
+    def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> None:
+        """A row group: a chunk for each column."""
+        assert [chunk.column for chunk in chunks] == self.columns
+        start, columns, whole = len(self._data), [], 0
+        for chunk in chunks:
+            columns.append(chunk.about(len(self._data)))
+            for page in chunk.stored:
+                self._data += page.data
+                whole += page.size
+        self._groups.append(struct({
+            1: listed(Kind.STRUCT, columns), 2: i64(whole), 3: i64(rows), 5: i64(start),
+            6: i64(len(self._data) - start), 7: i16(len(self._groups)),
+        }))  # fmt: skip
+        self.rows += rows
+
+    def finished(self) -> bytes:
+        """The whole file."""
+        made = binary(f"specchk version {version('specchk')}".encode())
+        groups = listed(Kind.STRUCT, self._groups)
+        footer = struct(self._footer | {3: i64(self.rows), 4: groups, 6: made})[1]
+        return b"".join([self._data, footer, len(footer).to_bytes(4, "little"), MAGIC])
+
+
+def _column(leaf: pq.ColumnSchema) -> FileColumn:
+    path = tuple(leaf.path.split("."))
+    return FileColumn(
+        path, Physical[leaf.physical_type], leaf.max_definition_level, leaf.max_repetition_level
+    )

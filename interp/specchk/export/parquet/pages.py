@@ -1,0 +1,158 @@
+"""Columns of a row group as pages: levels, dictionaries and values, as Parquet encodes them.
+
+    page    header | repetition levels | definition levels | values
+    levels  length in 4 bytes, then runs of one number and groups of eight packed ones
+    values  plain, or positions in the dictionary: their bits in a byte, then runs and groups
+
+https://parquet.apache.org/docs/file-format/data-pages/encodings/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import pyarrow as pa
+
+from specchk.export.parquet.compact import Coded, Kind, binary, i32, i64, listed, struct, varint
+
+
+class Physical(IntEnum):
+    """Types of stored values."""
+
+    BOOLEAN = 0
+    INT32 = 1
+    INT64 = 2
+    BYTE_ARRAY = 6
+
+
+class Encoding(IntEnum):
+    """Of values and levels."""
+
+    PLAIN = 0
+    RLE = 3
+    RLE_DICTIONARY = 8
+
+
+UNCOMPRESSED, ZSTD = 0, 6
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumn:
+    """A leaf of a file's schema: its path, type, and greatest levels."""
+
+    path: tuple[str, ...]
+    physical: Physical
+    definition: int
+    repetition: int
+
+
+def run(count: int, number: int, width: int) -> bytes:
+    """The same number so many times."""
+    return varint(count << 1) + number.to_bytes(-(-width // 8), "little")
+
+
+def groups(count: int, packed: bytes) -> bytes:
+    """So many numbers of which eight after eight are packed."""
+    return varint(-(-count // 8) << 1 | 1) + packed if count else b""
+
+
+def levels(data: bytes) -> bytes:
+    """Levels as a page has them."""
+    return len(data).to_bytes(4, "little") + data
+
+
+def positions(width: int, data: bytes) -> bytes:
+    """Positions in a dictionary as a page has them."""
+    return bytes([width]) + data
+
+
+def plain_texts(texts: Iterable[str]) -> bytes:
+    """Texts, each with its length before it."""
+    encoded = [text.encode() for text in texts]
+    return b"".join([part for text in encoded for part in (len(text).to_bytes(4, "little"), text)])
+
+
+def plain_numbers(physical: Physical, numbers: Iterable[int]) -> bytes:
+    """Numbers of 4 or 8 bytes."""
+    size = 4 if physical is Physical.INT32 else 8
+    return b"".join([number.to_bytes(size, "little", signed=True) for number in numbers])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page with its header; `size` is that of both before the page was compressed."""
+
+    data: bytes
+    size: int
+
+
+@dataclass(slots=True)
+class Compression:
+    """How pages are compressed; one for each thread."""
+
+    # The fastest level, since threads write while they list steps.
+    _codec: pa.Codec = field(default_factory=lambda: pa.Codec("zstd", compression_level=1))
+
+    def dictionary(self, values: bytes, count: int) -> StoredPage:
+        """The dictionary of a column."""
+        about = struct({1: i32(count), 2: i32(Encoding.PLAIN)})
+        return self._page(_DICTIONARY_PAGE, 7, about, values, is_compressed=True)
+
+    def values(
+        self, parts: Sequence[bytes], entries: int, encoding: Encoding, *, is_compressed: bool
+    ) -> StoredPage:
+        """A page of so many entries."""
+        rle = i32(Encoding.RLE)
+        about = struct({1: i32(entries), 2: i32(encoding), 3: rle, 4: rle})
+        return self._page(_DATA_PAGE, 5, about, b"".join(parts), is_compressed=is_compressed)
+
+    def _page(self, kind: int, number: int, about: Coded, data: bytes, *, is_compressed: bool) -> StoredPage:
+        written = self._codec.compress(data, asbytes=True) if is_compressed else data
+        head = struct({1: i32(kind), 2: i32(len(data)), 3: i32(len(written)), number: about})[1]
+        return StoredPage(head + written, len(head) + len(data))
+
+
+@dataclass(slots=True)
+class ColumnChunk:
+    """The pages of a column in a row group; `bounds`: its least and greatest value, as they are stored."""
+
+    column: FileColumn
+    dictionary: StoredPage | None = None
+    is_compressed: bool = True
+    bounds: tuple[bytes, bytes] | None = None
+    entries: int = 0
+    pages: list[StoredPage] = field(default_factory=list)
+
+    def add(self, page: StoredPage, entries: int) -> None:
+        """One more page."""
+        self.pages.append(page)
+        self.entries += entries
+
+    @property
+    def stored(self) -> list[StoredPage]:
+        """All pages in their order in the file."""
+        return self.pages if self.dictionary is None else [self.dictionary, *self.pages]
+
+    def about(self, start: int) -> Coded:
+        """Its metadata, where its pages begin at a place in the file."""
+        first = len(self.dictionary.data) if self.dictionary is not None else 0
+        encodings = [Encoding.PLAIN, Encoding.RLE, *([Encoding.RLE_DICTIONARY] if self.dictionary else [])]
+        metadata = {
+            1: i32(self.column.physical),
+            2: listed(Kind.I32, map(i32, encodings)),
+            3: listed(Kind.BINARY, [binary(name.encode()) for name in self.column.path]),
+            4: i32(ZSTD if self.is_compressed else UNCOMPRESSED),
+            5: i64(self.entries),
+            6: i64(sum(page.size for page in self.stored)),
+            7: i64(sum(len(page.data) for page in self.stored)),
+            9: i64(start + first),
+        }
+        if self.dictionary is not None:
+            metadata[11] = i64(start)
+        if self.bounds is not None:
+            least, greatest = map(binary, self.bounds)
+            metadata[12] = struct({3: i64(0), 5: greatest, 6: least})
+        return struct({2: i64(0), 3: struct(metadata)})

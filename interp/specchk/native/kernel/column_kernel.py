@@ -1,0 +1,348 @@
+"""Packed states as columns of plain values, as instructions.
+
+`columns` takes states apart, a variable after the other: for each leaf (`machine.shapes`) its values and its
+levels, as bytes or words one behind the other.  `pack` makes of bytes what Parquet calls bit-packed.
+The block that Python and the kernel share has
+
+    of each leaf    where its values are, and their number
+    of each levels  where the repetition and definition levels are, and their number
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from specchk.codegen import ir
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Union
+from specchk.meaning.values import positions, universe
+from specchk.native.machine.asm import I8, I64, Asm, Val, code_type
+from specchk.native.machine.layout import (
+    WORD,
+    StateLayout,
+    encode,
+    field_offset,
+    is_scalar,
+    is_sparse,
+    key_count,
+    length_bits,
+    mask,
+    payload_width,
+    set_size,
+    slots_of,
+    width,
+)
+from specchk.native.machine.shapes import ColumnLeaf, Shape, TableShape
+
+UNROLLED = 64  # copies of what is emitted for the keys of a map
+LEAF_WORDS, LEVEL_WORDS = 2, 3
+
+
+def block_words(shapes: TableShape) -> int:
+    """The words of the shared block."""
+    return LEAF_WORDS * len(shapes.leaves) + LEVEL_WORDS * shapes.level_count
+
+
+def levels_word(shapes: TableShape, levels: int) -> int:
+    """Where the words of some levels are in the block."""
+    return LEAF_WORDS * len(shapes.leaves) + LEVEL_WORDS * levels
+
+
+class Packed(Protocol):
+    """A code, some bits of which are read."""
+
+    def bits(self, offset: Val, size: int) -> Val:
+        """At most a word of them, as a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCode:
+    """A code in a register, or one that is known."""
+
+    asm: Asm
+    value: Val
+
+    def bits(self, offset: Val, size: int) -> Val:
+        """See `Packed`."""
+        return self.asm.resize(self.asm.bits(self.value, offset, size), I64)
+
+
+@dataclass(frozen=True, slots=True)
+class StateInMemory:
+    """A state that is read where it is."""
+
+    asm: Asm
+    address: ir.Value
+    words: int
+
+    def bits(self, offset: Val, size: int) -> Val:
+        """See `Packed`."""
+        asm = self.asm
+        if not size:
+            return 0
+        if isinstance(offset, int):
+            word, low = divmod(offset, WORD)
+            code = asm.shr(asm.load(self.address, word), low)
+            if low + size > WORD:
+                code = asm.bor(code, asm.shl(asm.load(self.address, word + 1), WORD - low))
+            return asm.band(code, mask(size))
+        word_, low_ = asm.shr(offset, 6), asm.band(offset, WORD - 1)
+        first = asm.shr(asm.load(self.address, word_), low_)
+        # The last word of all is read twice: what is shifted in from there is cut off.
+        after = asm.load(self.address, asm.min(asm.add(word_, 1), self.words - 1))
+        # In two shifts, since one by 64 is none.
+        second = asm.shl(asm.shl(after, 1), asm.sub(WORD - 1, low_))
+        return asm.band(asm.bor(first, second), mask(size))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Where the next item of a leaf or of levels is put."""
+
+    base: tuple[ir.Value, ...]
+    filled: ir.Value
+
+
+class LeafWriter:
+    """The streams of some leaves, while a function fills them."""
+
+    def __init__(self, asm: Asm, shapes: TableShape, block: ir.Value) -> None:
+        self.asm, self._shapes, self._block = asm, shapes, block
+        self._values: dict[int, Stream] = {}
+        self._levels: dict[int, Stream] = {}
+
+    def open(self, leaves: Sequence[ColumnLeaf]) -> None:
+        """Begin to fill the streams of some leaves."""
+        for leaf in leaves:
+            kind = ir.int_type(8 * leaf.value_bytes).as_pointer()
+            self._values[leaf.index] = self._opened(LEAF_WORDS * leaf.index, [kind])
+            if leaf.owns_levels:
+                word = levels_word(self._shapes, leaf.levels)
+                self._levels[leaf.levels] = self._opened(word, [I8.as_pointer()] * 2)
+
+    def _opened(self, word: int, kinds: Sequence[ir.Type]) -> Stream:
+        asm = self.asm
+        bases = [asm.b.inttoptr(asm.load(self._block, word + i), kind) for i, kind in enumerate(kinds)]
+        return Stream(tuple(bases), asm.cell(I64))
+
+    def close(self) -> None:
+        """Note how many items there are."""
+        for leaf, stream in self._values.items():
+            self.asm.store(self.asm.b.load(stream.filled), self._block, LEAF_WORDS * leaf + 1)
+        for levels, stream in self._levels.items():
+            word = levels_word(self._shapes, levels) + 2
+            self.asm.store(self.asm.b.load(stream.filled), self._block, word)
+        self._values, self._levels = {}, {}
+
+    def value(self, leaf: ColumnLeaf, code: Val, taken: Val = 1) -> None:
+        """A value by its code; one that is not `taken` is overwritten by the next."""
+        asm, stream = self.asm, self._values[leaf.index]
+        if isinstance(leaf.domain, Int) and not leaf.is_listed:
+            code = asm.add(code, leaf.domain.low)
+        kind = ir.int_type(8 * leaf.value_bytes)
+        at = asm.b.load(stream.filled)
+        asm.b.store(asm.val(asm.resize(code, kind), kind), asm.at(stream.base[0], at))
+        asm.b.store(asm.b.add(at, asm.val(asm.resize(taken, I64))), stream.filled)
+
+    def entry(self, leaf: ColumnLeaf, repetition: Val, definition: Val) -> None:
+        """The levels of a value, or of what is in its place."""
+        if not leaf.owns_levels:
+            return
+        asm, stream = self.asm, self._levels[leaf.levels]
+        at = asm.b.load(stream.filled)
+        for base, level in zip(stream.base, (repetition, definition), strict=True):
+            asm.b.store(asm.val(asm.resize(level, I8), I8), asm.at(base, at))
+        asm.b.store(asm.b.add(at, asm.val(1)), stream.filled)
+
+    def absent(self, leaves: Sequence[ColumnLeaf], repetition: Val, definition: int) -> None:
+        """The levels of leaves that are not there."""
+        for leaf in leaves:
+            self.entry(leaf, repetition, definition)
+
+
+def column_shapes(layout: StateLayout) -> tuple[TableShape, tuple[Shape, ...]]:
+    """The columns of a program's variables."""
+    shapes = TableShape()
+    return shapes, tuple([shapes.add(place.type) for place in layout.places])
+
+
+def emit_columns(module: ir.IRModule, layout: StateLayout) -> None:
+    """`columns(block, states, count)`: the variables of packed states as columns."""
+    asm = Asm.of(module, "columns", [I64.as_pointer()] * 3, ir.VoidType(), internal=False)
+    block, states, count_ = asm.function.args
+    last = asm.sub(asm.b.ptrtoint(count_, I64), 1)
+    shapes, columns = column_shapes(layout)
+    writer = LeafWriter(asm, shapes, block)
+    emitter = ColumnEmitter(asm, writer)
+    for place, shape in zip(layout.places, columns, strict=True):
+        writer.open(shape.leaves)
+
+        def visit(index: ir.Value, at: int = place.offset, shape: Shape = shape) -> None:
+            state = asm.at(states, asm.mul(index, layout.words))
+            emitter.emit(shape, StateInMemory(asm, state, layout.words), at, 0)
+
+        # A loop for each variable, so that what it needs fits registers.
+        asm.loop(0, last, visit)
+        writer.close()
+    asm.end()
+
+
+class ColumnEmitter:
+    """Emits what takes values apart."""
+
+    def __init__(self, asm: Asm, writer: LeafWriter) -> None:
+        self.asm, self.writer = asm, writer
+        self._copies = 1
+
+    def emit(self, shape: Shape, code: Packed, at: Val, repetition: Val) -> None:
+        """The value whose code begins at an offset."""
+        match shape.kind:
+            case Bool() | Int() | Enum() | Sort():
+                self._leaf(shape, code.bits(at, width(shape.kind)), repetition)
+            case Option():
+                self._option(shape, shape.kind, code, at, repetition)
+            case Record() if not shape.kind.fields:
+                self._leaf(shape, 1, repetition)
+            case Record():
+                for index, part in enumerate(shape.parts):
+                    offset = field_offset(shape.kind, index)
+                    self.emit(part, code, self.asm.add(at, offset), repetition)
+            case Union():
+                self._union(shape, shape.kind, code, at, repetition)
+            case Map():
+                self._map(shape, shape.kind, code, at, repetition)
+            case Set() if not is_sparse(shape.kind):
+                self._dense(shape, shape.kind, code, at, repetition)
+            case Set() | Seq() | Bag():
+                self._slots(shape, shape.kind, code, at, repetition)
+
+    def _leaf(self, shape: Shape, code: Val, repetition: Val) -> None:
+        (leaf,) = shape.leaves
+        self.writer.entry(leaf, repetition, leaf.definition)
+        self.writer.value(leaf, code)
+
+    def _option(self, shape: Shape, kind: Option, code: Packed, at: Val, repetition: Val) -> None:
+        asm, (item,) = self.asm, shape.parts
+        if is_scalar(kind):
+            whole = code.bits(at, width(kind))
+            present, inner = asm.cmp("!=", whole, 0), HeldCode(asm, asm.sub(whole, 1))
+            if not item.parts:  # no jump, which could not be foreseen
+                (leaf,) = item.leaves
+                self.writer.entry(leaf, repetition, asm.select(present, leaf.definition, shape.absent))
+                self.writer.value(leaf, inner.value, present)
+                return
+            self._when(present, shape, lambda: self.emit(item, inner, 0, repetition), repetition)
+            return
+        present = asm.cmp("!=", code.bits(asm.add(at, width(kind.item)), 1), 0)
+        self._when(present, shape, lambda: self.emit(item, code, at, repetition), repetition)
+
+    def _when(self, present: Val, shape: Shape, then: Callable[[], None], repetition: Val) -> None:
+        self.asm.when(present, then, lambda: self.writer.absent(shape.leaves, repetition, shape.absent))
+
+    def _union(self, shape: Shape, kind: Union, code: Packed, at: Val, repetition: Val) -> None:
+        payload = payload_width(kind)
+        tag = code.bits(self.asm.add(at, payload), width(kind) - payload)
+        if not shape.parts:
+            self._leaf(shape, tag, repetition)
+            return
+        first, *variants = shape.parts
+        self._leaf(first, tag, repetition)
+        wide = [number for number, (_, record) in enumerate(kind.variants) if record.fields]
+        for number, variant in zip(wide, variants, strict=True):
+            then = partial(self.emit, variant, code, at, repetition)
+            self._when(self.asm.cmp("==", tag, number), variant, then, repetition)
+
+    def _map(self, shape: Shape, kind: Map, code: Packed, at: Val, repetition: Val) -> None:
+        asm, count, size = self.asm, key_count(kind), width(kind.value)
+        key, value = shape.parts
+        keys = [encode(kind.key, item) for item in positions(kind.key)]
+        further = shape.repetition + 1
+
+        def pair(known: Val, offset: Val, level: Val) -> None:
+            self.emit(key, HeldCode(asm, known), 0, level)
+            self.emit(value, code, asm.add(at, offset), level)
+
+        if not count:
+            self.writer.absent(shape.leaves, repetition, shape.present)
+        elif self._copies * count <= UNROLLED:
+            self._copies *= count
+            for index, known in enumerate(keys):
+                pair(known, (count - 1 - index) * size, further if index else repetition)
+            self._copies //= count
+        else:
+            table = asm.table("keys", code_type(width(kind.key)), keys)
+
+            def visit(index: ir.Value) -> None:
+                known = asm.b.load(asm.b.gep(table, [asm.val(0), index]))
+                level = asm.select(asm.cmp("==", index, 0), repetition, further)
+                pair(known, asm.mul(asm.sub(count - 1, index), size), level)
+
+            asm.loop(0, count - 1, visit)
+
+    def _slots(self, shape: Shape, kind: Set | Seq | Bag, code: Packed, at: Val, repetition: Val) -> None:
+        asm, (item,), size = self.asm, shape.parts, width(kind.item)
+        length = code.bits(at, length_bits(kind))
+        last = asm.add(at, length_bits(kind) + (slots_of(kind) - 1) * size)
+
+        def visit(index: ir.Value) -> None:
+            level = asm.select(asm.cmp("==", index, 0), repetition, shape.repetition + 1)
+            self.emit(item, code, asm.sub(last, asm.mul(index, size)), level)
+
+        empty = asm.cmp("==", length, 0)
+        asm.when(empty, lambda: self.writer.absent(shape.leaves, repetition, shape.present))
+        asm.loop(0, asm.sub(length, 1), visit)
+
+    def _dense(self, shape: Shape, kind: Set, code: Packed, at: Val, repetition: Val) -> None:
+        asm, (item,) = self.asm, shape.parts
+        codes = [encode(kind.item, value) for value in sorted(universe(kind.item))]
+        level, rest = asm.cell(I64, repetition), asm.cell(I64)
+
+        def visit(first: int) -> None:
+            bits = asm.b.load(rest)
+            known: Val = asm.intrinsic("cttz", bits)
+            if not is_scalar(kind.item):
+                table = asm.table("items", code_type(width(kind.item)), codes)
+                known = asm.b.load(asm.b.gep(table, [asm.val(0), asm.val(asm.add(first, known))]))
+            else:
+                known = asm.add(first, known)
+            now = asm.b.load(level)
+            asm.b.store(asm.val(shape.repetition + 1), level)
+            self.emit(item, HeldCode(asm, known), 0, now)
+            asm.b.store(asm.band(bits, asm.sub(bits, 1)), rest)
+
+        some: Val = 0
+        for first in range(0, set_size(kind), WORD):
+            bits = code.bits(asm.add(at, first), min(WORD, set_size(kind) - first))
+            some = asm.bor(some, bits)
+            asm.b.store(asm.val(bits), rest)
+            asm.while_(lambda: asm.cmp("!=", asm.b.load(rest), 0), partial(visit, first))
+        empty = asm.cmp("==", some, 0)
+        asm.when(empty, lambda: self.writer.absent(shape.leaves, repetition, shape.present))
+
+
+def emit_pack(module: ir.IRModule) -> None:
+    """`pack(bytes, count, width, out)`: numbers of at most 8 bits side by side, eight numbers at once.
+
+    Behind the bytes there are 8 of 0, and behind what is written room for 8.
+    """
+    asm = Asm.of(module, "pack", [I64.as_pointer()] * 4, ir.VoidType(), internal=False)
+    numbers, count_, size_, out_ = asm.function.args
+    count, size = asm.b.ptrtoint(count_, I64), asm.b.ptrtoint(size_, I64)
+    out = asm.cell(I64, asm.b.ptrtoint(out_, I64))
+
+    def eight(index: ir.Value) -> None:
+        code: Val = asm.load(numbers, index)
+        for lane in (8, 16, 32):
+            # Of two neighbours the higher one moves next to the lower one.
+            low = sum(mask(lane) << at for at in range(0, WORD, 2 * lane))
+            used = asm.mul(size, lane // 8)
+            high = asm.shr(asm.band(code, mask(WORD) & ~low), asm.sub(lane, used))
+            code = asm.bor(asm.band(code, low), high)
+        at = asm.b.load(out)
+        asm.b.store(asm.val(code), asm.b.inttoptr(at, I64.as_pointer()), align=1)
+        asm.b.store(asm.b.add(at, size), out)
+
+    asm.loop(0, asm.sub(asm.shr(asm.add(count, 7), 3), 1), eight)
+    asm.end()

@@ -1,0 +1,146 @@
+"""The labels of steps as columns: the action, its arguments as texts, and the state after, as instructions.
+
+A label (`edge_kernel`) is
+
+    action | rank of its arguments     the last parameter varies fastest
+    bit 63                             the state after is outside of a constraint
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from specchk.codegen import ir
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Enum, Int, Option, Seq, Type, cardinality
+from specchk.meaning.values import positions, show
+from specchk.native.kernel.column_kernel import LeafWriter, block_words
+from specchk.native.machine.asm import I32, I64, Asm
+from specchk.native.machine.layout import mask
+from specchk.native.machine.shapes import ColumnLeaf, Shape, TableShape
+
+RANK_BITS = 32  # a state has at most 2^20 successors, and no action has more instances
+OUTSIDE_BIT = 63
+_NAME = Option(Int(0, 1 << 61))  # a word that is there or not
+
+
+@dataclass(frozen=True, slots=True)
+class StepShapes:
+    """The columns `action`, `args` and, where there is a constraint, `target`, and the texts of arguments.
+
+    Behind the block of `column_kernel` there is, for each parameter, where the numbers of its values' texts
+    are, of 32 bits each.
+    """
+
+    shapes: TableShape
+    columns: tuple[Shape, ...]
+    texts: tuple[str, ...]
+    numbers: tuple[tuple[int, ...], ...]  # for each parameter
+
+    @property
+    def action(self) -> ColumnLeaf:
+        """Of the names of actions."""
+        return self.columns[0].leaves[0]
+
+    @property
+    def args(self) -> ColumnLeaf:
+        """Of the texts of arguments."""
+        return self.columns[1].leaves[0]
+
+    @property
+    def target(self) -> ColumnLeaf | None:
+        """Of the states after, where some have none."""
+        return self.columns[2].leaves[0] if len(self.columns) > 2 else None
+
+
+def step_shapes(program: Program) -> StepShapes:
+    """The columns of a program's steps."""
+    texts: dict[str, int] = {}
+    known: dict[Type, tuple[int, ...]] = {}
+    numbers = []
+    for kind in _parameters(program):
+        if kind not in known:
+            shown = [show(value, kind) for value in positions(kind)]
+            known[kind] = tuple([texts.setdefault(text, len(texts)) for text in shown])
+        numbers.append(known[kind])
+    most = max((len(action.params) for action in program.actions), default=0)
+    names = Enum("", tuple(action.name for action in program.actions))
+    shapes = TableShape()
+    columns = [shapes.add(names), shapes.add(Seq(Enum("", tuple(texts)), most))]
+    if program.constraints:
+        columns.append(shapes.add(_NAME))
+    return StepShapes(shapes, tuple(columns), tuple(texts), tuple(numbers))
+
+
+def _parameters(program: Program) -> Iterator[Type]:
+    for action in program.actions:
+        for param in action.params:
+            yield param.type
+
+
+def emit_step_columns(module: ir.IRModule, program: Program) -> None:
+    """`step_columns(block, labels, targets, count)`: targets outside of a constraint are left out."""
+    asm = Asm.of(module, "step_columns", [I64.as_pointer()] * 4, ir.VoidType(), internal=False)
+    block, labels, targets, count = asm.function.args
+    steps = step_shapes(program)
+    writer = LeafWriter(asm, steps.shapes, block)
+    writer.open(steps.shapes.leaves)
+    kept = asm.cell(I64)
+
+    def visit(index: ir.Value) -> None:
+        label = asm.load(labels, index)
+        action = asm.band(asm.shr(label, RANK_BITS), mask(OUTSIDE_BIT - RANK_BITS))
+        writer.value(steps.action, action)
+        _arguments(asm, writer, program, steps, (block, asm.val(action), label))
+        if steps.target is not None:
+            inside = asm.sub(1, asm.shr(label, OUTSIDE_BIT))
+            writer.entry(steps.target, 0, inside)
+            place = asm.b.load(kept)
+            asm.store(asm.load(targets, index), targets, place)
+            asm.b.store(asm.b.add(place, asm.val(inside)), kept)
+
+    asm.loop(0, asm.sub(asm.b.ptrtoint(count, I64), 1), visit)
+    writer.close()
+    if steps.target is not None:
+        asm.store(asm.b.load(kept), block, 2 * steps.target.index + 1)
+    asm.end()
+
+
+def _arguments(
+    asm: Asm, writer: LeafWriter, program: Program, steps: StepShapes, given: tuple[ir.Value, ...]
+) -> None:
+    """The texts of the arguments in a label."""
+    block, action, label = given
+    done, first = asm.block("done"), block_words(steps.shapes)
+    if not program.actions:
+        return
+    others = asm.block("action")
+    jump = asm.b.switch(action, others)
+    for number, one in enumerate(program.actions):
+        here = others if not number else asm.block("action")
+        if number:
+            jump.add_case(asm.val(number), here)
+        asm.enter(here)
+        _of_action(asm, writer, steps, one, (block, label), first)
+        first += len(one.params)
+        asm.goto(done)
+    asm.enter(done)
+
+
+def _of_action(
+    asm: Asm, writer: LeafWriter, steps: StepShapes, action: Action, given: tuple[ir.Value, ...], first: int
+) -> None:
+    (block, label), leaf = given, steps.args
+    if not action.params:
+        writer.absent([leaf], 0, steps.columns[1].present)
+    rank, digits = asm.val(asm.band(label, mask(RANK_BITS))), []
+    for param in reversed(action.params):
+        base = asm.val(max(1, cardinality(param.type)))  # no step has a value of none
+        rest = asm.b.udiv(rank, base)
+        digits.append(asm.b.sub(rank, asm.b.mul(rest, base)))
+        rank = rest
+    for index, digit in enumerate(reversed(digits)):
+        table = asm.b.inttoptr(asm.load(block, first + index), I32.as_pointer())
+        writer.entry(leaf, min(index, 1), leaf.definition)
+        writer.value(leaf, asm.b.zext(asm.b.load(asm.at(table, digit)), I64))
