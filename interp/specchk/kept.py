@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -75,24 +75,25 @@ def write_json(path: Path | None, value: Any) -> None:
     write(path, json.dumps(value).encode())
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Make a file have this content: at every moment it has the old one or the new one, whole.
+def replace(path: Path, data: bytes | Sequence[bytes]) -> None:
+    """Make a file have this content (pieces): at every moment it has the old one or the new one, whole.
 
     What is no file, as a pipe, is written to.
     """
     # Through links: what is replaced is the file, not the link to it.
     target = path.resolve()
+    pieces = [data] if isinstance(data, bytes) else data
     # A rename would put a file in the place of a pipe or a device, and who reads from it would wait without
     # end.
     if target.exists() and not target.is_file():
-        path.write_bytes(data)
+        path.write_bytes(b"".join(pieces))
         return
     # In the same folder, because a rename is atomic only within a file system; the name is this writer's
     # alone.
     beside = target.with_name(f".{target.name[:40]}.{os.getpid()}.{token_hex(4)}")
     try:
         with beside.open("xb") as file:
-            file.write(data)
+            file.writelines(pieces)
         if target.exists():
             # A new file would have the modes of the umask, not those that its owner gave the old one.
             beside.chmod(target.stat().st_mode)

@@ -164,7 +164,7 @@ def written(kind: Type, blocks: list[list[object]], offset: int, random: Random,
             pages.fill(chunks, streams)
         file.add(len(values), chunks)
     streams.release()
-    return file.finished()
+    return b"".join(file.finished())
 
 
 @settings(max_examples=150, deadline=None)

@@ -69,7 +69,7 @@ def test_without_its_manifest_it_is_no_export(store: None) -> None:
     """An abandoned one leaves nothing, and a finished one stays."""
     place = "s3://bucket/half"
     draft = RemoteDraft(place)
-    draft.write("states/part", b"1234")
+    draft.write("states/part", [b"1234"])
     assert draft.has("states/part")
     assert refusal(place) == f"{place} is no export: it has no manifest.json, which is written last"
     draft.abandon()

@@ -203,7 +203,7 @@ def see_that_names_differ(kernel: Loaded, names: Sequence[bytes]) -> None:
     shares = 1 << max(0, (count - 1) // _NAMES).bit_length()
     block = Words(NameTable.SIZE)
     for share in range(shares):
-        slots = 4 << (count // shares).bit_length()
+        slots = 2 << (count // shares).bit_length()
         table = Region(8 * slots)
         try:
             for word, value in (

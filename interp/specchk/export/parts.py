@@ -56,8 +56,8 @@ class Draft(Protocol):
     def target(self) -> Path | str:
         """The export's place."""
 
-    def write(self, name: str, data: bytes) -> None:
-        """A file; `Unwritten`."""
+    def write(self, name: str, data: Sequence[bytes]) -> None:
+        """A file, in pieces; `Unwritten`."""
 
     def has(self, name: str) -> bool:
         """Whether a file that was written is seen from here."""
@@ -88,7 +88,7 @@ class LocalDraft:
             raise Unwritten(f"{folder}: {error.strerror or error}") from error
         return cls(target, folder)
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: Sequence[bytes]) -> None:
         """See `Draft`."""
         path = self.folder / name
         try:
@@ -103,7 +103,7 @@ class LocalDraft:
 
     def finish(self, manifest: bytes) -> None:
         """See `Draft`."""
-        self.write(MANIFEST, manifest)
+        self.write(MANIFEST, [manifest])
         try:
             # In one step: whoever sees the directory sees all of it.
             self.folder.rename(self.target)
@@ -121,10 +121,10 @@ class RemoteDraft:
 
     target: str
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: Sequence[bytes]) -> None:
         """See `Draft`."""
         try:
-            storage_at(self.target).write(name, [data])
+            storage_at(self.target).write(name, data)
         except (Unwritable, Unusable) as error:
             raise Unwritten(str(error)) from error
 
@@ -134,7 +134,7 @@ class RemoteDraft:
 
     def finish(self, manifest: bytes) -> None:
         """See `Draft`."""
-        self.write(MANIFEST, manifest)
+        self.write(MANIFEST, [manifest])
 
     def abandon(self) -> None:
         """See `Draft`."""
@@ -223,7 +223,7 @@ class TableWriter:
         self._file.close()
         self.parts.append(
             written_part(
-                self.draft, self.table, 0, len(self.parts), self._sink.getvalue().to_pybytes(), self._rows
+                self.draft, self.table, 0, len(self.parts), [self._sink.getvalue().to_pybytes()], self._rows
             )
         )
         self._sink = self._file = None
@@ -262,8 +262,10 @@ class PageWriter:
         self._file.empty()
 
 
-def written_part(draft: Draft, table: str, writer: int, number: int, data: bytes, rows: int) -> TablePart:
+def written_part(
+    draft: Draft, table: str, writer: int, number: int, data: Sequence[bytes], rows: int
+) -> TablePart:
     """Write a part of a table; `Unwritten`."""
     name = f"{table}/part-{writer}-{number:05d}.parquet"
     draft.write(name, data)
-    return TablePart(table, name, rows, len(data))
+    return TablePart(table, name, rows, sum(map(len, data)))

@@ -18,13 +18,14 @@ MAGIC = b"PAR1"
 
 @dataclass(slots=True)
 class PageFile:
-    """A file in memory, row group by row group."""
+    """A file in memory, row group by row group; `size` is that of all groups."""
 
     schema: pa.Schema
     rows: int = 0
     columns: list[FileColumn] = field(init=False)
     _footer: dict[int, Coded] = field(init=False)
-    _data: bytearray = field(default_factory=lambda: bytearray(MAGIC))
+    size: int = len(MAGIC)
+    _pieces: list[bytes] = field(default_factory=lambda: [MAGIC])
     _groups: list[Coded] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -40,34 +41,30 @@ class PageFile:
 
     def empty(self) -> None:
         """Begin a new file of the same schema."""
-        self.rows, self._data, self._groups = 0, bytearray(MAGIC), []
-
-    @property
-    def size(self) -> int:
-        """Bytes so far."""
-        return len(self._data)
+        self.rows, self.size, self._pieces, self._groups = 0, len(MAGIC), [MAGIC], []
 
     def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> None:
         """A row group: a chunk for each column."""
         assert [chunk.column for chunk in chunks] == self.columns
-        start, columns, whole = len(self._data), [], 0
+        start, columns, whole = self.size, [], 0
         for chunk in chunks:
-            columns.append(chunk.about(len(self._data)))
+            columns.append(chunk.about(self.size))
             for page in chunk.stored:
-                self._data += page.data
-                whole += page.size
+                self._pieces += page.pieces
+                self.size += page.size
+                whole += page.whole
         self._groups.append(struct({
             1: listed(Kind.STRUCT, columns), 2: i64(whole), 3: i64(rows), 5: i64(start),
-            6: i64(len(self._data) - start), 7: i16(len(self._groups)),
+            6: i64(self.size - start), 7: i16(len(self._groups)),
         }))  # fmt: skip
         self.rows += rows
 
-    def finished(self) -> bytes:
-        """The whole file."""
+    def finished(self) -> list[bytes]:
+        """The whole file, in pieces."""
         made = binary(f"specchk version {version('specchk')}".encode())
         groups = listed(Kind.STRUCT, self._groups)
         footer = struct(self._footer | {3: i64(self.rows), 4: groups, 6: made})[1]
-        return b"".join([self._data, footer, len(footer).to_bytes(4, "little"), MAGIC])
+        return [*self._pieces, footer, len(footer).to_bytes(4, "little"), MAGIC]
 
 
 def _column(leaf: pq.ColumnSchema) -> FileColumn:

@@ -83,10 +83,15 @@ def plain_numbers(physical: Physical, numbers: Iterable[int]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page with its header; `size` is that of both before the page was compressed."""
+    """A page with its header, in pieces; `whole` is the size of both before the page was compressed."""
 
-    data: bytes
-    size: int
+    pieces: tuple[bytes, ...]
+    whole: int
+
+    @property
+    def size(self) -> int:
+        """The bytes in the file."""
+        return sum(map(len, self.pieces))
 
 
 @dataclass(slots=True)
@@ -99,7 +104,7 @@ class Compression:
     def dictionary(self, values: bytes, count: int) -> StoredPage:
         """The dictionary of a column."""
         about = struct({1: i32(count), 2: i32(Encoding.PLAIN)})
-        return self._page(_DICTIONARY_PAGE, 7, about, values, is_compressed=True)
+        return self._page(_DICTIONARY_PAGE, 7, about, [values], is_compressed=True)
 
     def values(
         self, parts: Sequence[bytes], entries: int, encoding: Encoding, *, is_compressed: bool
@@ -107,12 +112,16 @@ class Compression:
         """A page of so many entries."""
         rle = i32(Encoding.RLE)
         about = struct({1: i32(entries), 2: i32(encoding), 3: rle, 4: rle})
-        return self._page(_DATA_PAGE, 5, about, b"".join(parts), is_compressed=is_compressed)
+        return self._page(_DATA_PAGE, 5, about, parts, is_compressed=is_compressed)
 
-    def _page(self, kind: int, number: int, about: Coded, data: bytes, *, is_compressed: bool) -> StoredPage:
-        written = self._codec.compress(data, asbytes=True) if is_compressed else data
-        head = struct({1: i32(kind), 2: i32(len(data)), 3: i32(len(written)), number: about})[1]
-        return StoredPage(head + written, len(head) + len(data))
+    def _page(
+        self, kind: int, number: int, about: Coded, parts: Sequence[bytes], *, is_compressed: bool
+    ) -> StoredPage:
+        size = sum(map(len, parts))
+        if is_compressed:
+            parts = [self._codec.compress(b"".join(parts), asbytes=True)]
+        head = struct({1: i32(kind), 2: i32(size), 3: i32(sum(map(len, parts))), number: about})[1]
+        return StoredPage((head, *parts), len(head) + size)
 
 
 @dataclass(slots=True)
@@ -138,7 +147,7 @@ class ColumnChunk:
 
     def about(self, start: int) -> Coded:
         """Its metadata, where its pages begin at a place in the file."""
-        first = len(self.dictionary.data) if self.dictionary is not None else 0
+        first = self.dictionary.size if self.dictionary is not None else 0
         encodings = [Encoding.PLAIN, Encoding.RLE, *([Encoding.RLE_DICTIONARY] if self.dictionary else [])]
         metadata = {
             1: i32(self.column.physical),
@@ -146,8 +155,8 @@ class ColumnChunk:
             3: listed(Kind.BINARY, [binary(name.encode()) for name in self.column.path]),
             4: i32(ZSTD if self.is_compressed else UNCOMPRESSED),
             5: i64(self.entries),
-            6: i64(sum(page.size for page in self.stored)),
-            7: i64(sum(len(page.data) for page in self.stored)),
+            6: i64(sum(page.whole for page in self.stored)),
+            7: i64(sum(page.size for page in self.stored)),
             9: i64(start + first),
         }
         if self.dictionary is not None:
