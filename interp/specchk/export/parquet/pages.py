@@ -101,10 +101,10 @@ class Compression:
     # The fastest level, since threads write while they list steps.
     _codec: pa.Codec = field(default_factory=lambda: pa.Codec("zstd", compression_level=1))
 
-    def dictionary(self, values: bytes, count: int) -> StoredPage:
+    def dictionary(self, values: bytes, count: int, *, is_compressed: bool = True) -> StoredPage:
         """The dictionary of a column."""
         about = struct({1: i32(count), 2: i32(Encoding.PLAIN)})
-        return self._page(_DICTIONARY_PAGE, 7, about, [values], is_compressed=True)
+        return self._page(_DICTIONARY_PAGE, 7, about, [values], is_compressed=is_compressed)
 
     def values(
         self, parts: Sequence[bytes], entries: int, encoding: Encoding, *, is_compressed: bool

@@ -36,6 +36,7 @@ from specchk.native.machine.layout import (
 )
 from specchk.native.machine.shapes import ColumnLeaf, Shape, TableShape
 
+_EACH_BYTE = 0x0101010101010101
 UNROLLED = 64  # copies of what is emitted for the keys of a map
 LEAF_WORDS, LEVEL_WORDS = 2, 3
 
@@ -155,6 +156,22 @@ class LeafWriter:
         for base, level in zip(stream.base, (repetition, definition), strict=True):
             asm.b.store(asm.val(asm.resize(level, I8), I8), asm.at(base, at))
         asm.b.store(asm.b.add(at, asm.val(1)), stream.filled)
+
+    def eight(self, leaf: ColumnLeaf, values: Val, levels: tuple[Val, Val], taken: tuple[Val, Val]) -> None:
+        """Values, repetition and definition levels in the bytes of a word each, and how many are taken.
+
+        The others are overwritten; behind a stream there is room for them.
+        """
+        asm = self.asm
+        streams: list[tuple[Stream, tuple[Val, ...], Val]] = [(self._values[leaf.index], (values,), taken[0])]
+        if leaf.owns_levels:
+            streams.append((self._levels[leaf.levels], levels, taken[1]))
+        for stream, words, count in streams:
+            at = asm.b.load(stream.filled)
+            for base, word in zip(stream.base, words, strict=True):
+                place = asm.b.bitcast(asm.at(base, at), I64.as_pointer())
+                asm.b.store(asm.val(word), place, align=1)
+            asm.b.store(asm.b.add(at, asm.val(count)), stream.filled)
 
     def absent(self, leaves: Sequence[ColumnLeaf], repetition: Val, definition: int) -> None:
         """The levels of leaves that are not there."""
@@ -296,6 +313,9 @@ class ColumnEmitter:
 
     def _dense(self, shape: Shape, kind: Set, code: Packed, at: Val, repetition: Val) -> None:
         asm, (item,) = self.asm, shape.parts
+        if set_size(kind) <= 8 and is_scalar(kind.item) and not item.parts:
+            self._few(shape, kind, code.bits(at, set_size(kind)), repetition)
+            return
         codes = [encode(kind.item, value) for value in sorted(universe(kind.item))]
         level, rest = asm.cell(I64, repetition), asm.cell(I64)
 
@@ -320,6 +340,25 @@ class ColumnEmitter:
             asm.while_(lambda: asm.cmp("!=", asm.b.load(rest), 0), partial(visit, first))
         empty = asm.cmp("==", some, 0)
         asm.when(empty, lambda: self.writer.absent(shape.leaves, repetition, shape.present))
+
+    def _few(self, shape: Shape, kind: Set, bits: Val, repetition: Val) -> None:
+        """A set of at most eight plain values: by a table, since no jump for each could be foreseen."""
+        asm, (leaf,) = self.asm, shape.leaves
+        subsets = range(1 << set_size(kind))
+        listed = [sum(item << 8 * n for n, item in enumerate(_items(subset))) for subset in subsets]
+        table = asm.table("subsets", I64, listed)
+        items = asm.b.load(asm.b.gep(table, [asm.val(0), asm.val(bits)]))
+        count: Val = asm.intrinsic("ctpop", asm.val(bits))
+        further = (shape.repetition + 1) * (_EACH_BYTE & ~mask(8))
+        empty = asm.cmp("==", bits, 0)
+        definitions = asm.select(empty, shape.present, leaf.definition * _EACH_BYTE)
+        levels = asm.bor(further, repetition), definitions
+        self.writer.eight(leaf, items, levels, (count, asm.select(empty, 1, count)))
+
+
+def _items(subset: int) -> list[int]:
+    """The bits that are set."""
+    return [bit for bit in range(subset.bit_length()) if subset >> bit & 1]
 
 
 def emit_pack(module: ir.IRModule) -> None:

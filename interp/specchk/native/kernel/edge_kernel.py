@@ -30,6 +30,9 @@ class RankedSteps(Steps):
 
     label_words = 1
 
+    def count(self, point: int) -> None:
+        """Nothing: coverage was counted by the search."""
+
     def _label(self, at: ir.Value) -> None:
         rank = self.rank_of(self.program.actions[self.index].params)
         label = self.asm.bor(self.asm.shl(self.index, RANK_BITS), rank)
@@ -59,9 +62,14 @@ class EdgeKernel(TableKernel):
         listing, thread, states, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
         waiting, done = asm.pointer(thread, Thread.PENDING), asm.cell(I64)
+        filled, capacity = (
+            asm.cell(I64, asm.load(listing, Listing.FILLED)),
+            asm.load(listing, Listing.CAPACITY),
+        )
+        labels, targets = asm.pointer(listing, Listing.LABELS), asm.pointer(listing, Listing.TARGETS)
 
         def has_room() -> Val:
-            room = asm.cmp("<", asm.load(listing, Listing.FILLED), asm.load(listing, Listing.CAPACITY))
+            room = asm.cmp("<", asm.b.load(filled), capacity)
             return asm.both(asm.below(asm.b.load(done), count), room)
 
         def expand() -> None:
@@ -69,13 +77,19 @@ class EdgeKernel(TableKernel):
             steps = self.successors(asm, thread, state, waiting)
 
             def list_step(index: ir.Value) -> None:
-                self._list(asm, listing, thread, asm.at(waiting, asm.mul(index, self.words + 1)))
+                after = asm.at(waiting, asm.mul(index, self.words + 1))
+                label, target = self._step(asm, thread, after)
+                place = asm.b.load(filled)
+                asm.store(label, labels, place)
+                asm.store(target, targets, place)
+                asm.advance(filled)
 
             asm.loop(0, asm.sub(steps, 1), list_step)
             asm.when(asm.cmp("<", 0, steps), lambda: self._note_source(asm, listing, state, steps))
             asm.advance(done)
 
         asm.while_(has_room, expand)
+        asm.store(asm.b.load(filled), listing, Listing.FILLED)
         asm.store(asm.b.load(done), listing, Listing.DONE)
         asm.end()
 
@@ -105,18 +119,15 @@ class EdgeKernel(TableKernel):
         filled = asm.sub(asm.b.load(at), asm.load(listing, Listing.RUNS))
         asm.store(filled, listing, Listing.RUN_BYTES)
 
-    def _list(self, asm: Asm, listing: ir.Value, thread: ir.Value, after: ir.Value) -> None:
+    def _step(self, asm: Asm, thread: ir.Value, after: ir.Value) -> tuple[Val, ir.Value]:
+        """The label of a step, and the name of the state after it."""
         label: Val = asm.load(after, self.words)
         # Before `check`: constraints do not distinguish renamed states, and the search checks the kept one.
         self.rename(asm, after)
         if self.parts.constrained:
             inside = asm.b.zext(asm.b.call(self.parts.check, [after, thread]), I64)
             label = asm.bor(label, asm.shl(asm.sub(1, inside), OUTSIDE_BIT))
-        place = asm.load(listing, Listing.FILLED)
-        target = self.hash(asm, self.load_state(asm, after))
-        for word, value in ((Listing.LABELS, label), (Listing.TARGETS, target)):
-            asm.store(value, asm.pointer(listing, word), place)
-        asm.store(asm.add(place, 1), listing, Listing.FILLED)
+        return label, self.hash(asm, self.load_state(asm, after))
 
     def emit_identify(self) -> None:
         """`identify(states, count, names)`: the names of states."""
