@@ -95,7 +95,8 @@ def contradiction(text: str, folder) -> str:
     except SpecError:
         return ""
     found = hull_search(program)
-    if not found.is_done or not found.hulls or (found.state is JoinState.FAILED and found.waiting):
+    is_partial = found.state is JoinState.FAILED and (found.waiting or found.near is not None)
+    if not found.is_done or not found.hulls or is_partial:
         return ""
     for horizon in (1, 2):
         outcome, states = reached(program, horizon)

@@ -1,10 +1,11 @@
-"""The exact search beside a violation that hulls show: the same answer, of fewer zones."""
+"""Violations that hulls show: the same answer as the exact search alone, of fewer zones or of none."""
 
 from __future__ import annotations
 
 from random import Random
 
 import pytest
+from hulled import hull_search
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear_specs import linear_spec
@@ -15,9 +16,10 @@ from specchk.lang.text.diagnostics import SpecError
 from specchk.search.budget import Budget
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive
-from specchk.symbolic.joins import engine, member
+from specchk.symbolic.joins import engine, hulls, member
+from specchk.symbolic.joins import search as joins
 from specchk.symbolic.joins.engine import JoinOptions, search
-from specchk.symbolic.joins.search import HullSearch
+from specchk.symbolic.joins.search import HullSearch, JoinState
 from specchk.symbolic.legality import check as check_legality
 from specchk.symbolic.zones.engine import ZoneOptions
 from specchk.symbolic.zones.engine import search as exact
@@ -45,6 +47,33 @@ model one:
     expect violates near in 4 steps
 """
 WITNESS = "reachable astray: aside == 3\ndeadlock ok"
+# A hull of both ways has states with x == y.
+APART = """\
+spec apart
+type Offset = nat upto 3
+var at : 0..9 = 0
+var aside : 0..9 = 0
+var x : Offset = 0
+var y : Offset = 0
+action left():
+    require at == 0
+    at' = 1
+    x' = x + 1
+action right():
+    require at == 0
+    at' = 1
+    y' = y + 1
+action advance():
+    require at in 1..5
+    at' = at + 1
+action stray():
+    require aside < 2
+    aside' = aside + 1
+invariant apart: at == 4 implies x != y
+deadlock ok
+model one:
+    expect holds
+"""
 STEP = "step invariant near: at' < 5"
 # No real state has an odd difference, and a sum of offsets cannot be listed.
 REFUSED = """\
@@ -100,12 +129,58 @@ def hulls_first(monkeypatch):
 @pytest.mark.usefixtures("hulls_first")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_only_zones_on_a_way_to_a_failure_are_taken(workers, tmp_path):
-    """Five of fifteen: whatever strays is too late for the bound that hulls show."""
+    """Eleven of twenty-one: whatever strays is too late for the bound that hulls show."""
+    program = program_of(DETOURS.replace("invariant near: at < 4", STEP), tmp_path)
+    alone = exact(program, ZoneOptions(workers=1))
+    beside = search(program, JoinOptions(workers=workers, join_after=0))
+    assert said(alone) == said(beside)
+    assert (alone.statistics.distinct, beside.statistics.distinct) == (21, 11)
+
+
+@pytest.mark.usefixtures("hulls_first")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_violation_of_the_first_level_that_fails_needs_no_zones(workers, tmp_path):
+    """No hull fails before it, and real states show all that does: as long as the exact search has it."""
     program = program_of(DETOURS, tmp_path)
     alone = exact(program, ZoneOptions(workers=1))
     beside = search(program, JoinOptions(workers=workers, join_after=0))
     assert said(alone) == said(beside)
-    assert (alone.statistics.distinct, beside.statistics.distinct) == (15, 5)
+    assert said(beside)[1] == [("invariant", "near", 4)]
+    assert (alone.statistics.distinct, beside.statistics.distinct) == (15, 1)
+
+
+@pytest.mark.usefixtures("hulls_first")
+def test_what_fails_in_hulls_without_real_states_is_left_to_the_exact_search(tmp_path):
+    """Two invariants fail in one level, of which one is not shown: all zones on the way are searched."""
+    text = APART.replace("deadlock ok", "invariant near: at < 4\ndeadlock ok")
+    program = program_of(text, tmp_path)
+    outcome = search(program, JoinOptions(workers=1, join_after=0))
+    assert said(outcome) == said(exact(program, ZoneOptions(workers=1)))
+    assert said(outcome)[1] == [("invariant", "near", 4)]
+    assert outcome.statistics.distinct > 1
+
+
+def test_rounds_after_a_failure_have_what_is_near_to_it(tmp_path, monkeypatch):
+    """They find the same atoms, of fewer hulls; the proof is a whole round's."""
+    program = program_of(APART, tmp_path)
+    monkeypatch.setattr(joins, "SHARE_OF_NEAR", 1)
+    near = hull_search(program)
+    monkeypatch.setattr(joins, "SHARE_OF_NEAR", 10**6)
+    whole = hull_search(program)
+    assert (near.state, near.atoms) == (whole.state, whole.atoms)
+    assert near.state is JoinState.PROVED
+    assert near.atoms
+    assert (near.rounds, whole.rounds) == (3, 2)
+    assert set(near.initial) == set(whole.initial)
+
+
+def test_a_near_round_fails_where_the_whole_one_did(tmp_path, monkeypatch):
+    """Where atoms split nothing: in the same level, so nothing on the way to the failure was left out."""
+    monkeypatch.setattr(hulls.SplitAtoms, "of", lambda *_: ())
+    monkeypatch.setattr(joins, "SHARE_OF_NEAR", 1)
+    found = hull_search(program_of(APART, tmp_path))
+    assert (found.state, found.rounds, found.level) == (JoinState.FAILED, 2, 4)
+    assert found.near
 
 
 @pytest.mark.usefixtures("hulls_first")
@@ -148,21 +223,24 @@ def test_a_search_for_all_violations_is_not_narrowed(tmp_path):
 
 @pytest.mark.system
 @pytest.mark.usefixtures("hulls_first")
+@pytest.mark.parametrize("share", [0, 8])
 @settings(max_examples=25, suppress_health_check=SHARED)
 @given(st.integers(0, 10**6), st.booleans())
-def test_narrowing_changes_no_answer(tmp_path, seed, symmetry):
+def test_narrowing_changes_no_answer(tmp_path, share, seed, symmetry):
     """Verdict, violations, lengths, witnesses and warnings of random specs are those of the exact search."""
-    assert difference(spec_of(seed), tmp_path, symmetry=symmetry) == ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joins, "SHARE_OF_NEAR", share)  # 0: rounds are near wherever they can be
+        assert difference(spec_of(seed), tmp_path, symmetry=symmetry) == ""
 
 
-def too_early(self, witnesses):
+def too_early(self, bound, witnesses):
     """Depths of which each is one too low: wrong."""
-    return {shape: depth - 1 for shape, depth in HONEST(self, witnesses).items()}
+    return {shape: depth - 1 for shape, depth in HONEST(self, bound, witnesses).items()}
 
 
-def without_witnesses(self, witnesses):
+def without_witnesses(self, bound, witnesses):
     """Depths that forget the witnesses: wrong."""
-    return HONEST(self, ())
+    return HONEST(self, bound, ())
 
 
 def first_step(control):
@@ -178,7 +256,8 @@ ALL_STEPS = member.effects_of
 @pytest.mark.parametrize("planted", [too_early, without_witnesses, first_step])
 def test_planted_errors_of_narrowing_are_detected(planted, tmp_path, monkeypatch):
     """By the comparison of the test before, on the specs of this file."""
-    texts = [DETOURS, DETOURS.replace("deadlock ok", WITNESS)]
+    stepwise = DETOURS.replace("invariant near: at < 4", STEP)
+    texts = [stepwise, DETOURS.replace("deadlock ok", WITNESS)]
     assert [difference(text, tmp_path) for text in texts] == ["", ""]
     if planted is first_step:
         monkeypatch.setattr(member, "effects_of", first_step)

@@ -4,10 +4,11 @@ The exact search (`zones`) finds violations, with shortest traces, and decides s
 `join_after` zones a search for hulls has its share of the steps, level by level.
 Where it proves all properties, that no state is stuck and that no step is undefined, only the witnesses
 and the coverage are open: hulls have states that are not real.  The exact search then continues until it
-has reached all that hulls reach, at first with few zones of each control part.  Where hulls show a
-violation, it is narrowed to zones from which one may be reached in as many steps.
+has reached all that hulls reach, at first with few zones of each control part.  Where real states on a path
+of hulls show a violation, the exact search is narrowed to zones from which one may be reached in as many
+steps; and where they show all that fails in the first level of hulls that fails, nothing is left for it.
 
-So a violation, a witness and a covered branch are the exact search's, and `holds` is that of either.
+So a witness and a covered branch are the exact search's, and `holds` and a violation that of either.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
 from specchk.search.engine import OnProgress, Search, Totals, explore
 from specchk.search.replay import ReplayFailed
-from specchk.search.verdict import Outcome
+from specchk.search.verdict import Outcome, Violation
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.joins.member import HullMember
 from specchk.symbolic.joins.search import HullSearch, JoinState
 from specchk.symbolic.legality import check
 from specchk.symbolic.zones.certify import part_of
-from specchk.symbolic.zones.concrete import Goal, Taken
+from specchk.symbolic.zones.concrete import Goal, Real, Taken
 from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
 from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
@@ -94,14 +95,14 @@ class JoiningEngine(ZoneEngine):
         # Without a reach there is no end of larger hulls; a state outside of a constraint has no zone.
         if self.options.join_after is not None and self.reach is not None and not self.outside:
             points = len(self.program.points)
-            self.hulls = HullSearch(self.workers, self.initial, points, self._is_real, atoms)
+            self.hulls = HullSearch(self.workers, self.initial, points, self._shown, atoms)
         return frontier
 
     def expand(self, frontier: range) -> range:
         """The zones of the next level; none once hulls have a proof and all that they reach was reached."""
         if self.options.join_after is not None and len(self.nodes) >= self.options.join_after:
             self._join(is_limited=True)
-        if self.search.is_stopped or self._is_confirmed():
+        if self.search.is_stopped or self.search.is_answered or self._is_confirmed():
             return range(0)
         following = ZoneEngine.expand(self, frontier)
         while self.is_proved and not following and self._are_left():
@@ -134,13 +135,13 @@ class JoiningEngine(ZoneEngine):
             symbolic=symbolic,
         )  # fmt: skip
 
-    def _is_real(self, path: Sequence[Taken], candidate: Candidate) -> bool:
-        """Whether real states show a failure at the end of a path of hulls."""
+    def _shown(self, path: Sequence[Taken], candidate: Candidate) -> Real | None:
+        """Real states that show a failure at the end of a path of hulls."""
         self._note_faulty(candidate)
         goal = Goal(candidate.kind, candidate.name, candidate.step)
         with suppress(NotSymbolic):  # of numbers that no real state may have
-            return self.concretiser.find(path, goal) is not None
-        return False
+            return self.concretiser.find(path, goal)
+        return None
 
     def _join(self, *, is_limited: bool) -> None:
         """Continue the search for hulls, up to its share of the steps or to its end."""
@@ -154,10 +155,22 @@ class JoiningEngine(ZoneEngine):
                 return
             hulls.advance()
             if hulls.is_done and hulls.bound is not None and not self.options.keep_going:
-                self.workers.each(HullMember.narrow, hulls.latest(self._unreached()))
-                self.is_narrow = True
+                self._use_bound(hulls, hulls.bound)
             if self.is_proved:
                 self.workers.each(HullMember.limit, self.most)
+
+    def _use_bound(self, hulls: HullSearch, bound: int) -> None:
+        """Report what real states show, if it is all that fails; else narrow the exact search."""
+        if hulls.shown and not self._unreached():
+            for candidate, real in hulls.shown:
+                self.findings.note(
+                    Violation(candidate.kind, candidate.name, real.trace, real.blame, real.condition)
+                )
+        elif hulls.near is not None:
+            hulls.restart()
+        else:
+            self.workers.each(HullMember.narrow, hulls.latest(bound, self._unreached()))
+            self.is_narrow = True
 
     def _is_confirmed(self) -> bool:
         """Whether hulls have a proof, and real states reach all that hulls do."""

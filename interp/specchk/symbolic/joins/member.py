@@ -52,6 +52,7 @@ class HullMember(ZoneMember):
         self._due: list[Hull] = []  # of the level, those that are not expanded yet
         self._parcels: list[dict[Zone, Origin]] = []
         self._expanding: Sequence[Hull] = ()
+        self._near: Mapping[Shape, int] | None = None  # the last levels of shapes
         self._depth = 0  # of the level that is expanded next
         self._joined = 0  # steps of hulls, of all levels
         self._failing: dict[Hull, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
@@ -59,8 +60,12 @@ class HullMember(ZoneMember):
         self._before: dict[Shape, set[Shape]] = {}  # from which of its shapes steps lead to one
         self._tally = HullTally(Counts(0))
 
-    def start_hulls(self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken]) -> HullTally:
-        """Begin a round, with hulls that atoms split."""
+    def start_hulls(
+        self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken], near: Mapping[Shape, int] | None
+    ) -> HullTally:
+        """Begin a round, with hulls that atoms split; a near one has shapes up to a level only."""
+        self._near = near
+        self._before.clear()  # more may be recorded by then
         self._table = HullTable(SplitAtoms(self._names, atoms))
         self._failing.clear()
         self._reaching.clear()
@@ -69,7 +74,7 @@ class HullMember(ZoneMember):
         own = {
             zone: Origin(0, 0, 0, number, None, taken)
             for number, (zone, taken) in enumerate(initial.items())
-            if self._owner(zone.shape) == self.number
+            if self._owner(zone.shape) == self.number and (near is None or zone.shape in near)
         }
         self._parcels = [own if to == self.number else {} for to in range(self.count)]
         return self.join(b"")
@@ -202,6 +207,8 @@ class HullMember(ZoneMember):
         return self.take(b"")
 
     def _joins(self, index: int, zone: Zone, taken: Taken) -> bool:
+        if self._near is not None and self._near.get(zone.shape, -1) < self._depth:
+            return False
         owner = self._owner(zone.shape)
         # Whether a zone lies within a hull is known only when the level is joined, by its owner; but what was
         # joined once does.

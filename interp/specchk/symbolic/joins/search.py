@@ -5,14 +5,20 @@ checks each that grew.  It ends with the first level in which a property fails: 
 split the hulls of the next round (`failures`).  Later levels would fail as well, for what the first ones
 lack, and their atoms split more than a proof needs: `three_brokers` has a proof with 21 atoms of such rounds,
 and had 39 of whole ones.  A search without new atoms has failed.  So has one whose hulls fail as real states
-do, on a path by which a hull grew: it ends at once.  It never reports a violation: that is the exact
-search's, with the shortest trace.
+do, on a path by which a hull grew: it ends at once.
 
-Such a path is a bound of the shortest one.  Every behaviour of n steps lies in hulls of the first n levels,
-so from each control part the recorded steps to one whose hull fails are a lower bound of the real ones, and
-the exact search needs only zones from which a failure is within the bound (an abstraction as heuristic:
-Qian and Nymeyer, "Guided Invariant Model Checking Based on Abstraction and Symbolic Pattern Databases",
-2004).
+Every behaviour of n steps lies in hulls of the first n levels, so from each control part the recorded steps
+to one whose hull fails are a lower bound of the real ones (an abstraction as heuristic: Qian and Nymeyer,
+"Guided Invariant Model Checking Based on Abstraction and Symbolic Pattern Databases", 2004).  That serves
+twice.
+
+    a near round    after a round that fails in level n: of control parts from which a failure is within n
+                    levels, which are few.  More of them follow until nothing fails in that level, or new
+                    atoms do not help; the same hulls fail as in whole rounds, which would take as much longer
+                    as the model is larger.
+    a bound         a real path of n steps bounds the shortest one.  Where all that fails in the first level
+                    that fails is shown by real states, they are violations with shortest traces.  Otherwise
+                    the exact search continues with zones from which a failure is within the bound.
 
 Steps can be taken level by level, between levels of the exact search.
 """
@@ -27,13 +33,14 @@ from specchk.symbolic.joins.atoms import Atom
 from specchk.symbolic.joins.hulls import Origin
 from specchk.symbolic.joins.member import FailingAtoms, HullMember, HullTally, nearest
 from specchk.symbolic.workers import Workers
-from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.concrete import Real, Taken
 from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
 from specchk.symbolic.zones.zones import Shape, Zone
 
 MAX_ROUNDS = 30
 MAX_ATOMS = 400
+SHARE_OF_NEAR = 8  # a round is near where it has at most one control part of so many
 
 
 class JoinState(Enum):
@@ -52,13 +59,15 @@ class HullSearch:
     workers: Workers[ZoneMember]
     initial: Mapping[Zone, Taken]
     points: int
-    is_real: Callable[[Sequence[Taken], Candidate], bool]  # whether real states fail at the end of a path
+    real: Callable[[Sequence[Taken], Candidate], Real | None]  # states that fail at the end of a path
     atoms: list[Atom] = field(default_factory=list)
     state: JoinState = JoinState.NEW_ROUND
     rounds: int = 0
     generated: int = 0
     level: int = -1  # of the present round, the last that is checked
+    near: Mapping[Shape, int] | None = None  # of a near round: the last level of each control part
     bound: int | None = None  # the steps of a violation that real states show
+    shown: list[tuple[Candidate, Real]] = field(default_factory=list)  # all of so many steps, if known
     hulls: int = 0  # of the present round,
     parts: int = 0  # and the control parts that they are of
     waiting: int = 0
@@ -79,7 +88,7 @@ class HullSearch:
             self.rounds += 1
             self.level = -1
             self.coverage = [0] * self.points
-            self._note(self.workers.each(HullMember.start_hulls, self.atoms, self.initial))
+            self._note(self.workers.each(HullMember.start_hulls, self.atoms, self.initial, self.near))
             self.state = JoinState.EXPANDING
         elif self.state is JoinState.EXPANDING:
             failures = self._note(self.workers.each(HullMember.expand_hulls))
@@ -124,23 +133,32 @@ class HullSearch:
 
     def _end_round(self, failures: int) -> None:
         if not failures:
-            self.state = JoinState.PROVED
+            # After a near round a whole one: there may be failures in later levels.
+            self.state = JoinState.PROVED if self.near is None else JoinState.NEW_ROUND
+            self.near = None
             return
         new = self._new_atoms()
         # Without new atoms the next round would be this one once more; the limits keep a proof that does not
         # converge from taking the exact search's time.
-        if not new or self.rounds == MAX_ROUNDS or len(self.atoms) + len(new) > MAX_ATOMS:
+        if not new or self.rounds >= MAX_ROUNDS or len(self.atoms) + len(new) > MAX_ATOMS:
             self.state = JoinState.FAILED
             return
+        if self.near is None:
+            near = self.latest(self.level, ())
+            self.near = near if SHARE_OF_NEAR * len(near) <= self.parts else None
         self.atoms += new
         self.state = JoinState.NEW_ROUND
 
-    def latest(self, witnesses: Sequence[str]) -> dict[Shape, int]:
-        """By shape, the last depth from which a failure or a witness may be within the bound."""
-        assert self.bound is not None
+    def restart(self) -> None:
+        """Have a whole round up to the bound follow: a near one lacks what is not near to its failures."""
+        self.near = None
+        self.state = JoinState.NEW_ROUND
+
+    def latest(self, bound: int, witnesses: Sequence[str]) -> dict[Shape, int]:
+        """By shape, the last depth from which a failure or a witness may be within a bound."""
         latest: dict[Shape, int] = {}
         shapes: set[Shape] = set().union(*self.workers.each(HullMember.goals, witnesses))
-        for depth in range(self.bound, -1, -1):
+        for depth in range(bound, -1, -1):
             latest |= dict.fromkeys(shapes, depth)
             found: set[Shape] = set().union(*self.workers.each(HullMember.sources, list(shapes)))
             shapes = found - latest.keys()
@@ -148,12 +166,21 @@ class HullSearch:
 
     def _violation(self) -> int | None:
         """The steps of a violation that real states show, where hulls of the last level fail."""
-        # No proof is possible then.  The violation is left to the exact search, whose path is the shortest.
+        # No proof is possible then.
         failing = nearest([one for found in self.workers.each(HullMember.failing) for one in found])
         for is_later in (False, True):
-            for origin, candidate in failing:
-                if is_later == candidate.is_in_step and self.is_real(self._path(origin), candidate):
-                    return self.level + is_later
+            shown: dict[tuple[str, str], tuple[Candidate, Real]] = {}
+            alike = [one for one in failing if one[1].is_in_step == is_later]
+            for origin, candidate in alike:
+                if (candidate.kind, candidate.name) not in shown:
+                    real = self.real(self._path(origin), candidate)
+                    if real is not None:
+                        shown[candidate.kind, candidate.name] = candidate, real
+            if shown:
+                # Where a step fails, states of the next level may fail after as many.
+                is_all = len(shown) == len({(one.kind, one.name) for _, one in alike})
+                self.shown = [*shown.values()] if is_all and not is_later else []
+                return self.level + is_later
         return None
 
     def _path(self, origin: Origin) -> list[Taken]:
