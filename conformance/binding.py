@@ -101,7 +101,7 @@ class ReplogBinding(MachinesBinding):
         (reply,) = _replies(effects, FetchReply)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)
-        cluster.fetches[self.id(follower)] = replace(slot, reply=reply)
+        cluster.put_fetch(self.id(follower), replace(slot, reply=reply))
         return Accepted()
 
     def _room(self, log: LogView, offset: int) -> int:
@@ -124,7 +124,7 @@ class ReplogBinding(MachinesBinding):
         cluster.receive(broker, slot.to, slot.reply)
         if not was_waiting or following is None or following.in_flight != -1:
             return Refused("it is not the answer that the follower waits for")
-        del cluster.fetches[broker]
+        cluster.take_fetch(broker)
         return Accepted()
 
     @action("apply_diverging_hw")
@@ -136,7 +136,7 @@ class ReplogBinding(MachinesBinding):
     @action("lose_fetch")
     def lose_fetch(self, cluster: Cluster, follower: str) -> Answer:
         """The network loses the request or the response."""
-        if cluster.fetches.pop(self.id(follower), None) is None:
+        if cluster.take_fetch(self.id(follower)) is None:
             return Impossible("nothing is in flight")
         return Accepted()
 
@@ -149,7 +149,7 @@ class ReplogBinding(MachinesBinding):
             return DOWN if state is None else Impossible("it is fetching")
         questions = [e for e in cluster.fire(broker, Timer.SEND_FETCH) if isinstance(e, Send)]
         question = questions[0] if questions else None
-        cluster.fetches.pop(broker, None)
+        cluster.take_fetch(broker)
         if question is None or not isinstance(question.message, EpochEndRequest):
             return Refused("it does not ask")
         if cluster.state(question.to) is None:
@@ -235,7 +235,7 @@ class ReplogBinding(MachinesBinding):
         assert isinstance(reply, AlterPartitionReply)
         if reply.error not in (Error.NONE, Error.INELIGIBLE_REPLICA):
             return Refused(reply.error.name)
-        cluster.alters[self.id(leader)] = replace(slot, reply=reply)
+        cluster.put_alter(self.id(leader), replace(slot, reply=reply))
         return Accepted()
 
     @action("apply_alter_reply")
@@ -245,7 +245,7 @@ class ReplogBinding(MachinesBinding):
         slot = cluster.alters.get(broker)
         if slot is None or slot.reply is None:
             return Impossible("no verdict is on its way")
-        del cluster.alters[broker]
+        cluster.take_alter(broker)
         if cluster.state(broker) is not None:
             cluster.receive(broker, -1, slot.reply)
         return Accepted()

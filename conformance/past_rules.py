@@ -153,10 +153,10 @@ class PastRulesBinding(ReplogBinding):
             return DOWN
         if state.following is None or state.following.phase is not FetchPhase.TRUNCATING:
             return Impossible("it does not truncate")
-        before = cluster.fetches.pop(broker, None)
+        before = cluster.take_fetch(broker)
         answer = super().truncate_to_leader(cluster, follower)
         if before is not None:
-            cluster.fetches[broker] = before
+            cluster.put_fetch(broker, before)
         return answer
 
     @action("fall_behind")

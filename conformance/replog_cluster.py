@@ -10,8 +10,9 @@ Not simulated: timers fire when an action says so, at one fixed time; clients on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
@@ -40,10 +41,12 @@ from replog.core.types import (
 )
 from replog.sim.cluster.storage import MemoryStorage, Storage
 
+T = TypeVar("T")
 PARTITION = "t-0"
 NOW_MS = 1_000_000
 LONG_AGO_MS = 0
 CORRELATIONS_PER_INCARNATION = 1_000_000
+NOBODY: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,8 @@ class Nodes:
     __slots__ = ("_nodes", "_own")
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self._nodes = list(nodes)
-        self._own = set(range(len(self._nodes)))
+        self._nodes = tuple(nodes)
+        self._own = frozenset(range(len(self._nodes)))
 
     def __getitem__(self, broker: int) -> Node:
         if broker not in self._own:
@@ -135,8 +138,8 @@ class Nodes:
         return self._nodes[broker]
 
     def __setitem__(self, broker: int, node: Node) -> None:
-        self._nodes[broker] = node
-        self._own.add(broker)
+        self._nodes = (*self._nodes[:broker], node, *self._nodes[broker + 1 :])
+        self._own |= {broker}
 
     def __iter__(self) -> Iterator[Node]:
         return map(self.__getitem__, range(len(self._nodes)))
@@ -157,23 +160,27 @@ class Nodes:
     def copy(self) -> Nodes:
         """Return a snapshot, which has no machine of its own yet."""
         twin = Nodes.__new__(Nodes)
-        twin._nodes, twin._own = self._nodes.copy(), set()
-        for broker in self._own:  # which run here, and may be in another state later
-            twin._nodes[broker] = self._nodes[broker].copy()
+        twin._nodes, twin._own = self._nodes, NOBODY
+        if self._own:  # which run here, and may be in another state later
+            nodes = enumerate(self._nodes)
+            twin._nodes = tuple([node.copy() if broker in self._own else node for broker, node in nodes])
         return twin
 
 
 @dataclass(slots=True)
 class Cluster:
-    """All of it at one moment; `copy` is a snapshot that can be run on its own."""
+    """All of it at one moment; `copy` is a snapshot that can be run on its own.
+
+    The mappings are replaced and never changed, so snapshots share them.
+    """
 
     rules: Rules
     _controller: Controller
     nodes: Nodes
-    metadata: dict[int, MetadataImage] = field(default_factory=dict)
+    metadata: Mapping[int, MetadataImage] = field(default_factory=dict)
     """For each leader epoch its last version."""
-    fetches: dict[int, FetchInFlight] = field(default_factory=dict)
-    alters: dict[int, AlterInFlight] = field(default_factory=dict)
+    fetches: Mapping[int, FetchInFlight] = field(default_factory=dict)
+    alters: Mapping[int, AlterInFlight] = field(default_factory=dict)
     spent: Spent = Spent()
     committed: tuple[int, ...] = ()
     """The leader epoch of each record below the highest HW that a leader has had."""
@@ -186,8 +193,8 @@ class Cluster:
         # As with machines: the controller of a snapshot is copied when it is first run.
         controller = self._controller.copy() if self.has_own_controller else self._controller
         return Cluster(
-            self.rules, controller, self.nodes.copy(), dict(self.metadata), dict(self.fetches),
-            dict(self.alters), self.spent, self.committed, self.acked, False,
+            self.rules, controller, self.nodes.copy(), self.metadata, self.fetches, self.alters, self.spent,
+            self.committed, self.acked, False,
         )  # fmt: skip
 
     @property
@@ -271,12 +278,12 @@ class Cluster:
         state = self.running(broker)
         match sent.message:
             case FetchRequest() as request:
-                self.fetches[broker] = FetchInFlight(sent.to, request)
+                self.put_fetch(broker, FetchInFlight(sent.to, request))
             case AlterPartitionRequest() as request:
                 assert state.leading is not None
                 members = tuple(member for member, _ in request.new_isr)
                 newcomers = tuple(m for m in members if m not in state.leading.isr)
-                self.alters[broker] = AlterInFlight(request, newcomers)
+                self.put_alter(broker, AlterInFlight(request, newcomers))
             case ProduceReply(error=Error.NONE, base_offset=base) if base >= len(self.acked):
                 self.acked = epochs_of(state)[: base + 1]
             case _:
@@ -296,7 +303,27 @@ class Cluster:
         self._remember()
 
     def _remember(self) -> None:
-        self.metadata[self.image.leader_epoch] = self._controller.state.history[-1]
+        epoch, last = self.image.leader_epoch, self._controller.state.history[-1]
+        if self.metadata.get(epoch) is not last:
+            self.metadata = {**self.metadata, epoch: last}
+
+    def put_fetch(self, follower: int, fetch: FetchInFlight) -> None:
+        """Have a fetch of a broker in flight."""
+        self.fetches = {**self.fetches, follower: fetch}
+
+    def take_fetch(self, follower: int) -> FetchInFlight | None:
+        """Have no fetch of a broker in flight any more; return the one that was."""
+        self.fetches, taken = without(self.fetches, follower)
+        return taken
+
+    def put_alter(self, leader: int, alter: AlterInFlight) -> None:
+        """Have a proposal of a broker in flight."""
+        self.alters = {**self.alters, leader: alter}
+
+    def take_alter(self, leader: int) -> AlterInFlight | None:
+        """Have no proposal of a broker in flight any more; return the one that was."""
+        self.alters, taken = without(self.alters, leader)
+        return taken
 
     def heartbeat(self, broker: int) -> None:
         """Let a broker tell the controller that it lives, and how much metadata it has applied."""
@@ -329,7 +356,14 @@ class Cluster:
         self.nodes[broker].process = None
         slot = self.fetches.get(broker)
         if slot is not None and slot.reply is not None:
-            del self.fetches[broker]
+            self.take_fetch(broker)
+
+
+def without(slots: Mapping[int, T], broker: int) -> tuple[Mapping[int, T], T | None]:
+    """Return a mapping without an entry, itself where there is none, and the entry."""
+    if broker not in slots:
+        return slots, None
+    return {other: slot for other, slot in slots.items() if other != broker}, slots[broker]
 
 
 def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from replog.sim.disks.disk import Faults, SimFs
+from replog.sim.disks.disk import ROOT, SimFs
 from replog.sim.disks.images import Chooser, Directory, Inode, Naming
-from replog.store.files.fs import read_file
 
 Names = Callable[[list[Naming]], list[Naming]]
 Image = tuple[tuple[str, bytes | None], ...]
@@ -88,19 +87,23 @@ class Disk(SimFs):
 
     def twin(self) -> Disk:
         """Return a copy, on which no process runs and nothing fails."""
+        # As `snapshot` and `restore`, but each file is copied once, and locks and faults not at all.
         twin = Disk()
-        twin.restore(self.snapshot())
-        twin.faults = Faults()
+        twin._nodes = {number: node.copy() for number, node in self._nodes.items()}
+        twin._next_number = self._next_number
+        twin.incarnation = self.incarnation
         twin.process_crash()
         return twin
 
-    def image(self, path: str = ".") -> Image:
-        """Return the files and folders below a path, as a process sees them."""
+    def image(self) -> Image:
+        """Return all files and folders, as a process sees them."""
+        # By their numbers and not by paths: a disk is looked at after each crash, and each path is a search.
         files: list[tuple[str, bytes | None]] = []
-        for name in self.listdir(path):
-            below = f"{path}/{name}"
-            if self.is_dir(below):
-                files += [(below, None), *self.image(below)]
-            else:
-                files.append((below, read_file(self, below)))
+        waiting = [("", ROOT)]
+        while waiting:
+            path, number = waiting.pop()
+            node = self._nodes[number]
+            files.append((path, node.cache if isinstance(node, Inode) else None))
+            if isinstance(node, Directory):
+                waiting += [(f"{path}/{name}", number) for name, number in sorted(node.names.items())]
         return tuple(files)
