@@ -101,7 +101,9 @@ def _states(controller: ControllerState) -> dict[int, BrokerState]:
 
 def has_same(found: Mapping[int, object], kept: Mapping[int, object]) -> bool:
     """Return whether two mappings have the same objects for the same keys."""
-    return found is kept or found.keys() == kept.keys() and all(found[key] is one for key, one in kept.items())
+    return found is kept or (
+        found.keys() == kept.keys() and all(found[key] is one for key, one in kept.items())
+    )
 
 
 def packed(words: Plain) -> bytes:

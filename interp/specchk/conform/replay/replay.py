@@ -88,7 +88,6 @@ class Replayer(Generic[S]):
         self._trusted = 0  # how often it was not checked
         self._handlers = {action.action: getattr(binding, action.method) for action in cls.actions()}
         self.blind_to: tuple[str, ...] = ()
-        self._last: tuple[bytes | None, Found] = None, ()  # a projection and its values
 
     def begin(self) -> Place[S]:
         """The implementation's initial state, which must be one of the spec's."""
@@ -207,28 +206,47 @@ class Replayer(Generic[S]):
         self.tally.struck += 1
         return self._state(system, blank)
 
-    def probe(self, place: Place[S], instance: ActionCall) -> bool:
-        """Try a disabled instance in each way: it must be refused and change nothing.
+    def probe(self, place: Place[S], instances: Sequence[ActionCall]) -> list[bool]:
+        """Try disabled instances in each way: they must be refused and change nothing.
 
-        True if the implementation was asked; False where the binding had nothing to ask it with.
+        For each, whether the implementation was asked; not where the binding had nothing to ask it with.
         """
-        was_asked = False
         self._look_at(place)
-        for way in instance.ways:
-            # Restored for each, also after one that was impossible: what it changed and nobody observes could
-            # make the implementation refuse what it would accept.
-            system = self._rewound(place)
-            answer = self._ask(system, place, instance, way)
-            if isinstance(answer, Impossible):  # nothing was done, by the binding's own word
-                self.tally.impossible[instance.label.action] += 1
-                continue
-            if isinstance(answer, Accepted):
-                raise Diverged(self._accepted(system, place, instance, way))
-            if not self._is_unchanged(system):
-                self._check_unchanged(system, place, instance, way, answer.reason)
-            self.tally.refused[instance.label.action] += 1
-            was_asked = True
-        return was_asked
+        # Most of a gate is this loop: `_rewound` and `_ask` are spelled out.
+        back, kept, handlers, impossible = self._back, place.kept, self._handlers, self.tally.impossible
+        asked = []
+        for instance in instances:
+            action, given, was_asked = instance.label.action, instance.plain, False
+            handler = handlers[action]
+            for way in instance.ways:
+                # Restored for each, also after one that was impossible: what it changed and nobody observes
+                # could make the implementation refuse what it would accept.
+                try:
+                    system = back(kept)
+                except LEAVING as error:
+                    self._blame_restoring(error, place)
+                    raise
+                try:
+                    answer = handler(system, *given, way) if way else handler(system, *given)
+                except LEAVING as error:
+                    self._blame_asking(error, place, instance, way)
+                    raise
+                if type(answer) is Impossible:  # nothing was done, by the binding's own word
+                    impossible[action] += 1
+                else:
+                    self._check_refused(system, place, instance, way, _answer_of(instance, answer))
+                    was_asked = True
+            asked.append(was_asked)
+        return asked
+
+    def _check_refused(
+        self, system: S, place: Place[S], instance: ActionCall, way: str, answer: Answer
+    ) -> None:
+        if isinstance(answer, Accepted):
+            raise Diverged(self._accepted(system, place, instance, way))
+        if not self._is_unchanged(system):
+            self._check_unchanged(system, place, instance, way, answer.reason)
+        self.tally.refused[instance.label.action] += 1
 
     def _is_unchanged(self, system: S) -> bool:
         """Whether the binding finds a system as it was kept; False for one that is to be projected."""
@@ -273,17 +291,19 @@ class Replayer(Generic[S]):
                 raise _failed(error, when, blame()) from error
             raise
 
-    # The two below are called for each probe, and most of a run are probes: `_call` spelled out.
-
     def _rewound(self, place: Place[S]) -> S:
         """The system that was kept at a place."""
         try:
             return self._back(place.kept)
         except LEAVING as error:
-            if _is_finding(error):
-                blame = at_place(place, "restored", expected=(place.state,))
-                raise _failed(error, "when it was restored", blame) from error
+            self._blame_restoring(error, place)
             raise
+
+    def _blame_restoring(self, error: BaseException, place: Place[S]) -> None:
+        """Raise the divergence, if it is the implementation's error."""
+        if _is_finding(error):
+            blame = at_place(place, "restored", expected=(place.state,))
+            raise _failed(error, "when it was restored", blame) from error
 
     def _ask(
         self, system: S, place: Place[S], instance: ActionCall, way: str,
@@ -291,18 +311,17 @@ class Replayer(Generic[S]):
     ) -> Answer:  # fmt: skip
         handler = self._handlers[instance.label.action]
         try:
-            answer: Answer = (
-                handler(system, *instance.plain, way) if way else handler(system, *instance.plain)
-            )
+            answer = handler(system, *instance.plain, way) if way else handler(system, *instance.plain)
         except failing as error:
-            if _is_finding(error):
-                allowed = self.spec.allowed(place.state, instance)
-                raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
+            self._blame_asking(error, place, instance, way)
             raise
-        if not isinstance(answer, ANSWERS):
-            hint = "return Accepted(), Refused(reason) or Impossible(reason)"
-            raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
-        return answer
+        return _answer_of(instance, answer)
+
+    def _blame_asking(self, error: BaseException, place: Place[S], instance: ActionCall, way: str) -> None:
+        """Raise the divergence, if it is the implementation's error."""
+        if _is_finding(error):
+            allowed = self.spec.allowed(place.state, instance)
+            raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
 
     def _blame(
         self, place: Place[S], instance: ActionCall, way: str, kind: str, reason: str,
@@ -315,16 +334,9 @@ class Replayer(Generic[S]):
         """The projection as values of the spec; `blame` is the reason given if there are none."""
         self.tally.compared += 1
         try:
-            return self._raw(self._call(blame, OBSERVING, lambda: self._project(system)))
+            return self._read(self._call(blame, OBSERVING, lambda: self._project(system)))
         except NotAValue as error:
             raise Diverged(replace(blame(), kind="outside", reason=str(error))) from None
-
-    def _raw(self, state: Any) -> Found:
-        # Most projections are the one before, since refused steps change nothing.
-        packed = _packed(state)
-        if packed is None or packed != self._last[0]:
-            self._last = packed, self._read(state)
-        return self._last[1]
 
     def _read(self, state: Any) -> Found:
         # Before any value: a variable too many or too few is a mistake of the binding, not of the
@@ -354,6 +366,13 @@ class Replayer(Generic[S]):
         if len(matching) > 1:
             reason = "the projection does not distinguish these successors; observe more"
             raise Diverged(replace(blame(), kind="ambiguous", reason=reason, expected=tuple(matching)))
+
+
+def _answer_of(instance: ActionCall, answer: Any) -> Answer:
+    if isinstance(answer, ANSWERS):
+        return answer
+    hint = "return Accepted(), Refused(reason) or Impossible(reason)"
+    raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
 
 
 def _is_finding(error: BaseException) -> bool:

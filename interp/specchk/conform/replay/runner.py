@@ -183,9 +183,9 @@ class Runner(Generic[S]):
         wanted: dict[tuple[str, tuple[str, ...]], list[int]],
     ) -> None:  # fmt: skip
         self.done.disabled += len(disabled)
-        for instance in disabled:
-            asked = self.replayer.probe(place, instance)
-            if wanted:
+        all_asked = self.replayer.probe(place, disabled)
+        if wanted:
+            for instance, asked in zip(disabled, all_asked, strict=True):
                 classes = wanted.get((instance.label.action, instance.label.args), [])
                 (self.done.refused if asked else self.done.impossible).update(classes)
 

@@ -119,7 +119,7 @@ class _Shrinker(Generic[S]):
         if allowed := self.replayer.spec.allowed(place.state, instance):
             self.replayer.take(place, instance, allowed)
         elif self.replayer.spec.forbids(place.state, instance):
-            self.replayer.probe(place, instance)
+            self.replayer.probe(place, [instance])
 
     def _is_wanted(self, divergence: Divergence) -> bool:
         wanted = self.best
