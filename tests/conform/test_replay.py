@@ -137,7 +137,7 @@ def test_steps_that_are_not_compared_are_vacuous(monkeypatch):
 
     def from_the_spec(self, system, blame):
         wanted = blame().expected
-        return wanted[0] if wanted else self._raw(self._project(system))
+        return wanted[0] if wanted else self._read(self._project(system))
 
     monkeypatch.setattr(Replayer, "_state", from_the_spec)
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))

@@ -173,7 +173,7 @@ def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_skipped_probes_are_vacuous(monkeypatch, workers):
     """Harness mutant: nothing that is forbidden is tried."""
-    monkeypatch.setattr(Replayer, "probe", lambda self, place, instance: True)
+    monkeypatch.setattr(Replayer, "probe", lambda self, place, instances: [True] * len(instances))
     assert "was tried" in run_suite(Replayer(BankBinding(PROGRAM)), suite(), workers=workers).vacuous
     runner, cases = Runner(Replayer(BankBinding(PROGRAM)), suite(), is_probing=False), suite().cases
     done = run_slice(runner, cases, range(len(cases)))
@@ -191,7 +191,7 @@ def test_a_last_step_that_is_not_compared_is_found(monkeypatch):
 
     def from_the_spec(self, system, blame):
         wanted = blame().expected
-        return wanted[0] if wanted else self._raw(self._project(system))
+        return wanted[0] if wanted else self._read(self._project(system))
 
     monkeypatch.setattr(Replayer, "_state", from_the_spec)
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
