@@ -16,6 +16,7 @@ iterable where it gives `Table` and tuples, and refuses what is not a value of t
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AnySet
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from specchk.meaning.values import pairs_of, show, universe
 MAPPINGS = (dict, Mapping)  # which is tried first
 COLLECTIONS = (set, frozenset, AnySet, Sequence)
 Reader = Callable[[Any], Value]
+REMEMBERED = 4096  # values of a variable
 
 
 class NotAValue(Exception):
@@ -333,3 +335,29 @@ def _wrong(given: Any, kind: Type) -> NotAValue:
 def _shown(given: Any) -> str:
     """The text of what was given: Python's, and of a collection the spec's, since a set may be in it."""
     return words(given) if isinstance(given, AnySet | Mapping | list | tuple) else repr(given)
+
+
+def remembered(read: Reader) -> Reader:
+    """A reader that keeps what it has read: of most variables the values are few, in however many states."""
+    known: dict[bytes, Value] = {}
+
+    def again(given: Any) -> Value:
+        packed = _packed(given)
+        if packed is None:
+            return read(given)
+        if packed not in known:
+            if len(known) == REMEMBERED:
+                known.clear()
+            known[packed] = read(given)
+        return known[packed]
+
+    return again
+
+
+def _packed(given: Any) -> bytes | None:
+    """A plain value as bytes, equal only for equal values of the same types; None for some."""
+    # Version 2 has no references, so that equal values in other objects have the same bytes.
+    try:
+        return marshal.dumps(given, 2)
+    except ValueError:
+        return None

@@ -15,7 +15,6 @@ observed variables; what was kept of a system is looked at again before and afte
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -41,7 +40,7 @@ from specchk.conform.contract.failures import (
     described,
     is_implementations,
 )
-from specchk.conform.contract.values import NotAValue, Reader, reader
+from specchk.conform.contract.values import NotAValue, reader, remembered
 from specchk.conform.replay.place import Blame, Diverged, Divergence, Found, Place, ReplayTally, at_place
 from specchk.conform.replay.spec_side import ActionCall, SpecSide
 from specchk.ir.nodes import Value
@@ -53,7 +52,6 @@ T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 FAILING = (*FAILURES, ImplementationFailure)
 ANSWERS = (Accepted, Refused, Impossible)
-REMEMBERED = 4096  # values of a variable
 UNCHECKED = 15  # answers of a binding's `@unchanged` that are believed, one after another
 
 
@@ -74,7 +72,7 @@ class Replayer(Generic[S]):
         self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
         self._observed = {self.program.variables[slot].name for slot in self._slots}
         self._seen: Callable[[Any], Any] = itemgetter(*self._slots) if self._slots else lambda _: ()
-        self._readers = [_remembered(reader(variable.type)) for variable in self.program.variables]
+        self._readers = [remembered(reader(variable.type)) for variable in self.program.variables]
         cls = type(binding)
         self._project = getattr(binding, cls.marked("project") or "")
         self._keep = getattr(binding, cls.marked("snapshot") or "")
@@ -390,29 +388,3 @@ def _failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
     else:
         kind, reason = described(error)
     return Diverged(replace(blame, kind=kind, reason=f"{when}: {reason}" if when else reason))
-
-
-def _remembered(read: Reader) -> Reader:
-    """A reader that keeps what it has read: of most variables the values are few, in however many states."""
-    known: dict[bytes, Value] = {}
-
-    def remembered(given: Any) -> Value:
-        packed = _packed(given)
-        if packed is None:
-            return read(given)
-        if packed not in known:
-            if len(known) == REMEMBERED:
-                known.clear()
-            known[packed] = read(given)
-        return known[packed]
-
-    return remembered
-
-
-def _packed(given: Any) -> bytes | None:
-    """A plain value as bytes, equal only for equal values of the same types; None for some."""
-    # Version 2 has no references, so that equal values in other objects have the same bytes.
-    try:
-        return marshal.dumps(given, 2)
-    except ValueError:
-        return None
