@@ -58,7 +58,7 @@ from specchk.spark.ledger import (
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse
-from specchk.spark.session import is_local, session, slots
+from specchk.spark.session import ShownProgress, is_local, session, slots
 from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
 from specchk.spark.states.loaded import Crowded, LedgerStates
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
@@ -155,6 +155,7 @@ class SparkEngine(Engine[int]):
     explain: Explainer = field(init=False)
     handed: Handed = field(init=False)
     homes: Homes = field(init=False)
+    shown: ShownProgress = field(init=False)
     parcel: Any = field(init=False)  # a broadcast of the packed parcel
     packed: bytes = field(init=False)
     made: Generator[Made, None, None] | None = field(init=False, default=None)
@@ -228,16 +229,17 @@ class SparkEngine(Engine[int]):
             self.is_exhausted = not levels[-1]
 
     def _ship(self, handed: Handed) -> None:
-        layout, renamings = layout_of(self.program), self.search.renamings
-        code = exchange_code(self.program, layout, renamings)
+        renamings, options = self.search.renamings, self.options
+        code = exchange_code(self.program, layout_of(self.program), renamings)
         parcel = Parcel(
-            handed.run, self.program, renamings, code, handed.partitions, self.place, self.options.scratch,
-            len(handed.sizes), durable=self.options.ledger is not None,
+            handed.run, self.program, renamings, code, handed.partitions, self.place, options.scratch,
+            len(handed.sizes), durable=options.ledger is not None,
         )  # fmt: skip
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)
         self.handed, self.tally, self.outside = handed, handed.tally, handed.outside
         self.homes = Homes(self.context, handed.partitions)
+        self.shown = ShownProgress(self.context, handed.run, self.program.spec)
 
     @property
     def _slices(self) -> Slices:
@@ -248,7 +250,7 @@ class SparkEngine(Engine[int]):
         # `Search.run` adds the size of each frontier, and of this one again.
         frontier = self.search.levels.pop()
         makes = LevelMaker(
-            self.context, self.parcel, self.handed, self._slices, self._describe, self.search.levels
+            self.context, self.parcel, self.handed, self._slices, self.shown.describe, self.search.levels
         )
         if self._is_one_stage:
             scratch = self.options.scratch
@@ -281,6 +283,7 @@ class SparkEngine(Engine[int]):
                     self.is_exhausted = not size
                     # Not for the empty level at the end: what is complete has not run out of anything.
                     if size:
+                        self.shown.level([*self.search.levels, size], self.search.meter.seconds)
                         self.search.look(states + size, self.tally.generated, size)
                     return size
                 if self.search.look(states, generated, frontier):
@@ -298,10 +301,6 @@ class SparkEngine(Engine[int]):
             reason = self.search.meter.exceeded(0)
             over = Inconclusive(reason, budget=True) if reason is not None else None
             self.findings.stopped = over or given_up(error, len(self.search.levels) + 1)
-
-    def _describe(self, text: str) -> None:
-        """Describe this thread's next jobs in Spark's own UI."""
-        self.context.setJobGroup(self.handed.run, f"specchk {self.program.spec}: {text}")
 
     def _within_time(self, job: Callable[[], list[Slice]]) -> list[Slice]:
         """The job's result; it is cancelled when time is up."""
@@ -343,6 +342,7 @@ class SparkEngine(Engine[int]):
         # Only now, when all cores are free for it.
         if self.made is not None:
             self.made.close()
+        self.shown.now(self.search.levels, self.search.meter.seconds)
         if not self.homes.is_known:
             self.findings.notes.append(NO_HOMES)
         try:
@@ -358,7 +358,7 @@ class SparkEngine(Engine[int]):
         many, wanted = self.handed.partitions, tuple(target)
         if self.search.levels[level] > SMALL_LEVEL:
             with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
-                self._describe(f"a trace through level {level + 1}")
+                self.shown.describe(f"a trace through level {level + 1}")
                 numbers = self.context.parallelize(range(many), tasks_of(self.context, many))
                 task = partial(precede, self.parcel, level, wanted)
                 return min(numbers.mapPartitions(task).collect(), default=None)
@@ -381,16 +381,15 @@ class SparkEngine(Engine[int]):
     def export_source(self) -> SliceSource:
         """The slices of all levels, for an export."""
         levels = len([size for size in self.search.levels if size])
-        expanded = levels if self.is_exhausted else levels - 1
-        self._describe("export the states")
-        return SliceSource(self.context, self.parcel, self.packed, levels, expanded)
+        self.shown.describe("export the states")
+        return SliceSource(self.context, self.parcel, self.packed, levels, levels - (not self.is_exhausted))
 
     def release(self) -> None:
         """Release the driver's memory and the executors' tables; those of unreachable machines are left."""
         if self.steps is not None:
             self.steps.release()
         with suppress(*SPARK_FAILED):
-            self._describe("remove tables")
+            self.shown.describe("remove tables")
             remove_tables(self.context, self.parcel, host_of(self.packed))
 
     def totals(self) -> Totals:

@@ -13,8 +13,10 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Event, Timer, current_thread, main_thread
@@ -35,6 +37,7 @@ from specchk.spark.reasons import (
 )
 
 LOCAL = "local[2]"
+SHOWN_EVERY_S = 1.0
 EXECUTORS_S = 90.0  # seconds that a standalone master has to give the first task an executor
 _SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # cores are for the search; Spark only moves bytes
 _SETTINGS = (
@@ -208,3 +211,37 @@ def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[st
         raise Unavailable(f"Spark's workers cannot run a task: {root_cause(str(error))}") from error
     finally:
         timer.cancel()
+
+
+@dataclass(slots=True)
+class ShownProgress:
+    """A search in Spark's own UI and REST API: descriptions of its jobs, and its progress.
+
+    On one machine all levels are one job, whose description Spark keeps as it was at the start; and
+    accumulators of Python are not shown.  So progress is a job of its own, without a task and at once
+    complete, whose description is the line; one in `SHOWN_EVERY_S` at most, and one at the end.
+    `group`: of the jobs, by which they are cancelled.
+    """
+
+    context: SparkContext
+    group: str
+    spec: str
+    _next: float = field(default=0.0)
+
+    def describe(self, text: str) -> None:
+        """Describe this thread's next jobs."""
+        self.context.setJobGroup(self.group, f"specchk {self.spec}: {text}")
+
+    def level(self, sizes: Sequence[int], seconds: float) -> None:
+        """Show the last one of the levels, unless another one was shown just now."""
+        if time.monotonic() >= self._next:
+            self.now(sizes, seconds)
+
+    def now(self, sizes: Sequence[int], seconds: float) -> None:
+        """Show level, states and rate; nothing where Spark's process has ended."""
+        level, states = len([size for size in sizes if size]), sum(sizes)
+        with suppress(*SPARK_FAILED):
+            self.describe(f"level {level}, {states} states, {int(states / max(seconds, 1e-3))} a second")
+            # Of no partitions: Spark notes its begin and its end, and starts no task.
+            self.context._jsc.emptyRDD().count()
+        self._next = time.monotonic() + SHOWN_EVERY_S
