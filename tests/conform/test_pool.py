@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from threading import Event, Thread
+from time import sleep
+
+import pytest
 
 from specchk.conform.work.pool import run_all
 
@@ -92,3 +98,42 @@ def test_a_task_that_is_interrupted_prints_nothing(capfd):
     assert (ended.said, ended.how) == (["begun"], "lost")
     assert ended.why.startswith("KeyboardInterrupt")
     assert capfd.readouterr() == ("", "")
+
+
+NESTED = """
+import os
+from threading import Event
+from specchk.conform.work.pool import run_all
+
+def inner(say):
+    os.write(1, f"{os.getpid()}\\n".encode())
+    Event().wait()
+
+def outer(say):
+    run_all([inner, inner], 2)
+
+run_all([outer], 1)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_end_with_the_one_that_waits_for_them(number):
+    """Those of tasks, and those that tasks have forked: a build that is cancelled leaves none behind."""
+    with subprocess.Popen([sys.executable, "-c", NESTED], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        inner = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.send_signal(number)
+        # All of them have the pipe: its end comes when none is left.
+        assert parent.stdout.read() == ""
+    assert parent.returncode == -number
+    while any(map(_runs, inner)):
+        sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there, and not only its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

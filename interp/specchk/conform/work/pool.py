@@ -3,14 +3,17 @@
 Other than `forks.each`, a task may say several things before it ends, and is killed when it takes
 too long: what it has said by then counts.  A task that has said all and whose process lives on (by a
 thread that it left) has until its deadline, too.  Invariants: the results are in the order of the tasks;
-no process of a task is left behind.
+no process of a task is left behind, on Linux not even where this one is killed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
+import signal
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +26,7 @@ from typing import Any
 Say = Callable[[Any], None]
 Task = Callable[[Say], None]
 DONE, LATE, LOST = "done", "late", "lost"
+PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 _END = "end"
 _SAID = "said"
 _DIED = "died"
@@ -73,7 +77,7 @@ def run_all(
             while todo and len(running) < max(workers, 1):
                 number, task = todo.pop(0)
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(theirs, task))
+                process = context.Process(target=_work, args=(theirs, task, os.getpid()))
                 process.start()
                 theirs.close()
                 # Else a process that dies would leave the pipe open, and its end would never come.
@@ -150,8 +154,9 @@ def _finish(connection: Connection, task: _Running) -> None:
         task.ended.why = f"exit code {task.ended.code}"
 
 
-def _work(to: Connection, task: Task) -> None:
+def _work(to: Connection, task: Task, parent: int) -> None:
     """A process's life."""
+    _end_with(parent)
     # Else a process that the task forks would hold the pipe, and its end would not come with this one's.
     os.register_at_fork(after_in_child=to.close)
     # What the parent has loaded is no garbage here; without this each full collection goes through all of it.
@@ -166,6 +171,15 @@ def _work(to: Connection, task: Task) -> None:
         to.send((_DIED, _last_words(error)))
         raise
     to.close()
+
+
+def _end_with(parent: int) -> None:
+    """Have this process killed when its parent ends, however that ends: nobody would read the results."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        # The parent may have ended before the call, and then no signal comes.
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def _last_words(error: BaseException) -> str:
