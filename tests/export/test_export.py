@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -224,6 +225,29 @@ def test_row_groups_and_parts_of_few_rows(tmp_path: Path, monkeypatch: pytest.Mo
         assert len(opened(tmp_path / "small").files[table]) > 4
         both = [sorted(map(str, rows(tmp_path / place, table))) for place in ("whole", "small")]
         assert both[0] == both[1]
+
+
+def test_statistics_of_row_groups_are_those_of_their_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers leave out row groups by them: wrong ones would leave states out of an answer."""
+    monkeypatch.setattr(packed, "BLOCK", 100)
+    monkeypatch.setattr(parts, "PART_ROWS", 1000)
+    exported(program("kafka/kip320.spec", "small"), "native", tmp_path, Options(symmetry=False))
+    checked = 0
+    for name in opened(tmp_path).files["states"]:
+        file = pq.ParquetFile(tmp_path / name)
+        for number in range(file.num_row_groups):
+            values = file.read_row_group(number, columns=["level"]).column("level").to_pylist()
+            index = file.schema_arrow.names.index("level")
+            found = file.metadata.row_group(number).column(index).statistics
+            assert (found.min, found.max, found.null_count) == (min(values), max(values), 0)
+            checked += found.min < found.max
+    assert checked > 0
+    whole = rows(tmp_path, "states")
+    for level in {row["level"] for row in whole}:
+        count = pq.read_table(tmp_path / "states", filters=[("level", "=", level)]).num_rows
+        assert count == sum(row["level"] == level for row in whole)
 
 
 def test_the_same_search_has_the_same_ids_on_any_number_of_workers(whole: Whole, tmp_path: Path) -> None:
