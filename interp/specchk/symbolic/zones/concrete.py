@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 from specchk.ir.footprint import steps_list_horizon
@@ -74,6 +74,7 @@ class _Point:
 
 
 MOST_POINTS = 20_000  # kept for other paths; then all are forgotten
+REPLAYS = 8  # kept for other paths
 
 
 @dataclass(slots=True)
@@ -117,6 +118,8 @@ class Concretiser:
         self.shapes = Shapes(program)
         self.faulty: set[int] = set()  # actions that have no meaning in some states of the zones
         self._programs: dict[int, Program] = {}
+        # Those of most paths are the same, the least numbers; and each compiles the actions.
+        self._replay = lru_cache(REPLAYS)(self._new_replay)
         self._starts: dict[Taken, _Way] = {}
         self._faults = 0  # when these were computed
         self._points = 0
@@ -264,7 +267,7 @@ class Concretiser:
         ends += sums(self.program, split, rows)
         states = [self._numbers(state, values) for state in point.states]
         path = ReplayPath(tuple(states), tuple(values))
-        replay = Replay(self._raised(path.most), path.numbers)
+        replay = self._replay(path.most, path.numbers)
         trace = self._trace(replay, states, goal)
         if goal.kind == "reached":
             if not replay.reaches(trace.last, goal.name):
@@ -292,6 +295,9 @@ class Concretiser:
             if any(name == goal.name for _, name, _ in replay.failed(trace)):
                 return trace
         raise ReplayFailed(f"no step at the end of the path breaks `{goal.name}`")
+
+    def _new_replay(self, high: int, numbers: tuple[int, ...]) -> Replay:
+        return Replay(self._raised(high), numbers)
 
     def _raised(self, high: int) -> Program:
         """The program with a horizon of `high` or somewhat more, so that few programs are made."""
