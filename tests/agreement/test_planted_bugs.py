@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from agreement.both import differences, of_seed, program_of
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
+from specchk.native.engine import LONG
 from specchk.native.kernel import steps, ways
 from specchk.native.kernel.canonical import Renamed
 from specchk.native.kernel.search_kernel import Kernel
@@ -97,14 +99,14 @@ def suite(folder: Path) -> list[Program]:
 
 
 def is_caught(folder: Path) -> bool:
-    """Whether some program of the suite tells the engines apart."""
-    for program in suite(folder):
-        for symmetry in (False, True):
-            try:
-                if differences(program, symmetry=symmetry, keep_going=True, workers=1, limit=ENOUGH):
-                    return True
-            except (ReplayFailed, RuntimeError, AssertionError, IndexError):
+    """Whether some program of the suite tells the engines apart, by optimised code or by the other."""
+    for program, symmetry, after in product(suite(folder), (False, True), (0, LONG)):
+        try:
+            if differences(program, symmetry=symmetry, keep_going=True, workers=1, limit=ENOUGH,
+                           optimising_after=after):  # fmt: skip
                 return True
+        except (ReplayFailed, RuntimeError, AssertionError, IndexError):
+            return True
     return False
 
 
