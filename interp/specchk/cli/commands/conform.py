@@ -103,8 +103,9 @@ def _alone(
     bindings: Sequence[str], wanted: SuiteChoice, options: GateOptions, files: Files
 ) -> dict[str, Callable[[], object]]:
     """For each of several bindings the command for it alone."""
-    wanted.of_several()
-    files.of_several()
+    for name, given in {**wanted.of_one, **files.of_one}.items():
+        if given is not None:
+            raise click.UsageError(f"{name} is about one binding; run the others without it")
     context = click.get_current_context()
     run = context.command.callback
     assert run is not None

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import click
-
 from specchk.cli.common import write_json, write_text
 from specchk.cli.groups import option
 from specchk.cli.output import echo
@@ -39,12 +37,10 @@ class Files:
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
     as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
 
-    def of_several(self) -> None:
-        """Refuse those that are about one binding where there are several."""
-        named = {"--draw": self.draw, "--itf": self.itf, "--freeze": self.freeze, "--html": self.html}
-        for option_name, path in named.items():
-            if path is not None:
-                raise click.UsageError(f"{option_name} is about one binding; run the others without it")
+    @property
+    def of_one(self) -> dict[str, object]:
+        """The options that are about one binding."""
+        return {"--draw": self.draw, "--itf": self.itf, "--freeze": self.freeze, "--html": self.html}
 
     def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""

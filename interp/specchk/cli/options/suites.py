@@ -62,11 +62,10 @@ class SuiteChoice:
             raise click.UsageError("a tier has its own models and suites; omit --model, --set and --suite")
         return self.tier or (None if describes else "gate")
 
-    def of_several(self) -> None:
-        """Refuse what is about one binding where there are several."""
-        if self.case is not None or self.list_cases:
-            name = "--list" if self.case is None else "--case"
-            raise click.UsageError(f"{name} is about one binding; run the others without it")
+    @property
+    def of_one(self) -> dict[str, object]:
+        """The options that are about one binding."""
+        return {"--case": self.case, "--list": self.list_cases or None}
 
     def suites(self, cls: type[Binding[Any]]) -> tuple[At, ...]:
         """The selected suites: of the binding's tiers, or as described."""
