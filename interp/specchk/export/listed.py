@@ -12,11 +12,11 @@ from specchk.export.parquet.pages import (
     Compression,
     Encoding,
     FileColumn,
-    groups,
     levels,
     plain_texts,
     positions,
     run,
+    wide_groups,
 )
 from specchk.export.parts import Draft, PageWriter, TablePart
 from specchk.export.schemas import EDGES
@@ -144,8 +144,8 @@ class StepWriter:
         used = [self._shapes.texts[number] for number in encoded.dictionary.to_pylist()]
         chunk = ColumnChunk(column, pages.dictionary(plain_texts(used), len(used)))
         above, entries = self._streams.levels(leaf)
-        packed = encoded.indices.buffers()[1].to_pybytes()[: 4 * count] + bytes(4 * (-count % 8))
-        parts = [*above, positions(32, groups(count, packed))]
+        places = encoded.indices.buffers()[1].to_pybytes()[: 4 * count]
+        parts = [*above, positions(32, wide_groups(count, 4, places))]
         page = pages.values(parts, entries, Encoding.RLE_DICTIONARY, is_compressed=True)
         chunk.add(page, entries)
         return chunk

@@ -21,6 +21,7 @@ from specchk.export.parquet.pages import (
     plain_texts,
     positions,
     run,
+    wide_groups,
 )
 from specchk.ir.types import Bool, Int
 from specchk.native.compiler import Loaded
@@ -119,13 +120,11 @@ class LeafStreams:
             return ctypes.string_at(address, leaf.value_bytes * count), Encoding.PLAIN
         width = position_bits(leaf)
         if leaf.value_bytes == 1:
-            packed = self._packer.packed(address, count, width)
+            found = groups(count, self._packer.packed(address, count, width))
         else:
-            # Whole bytes are packed already; the last group of eight is filled up.
-            packed = ctypes.string_at(address, leaf.value_bytes * count) + bytes(
-                leaf.value_bytes * (-count % 8)
-            )
-        return positions(width, groups(count, packed)), Encoding.RLE_DICTIONARY
+            size = leaf.value_bytes
+            found = wide_groups(count, size, ctypes.string_at(address, size * count))
+        return positions(width, found), Encoding.RLE_DICTIONARY
 
 
 def position_bits(leaf: ColumnLeaf) -> int:

@@ -59,6 +59,11 @@ def groups(count: int, packed: bytes) -> bytes:
     return varint(-(-count // 8) << 1 | 1) + packed if count else b""
 
 
+def wide_groups(count: int, size: int, data: bytes) -> bytes:
+    """As `groups` of numbers of so many whole bytes: these are packed, and the last eight are filled up."""
+    return groups(count, data + bytes(size * (-count % 8)))
+
+
 def levels(data: bytes) -> bytes:
     """Levels as a page has them."""
     return len(data).to_bytes(4, "little") + data

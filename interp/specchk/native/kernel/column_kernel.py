@@ -145,7 +145,7 @@ class LeafWriter:
         kind = ir.int_type(8 * leaf.value_bytes)
         at = asm.b.load(stream.filled)
         asm.b.store(asm.val(asm.resize(code, kind), kind), asm.at(stream.base[0], at))
-        asm.b.store(asm.b.add(at, asm.val(asm.resize(taken, I64))), stream.filled)
+        asm.advance(stream.filled, asm.resize(taken, I64))
 
     def entry(self, leaf: ColumnLeaf, repetition: Val, definition: Val) -> None:
         """The levels of a value, or of what is in its place."""
@@ -155,7 +155,7 @@ class LeafWriter:
         at = asm.b.load(stream.filled)
         for base, level in zip(stream.base, (repetition, definition), strict=True):
             asm.b.store(asm.val(asm.resize(level, I8), I8), asm.at(base, at))
-        asm.b.store(asm.b.add(at, asm.val(1)), stream.filled)
+        asm.advance(stream.filled)
 
     def eight(self, leaf: ColumnLeaf, values: Val, levels: tuple[Val, Val], taken: tuple[Val, Val]) -> None:
         """Values, repetition and definition levels in the bytes of a word each, and how many are taken.
@@ -171,7 +171,7 @@ class LeafWriter:
             for base, word in zip(stream.base, words, strict=True):
                 place = asm.b.bitcast(asm.at(base, at), I64.as_pointer())
                 asm.b.store(asm.val(word), place, align=1)
-            asm.b.store(asm.b.add(at, asm.val(count)), stream.filled)
+            asm.advance(stream.filled, count)
 
     def absent(self, leaves: Sequence[ColumnLeaf], repetition: Val, definition: int) -> None:
         """The levels of leaves that are not there."""
@@ -381,7 +381,7 @@ def emit_pack(module: ir.IRModule) -> None:
             code = asm.bor(asm.band(code, low), high)
         at = asm.b.load(out)
         asm.b.store(asm.val(code), asm.b.inttoptr(at, I64.as_pointer()), align=1)
-        asm.b.store(asm.b.add(at, size), out)
+        asm.advance(out, size)
 
     asm.loop(0, asm.sub(asm.shr(asm.add(count, 7), 3), 1), eight)
     asm.end()

@@ -15,7 +15,7 @@ from specchk.codegen import ir
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Enum, Int, Option, Seq, Type, cardinality
 from specchk.meaning.values import positions, show
-from specchk.native.kernel.column_kernel import LeafWriter, block_words
+from specchk.native.kernel.column_kernel import LEAF_WORDS, LeafWriter, block_words
 from specchk.native.machine.asm import I32, I64, Asm
 from specchk.native.machine.layout import mask
 from specchk.native.machine.shapes import ColumnLeaf, Shape, TableShape
@@ -98,12 +98,12 @@ def emit_step_columns(module: ir.IRModule, program: Program) -> None:
             writer.entry(steps.target, 0, inside)
             place = asm.b.load(kept)
             asm.store(asm.load(targets, index), targets, place)
-            asm.b.store(asm.b.add(place, asm.val(inside)), kept)
+            asm.advance(kept, inside)
 
     asm.loop(0, asm.sub(asm.b.ptrtoint(count, I64), 1), visit)
     writer.close()
     if steps.target is not None:
-        asm.store(asm.b.load(kept), block, 2 * steps.target.index + 1)
+        asm.store(asm.b.load(kept), block, LEAF_WORDS * steps.target.index + 1)
     asm.end()
 
 
