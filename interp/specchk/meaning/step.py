@@ -297,16 +297,20 @@ class Compiled:
         return RuleText("{}", (self.evaluator.index(local),))
 
     def _choice(self, stmt: nodes.Choice, then: Run) -> Run:
-        slot, domain = self.evaluator.index(stmt.local), function_of(self._content(stmt.domain))
+        slot, items = self.evaluator.index(stmt.local), self._items(stmt.domain)
         # What follows the choice is compiled into its body, so that it runs once for each item.
         body = self._each(self.block(stmt.body, then))
 
         def choice(e: list[Any]) -> None:
-            items: Any = domain(e)
-            for e[slot] in items:
+            listed: Any = items(e)
+            for e[slot] in listed:
                 body(e)
 
         return choice
+
+    def _items(self, domain: nodes.Expr) -> Callable[[list[Any]], Any]:
+        """The items that a choice is among."""
+        return function_of(self._content(domain))
 
     def _content(self, expr: nodes.Expr) -> RuleText:
         """An option or a set, of which an empty one ends the way; `meaning.tracing` watches it."""

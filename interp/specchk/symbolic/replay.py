@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
-from specchk.ir.nodes import Apply, Choice, Const, Value
+from specchk.ir.nodes import Apply, Choice, Const, Expr, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Int, Set, has_horizon, item_of, of_shape
@@ -26,7 +26,7 @@ from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Compiled, Faulty, Run, Stepper
+from specchk.meaning.step import Compiled, Faulty, Stepper
 from specchk.meaning.values import State, Values, universe
 from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace
@@ -124,7 +124,7 @@ class Unended(Stepper):
         """One action's functions."""
         if self.numbers is None:
             return super().compiled(index, action, values)
-        return _AmongNumbers(self, index, action, Values(self.numbers), self.numbers)
+        return _AmongNumbers(self, index, action, Values(self.numbers))
 
     def make_evaluator(self) -> Evaluator:
         """One that stores numbers above a horizon."""
@@ -136,43 +136,26 @@ class Unended(Stepper):
 class _AmongNumbers(Compiled):
     """Compiles an action so that arguments and choices of offsets are among some numbers, ascending."""
 
-    def __init__(
-        self, stepper: Stepper, index: int, action: Action, values: Values, numbers: Sequence[int]
-    ) -> None:
+    def __init__(self, stepper: Stepper, index: int, action: Action, values: Values) -> None:
         super().__init__(stepper, index, action, values)
         self.values = values
-        self.numbers = numbers
 
-    def _choice(self, stmt: Choice, then: Run) -> Run:
-        items = self._items(stmt)
-        if items is None:
-            return super()._choice(stmt, then)
-        slot, body = self.evaluator.index(stmt.local), self.block(stmt.body, then)
-
-        def choice(e: list[Any]) -> None:
-            listed = items(e)
-            for e[slot] in listed:
-                body(e)
-
-        return choice
-
-    def _items(self, stmt: Choice) -> Callable[[list[Any]], Iterable[Any]] | None:
-        """The items of a choice; None unless it is from all values of a type, or from a range of offsets."""
-        domain = stmt.domain
+    def _items(self, domain: Expr) -> Callable[[list[Any]], Any]:
         if _is_any(domain):
             listed = self.values.values(item_of(domain.type))
             return lambda _: listed
         if isinstance(domain, Apply) and domain.op is Op.RANGE and has_horizon(domain.type):
             low, high = [self.evaluator.compile(end) for end in domain.args]
-            numbers = self.numbers
+            numbers = self.values.offsets
+            assert numbers is not None
 
-            def between(e: list[Any]) -> Iterable[Any]:
+            def between(e: list[Any]) -> Sequence[int]:
                 least: Any = low(e)
                 most: Any = high(e)
                 return numbers[bisect_left(numbers, least) : bisect_right(numbers, most)]
 
             return between
-        return None
+        return super()._items(domain)
 
 
 class Replay:
