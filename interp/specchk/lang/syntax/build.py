@@ -1,9 +1,9 @@
 """From grammar rules to tree nodes, bottom-up and without recursion.
 
 One attribute a grammar rule: in the table of its class where the node is made of the children in their
-order, else a method.  It gets the rule's position and its already built children; optional parts that are
-absent are None.  Children are typed `Any` here and
-nowhere else: the grammar is what guarantees their kinds.
+order, else a method.  It is called when the rule is reduced (lang/syntax/lalr.py), with the rule's extent and
+its already built children; optional parts that are absent are None.  Children are typed `Any` here: the
+grammar is what guarantees their kinds.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any as Child
 
-from lark import Token, v_args
-from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive
+from lark import Token
 
 from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.lalr import Extent
 from specchk.lang.text.source import Source, Span
 
 # Passes recurse some frames for each level; so deep a tree stays within Python's limit of 1000.
@@ -33,13 +32,10 @@ class TooDeep(Exception):
         super().__init__("nested too deeply")
 
 
-class _Base(Transformer_NonRecursive[Token, Child]):
+class _Base:
     """Positions, depth and the small shapes every rule uses."""
 
     def __init__(self) -> None:
-        super().__init__()
-        # Each access to a method under `v_args` makes a wrapper of it; a rule is applied thousands of times.
-        vars(self).update({rule: getattr(self, rule) for rule in dir(self) if not rule.startswith("__")})
         self.begin(_EMPTY, 0)
 
     def begin(self, source: Source, offset: int) -> None:
@@ -48,12 +44,13 @@ class _Base(Transformer_NonRecursive[Token, Child]):
         self._offset = offset
         self._depths: dict[int, int] = {}
         self._alive: list[object] = []
+        # The first place that is nested too deeply.  The rest of the chunk is read all the same: an error of
+        # its syntax is reported instead.
+        self.too_deep: Span | None = None
 
-    def span(self, meta: Meta) -> Span:
+    def span(self, at: Extent) -> Span:
         """The place of a rule's text in the source."""
-        if meta.empty:
-            return Span(self._source, self._offset, self._offset)
-        return Span(self._source, self._offset + meta.start_pos, self._offset + meta.end_pos)
+        return Span(self._source, self._offset + at[0], self._offset + at[1])
 
     def _at(self, token: Token) -> Span:
         start = self._offset + (token.start_pos or 0)
@@ -66,7 +63,7 @@ class _Base(Transformer_NonRecursive[Token, Child]):
         """`node`, after a check that its depth is within bounds."""
         depth = 1 + max((self._depths.get(id(child), 0) for child in _flat(children)), default=0)
         if depth > MAX_DEPTH:
-            raise TooDeep(node.span)
+            self.too_deep = self.too_deep or node.span
         # By identity: equal nodes at different places have depths of their own.
         self._depths[id(node)] = depth
         self._alive.append(node)  # ids stay unique while the chunk is built
@@ -96,11 +93,11 @@ def leaf(kind: Callable[..., Child], *leading: object, rest: int | None = None) 
     The children from number `rest` on are one part, a tuple of those that are there.
     """
 
-    def rule(self: _Base, meta: Meta, children: list[Child]) -> Child:
+    def rule(self: _Base, at: Extent, children: list[Child]) -> Child:
         parts = _plain(children)
         if rest is not None:
             parts[rest:] = [present(parts[rest:])]
-        return kind(self.span(meta), *leading, *parts)
+        return kind(self.span(at), *leading, *parts)
 
     return rule
 
@@ -109,13 +106,13 @@ def node(kind: Callable[..., Child], *leading: object, rest: int | None = None) 
     """As `leaf`, for a node that counts for the depth of its tree."""
     made = leaf(kind, *leading, rest=rest)
 
-    def rule(self: _Base, meta: Meta, children: list[Child]) -> Child:
-        return self._deep(made(self, meta, children), children)
+    def rule(self: _Base, at: Extent, children: list[Child]) -> Child:
+        return self._deep(made(self, at, children), children)
 
     return rule
 
 
-def group(_: _Base, __: Meta, children: list[Child]) -> Child:
+def group(_: _Base, __: Extent, children: list[Child]) -> Child:
     """A rule that is the tuple of its children, names as text."""
     return present(_plain(children))
 
@@ -124,7 +121,6 @@ def _plain(children: list[Child]) -> list[Child]:
     return [str(child) if isinstance(child, Token) else child for child in children]
 
 
-@v_args(meta=True)
 class _Expressions(_Base):
     """Rules of expressions."""
 
@@ -180,33 +176,33 @@ class _Expressions(_Base):
     binder = leaf(tree.Binder)
     args = group
 
-    def lambda_(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Lambda(self.span(meta), tuple(c[1:-1]), c[-1]), c)
+    def lambda_(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.Lambda(self.span(at), tuple(c[1:-1]), c[-1]), c)
 
     arg = node(tree.Argument)
 
-    def compare(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Binary(self.span(meta), str(c[1]), c[0], c[2]), c)
+    def compare(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.Binary(self.span(at), str(c[1]), c[0], c[2]), c)
 
-    def is_(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Binary(self.span(meta), "is", c[0], self._name(c[1])), c)
+    def is_(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.Binary(self.span(at), "is", c[0], self._name(c[1])), c)
 
-    def call(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.CallExpr(self.span(meta), self._callee(c[0]), c[1] or ()), c)
+    def call(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.CallExpr(self.span(at), self._callee(c[0]), c[1] or ()), c)
 
-    def fold(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Fold(self.span(meta), self._callee(c[0]), *c[1:]), c)
+    def fold(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.Fold(self.span(at), self._callee(c[0]), *c[1:]), c)
 
-    def bound_call(self, meta: Meta, c: list[Child]) -> Child:
+    def bound_call(self, at: Extent, c: list[Child]) -> Child:
         args = tuple(tree.Argument(arg.span, arg) for arg in present(c[1:]))
-        return self._deep(tree.CallExpr(self.span(meta), self._name(c[0]), args), c)
+        return self._deep(tree.CallExpr(self.span(at), self._name(c[0]), args), c)
 
-    def number_name(self, meta: Meta, c: list[Child]) -> Child:
+    def number_name(self, at: Extent, c: list[Child]) -> Child:
         # `Sizes.first` parses as a name of a file; in an expression it is the field of a record, too.
         (name,) = c
         if name.qualifier is None:
             return name
-        return self._deep(tree.Field(self.span(meta), tree.Name(name.span, name.qualifier), name.text), c)
+        return self._deep(tree.Field(self.span(at), tree.Name(name.span, name.qualifier), name.text), c)
 
     def _callee(self, node: Child) -> tree.Name:
         # `log.truncate(...)` parses as a field that is called; what it is, a module's definition, is seen
@@ -219,49 +215,48 @@ class _Expressions(_Base):
         # of the checker, with its place.
         return tree.Name(node.span, node.span.text)
 
-    def dotted(self, meta: Meta, c: list[Child]) -> Child:
+    def dotted(self, at: Extent, c: list[Child]) -> Child:
         if c[1] is None:
-            return tree.Name(self.span(meta), str(c[0]))
-        return tree.Name(self.span(meta), str(c[1]), str(c[0]))
+            return tree.Name(self.span(at), str(c[0]))
+        return tree.Name(self.span(at), str(c[1]), str(c[0]))
 
-    def int_lit(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.IntLiteral(self.span(meta), int(c[0]))
+    def int_lit(self, at: Extent, c: list[Child]) -> Child:
+        return tree.IntLiteral(self.span(at), int(c[0]))
 
-    def neg_lit(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.IntLiteral(self.span(meta), -int(c[0]))
+    def neg_lit(self, at: Extent, c: list[Child]) -> Child:
+        return tree.IntLiteral(self.span(at), -int(c[0]))
 
-    def parens(self, _: Meta, c: list[Child]) -> Child:
+    def parens(self, _: Extent, c: list[Child]) -> Child:
         return c[0]
 
-    def map_comp(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.MapComp(self.span(meta), c[0].key, c[0].value, c[1]), c)
+    def map_comp(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.MapComp(self.span(at), c[0].key, c[0].value, c[1]), c)
 
-    def change(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Change(self.span(meta), tuple(c[:-1]), c[-1]), c)
+    def change(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.Change(self.span(at), tuple(c[:-1]), c[-1]), c)
 
-    def accessor(self, meta: Meta, c: list[Child]) -> Child:
+    def accessor(self, at: Extent, c: list[Child]) -> Child:
         if isinstance(c[0], Token):
-            return tree.Accessor(self.span(meta), str(c[0]), None)
-        return tree.Accessor(self.span(meta), None, c[0])
+            return tree.Accessor(self.span(at), str(c[0]), None)
+        return tree.Accessor(self.span(at), None, c[0])
 
-    def binders(self, _: Meta, c: list[Child]) -> Child:
+    def binders(self, _: Extent, c: list[Child]) -> Child:
         return joined(c)
 
-    def binder_group(self, meta: Meta, c: list[Child]) -> Child:
-        return tuple(tree.Binder(self.span(meta), bound, c[-1]) for bound in c[:-1])
+    def binder_group(self, at: Extent, c: list[Child]) -> Child:
+        return tuple(tree.Binder(self.span(at), bound, c[-1]) for bound in c[:-1])
 
-    def bound_name(self, _: Meta, c: list[Child]) -> Child:
+    def bound_name(self, _: Extent, c: list[Child]) -> Child:
         return str(c[0]) if isinstance(c[0], Token) else tuple(c)
 
-    def labelled(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Argument(self.span(meta), c[1], str(c[0])), c)
+    def labelled(self, at: Extent, c: list[Child]) -> Child:
+        return self._deep(tree.Argument(self.span(at), c[1], str(c[0])), c)
 
 
 def _named(span: Span, text: str) -> tree.NamedType:
     return tree.NamedType(span, tree.Name(span, text))
 
 
-@v_args(meta=True)
 class _Types(_Expressions):
     """Rules of types."""
 
@@ -285,7 +280,6 @@ class _Types(_Expressions):
     bare = leaf(partial(tree.VariantType, fields=()))
 
 
-@v_args(meta=True)
 class Statements(_Types):
     """Rules of action bodies; a block is a tuple of statements."""
 
@@ -297,27 +291,27 @@ class Statements(_Types):
     skip = leaf(decls.Skip)
     any_ = node(decls.Any)
 
-    def call_helper(self, meta: Meta, c: list[Child]) -> Child:
-        span = self.span(meta)
+    def call_helper(self, at: Extent, c: list[Child]) -> Child:
+        span = self.span(at)
         return decls.CallHelper(span, tree.CallExpr(span, self._name(c[0]), c[1] or ()))
 
-    def block(self, meta: Meta, c: list[Child]) -> Child:
+    def block(self, at: Extent, c: list[Child]) -> Child:
         statements = joined(c)
         if any(self._depths.get(id(s), 0) > MAX_DEPTH - 2 for s in statements):
-            raise TooDeep(self.span(meta))
+            self.too_deep = self.too_deep or self.span(at)
         return statements
 
-    def assign(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Assign(self.span(meta), self._name(c[0]), tuple(c[1:-1]), c[-1])
+    def assign(self, at: Extent, c: list[Child]) -> Child:
+        return decls.Assign(self.span(at), self._name(c[0]), tuple(c[1:-1]), c[-1])
 
-    def assign_in(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.AssignIn(self.span(meta), self._name(c[0]), tuple(c[1:-1]), c[-1])
+    def assign_in(self, at: Extent, c: list[Child]) -> Child:
+        return decls.AssignIn(self.span(at), self._name(c[0]), tuple(c[1:-1]), c[-1])
 
-    def either(self, meta: Meta, c: list[Child]) -> Child:
+    def either(self, at: Extent, c: list[Child]) -> Child:
         branches = tuple(child for child in c if isinstance(child, tuple))
-        return self._deep(decls.Either(self.span(meta), branches), c)
+        return self._deep(decls.Either(self.span(at), branches), c)
 
-    def when(self, meta: Meta, c: list[Child]) -> Child:
+    def when(self, at: Extent, c: list[Child]) -> Child:
         blocks = [child for child in c[1:] if isinstance(child, tuple)]
         orelse = blocks[1] if len(blocks) > 1 else ()
-        return self._deep(decls.When(self.span(meta), c[0], blocks[0], orelse), c)
+        return self._deep(decls.When(self.span(at), c[0], blocks[0], orelse), c)

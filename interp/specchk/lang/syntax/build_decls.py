@@ -5,32 +5,31 @@ from __future__ import annotations
 from functools import partial
 from typing import Any as Child
 
-from lark import Token, v_args
-from lark.tree import Meta
+from lark import Token
 
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.build import Statements, group, joined, leaf, present
+from specchk.lang.syntax.lalr import Extent
 
 
 def _property(kind: str) -> Child:
-    def rule(self: Statements, meta: Meta, c: list[Child]) -> Child:
+    def rule(self: Statements, at: Extent, c: list[Child]) -> Child:
         lets, conjuncts = c[1]
-        return decls.Property(self.span(meta), kind, str(c[0]), lets, conjuncts)
+        return decls.Property(self.span(at), kind, str(c[0]), lets, conjuncts)
 
     return rule
 
 
 def _expectation(kind: str) -> Child:
-    def rule(self: Statements, meta: Meta, c: list[Child]) -> Child:
+    def rule(self: Statements, at: Extent, c: list[Child]) -> Child:
         # Name and number are optional, each by itself, so their places among the children say nothing.
         name = next((child for child in c if isinstance(child, tree.Name)), None)
         number = next((int(child) for child in c if isinstance(child, Token)), None)
-        return decls.Expect(self.span(meta), kind, name, number)
+        return decls.Expect(self.span(at), kind, name, number)
 
     return rule
 
 
-@v_args(meta=True)
 class Builder(Statements):
     """The whole builder: statements, types and expressions below, declarations here."""
 
@@ -60,8 +59,8 @@ class Builder(Statements):
     param = leaf(decls.Param)
     def_params = group
 
-    def operator_param(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.OperatorParam(self.span(meta), str(c[0]), tuple(c[2:-1]), c[-1])
+    def operator_param(self, at: Extent, c: list[Child]) -> Child:
+        return decls.OperatorParam(self.span(at), str(c[0]), tuple(c[2:-1]), c[-1])
 
     deadlock = leaf(decls.DeadlockOk)
     fair = leaf(decls.Fair, False)
@@ -79,81 +78,81 @@ class Builder(Statements):
     scenario_line = group
     assert_ = leaf(decls.Assert)
 
-    def import_(self, meta: Meta, c: list[Child]) -> Child:
+    def import_(self, at: Extent, c: list[Child]) -> Child:
         alias = str(c[1]) if c[1] is not None else c[0][-1]
-        return decls.Import(self.span(meta), c[0], alias, present(c[2:]))
+        return decls.Import(self.span(at), c[0], alias, present(c[2:]))
 
-    def var_choice(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Var(self.span(meta), str(c[0]), c[1], None, c[2])
+    def var_choice(self, at: Extent, c: list[Child]) -> Child:
+        return decls.Var(self.span(at), str(c[0]), c[1], None, c[2])
 
-    def conjuncts(self, _: Meta, c: list[Child]) -> Child:
+    def conjuncts(self, _: Extent, c: list[Child]) -> Child:
         lets = tuple(child for child in c if isinstance(child, decls.Let))
         return lets, tuple(child for child in c if not isinstance(child, decls.Let))
 
-    def init(self, meta: Meta, c: list[Child]) -> Child:
+    def init(self, at: Extent, c: list[Child]) -> Child:
         lets, conjuncts = c[0]
-        return decls.Init(self.span(meta), conjuncts, lets)
+        return decls.Init(self.span(at), conjuncts, lets)
 
-    def assume(self, meta: Meta, c: list[Child]) -> Child:
+    def assume(self, at: Extent, c: list[Child]) -> Child:
         lets, conjuncts = c[0]
-        return decls.Assume(self.span(meta), conjuncts, lets)
+        return decls.Assume(self.span(at), conjuncts, lets)
 
-    def def_(self, meta: Meta, c: list[Child]) -> Child:
+    def def_(self, at: Extent, c: list[Child]) -> Child:
         lets, value = c[4]
-        return decls.Def(self.span(meta), str(c[0]), c[1] or (), c[2], lets, value, c[3])
+        return decls.Def(self.span(at), str(c[0]), c[1] or (), c[2], lets, value, c[3])
 
-    def def_body(self, _: Meta, c: list[Child]) -> Child:
+    def def_body(self, _: Extent, c: list[Child]) -> Child:
         return tuple(c[:-1]), c[-1]
 
-    def action(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Action(self.span(meta), str(c[0]), c[1] or (), c[2])
+    def action(self, at: Extent, c: list[Child]) -> Child:
+        return decls.Action(self.span(at), str(c[0]), c[1] or (), c[2])
 
-    def helper(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Helper(self.span(meta), str(c[0]), c[1] or (), c[2])
+    def helper(self, at: Extent, c: list[Child]) -> Child:
+        return decls.Helper(self.span(at), str(c[0]), c[1] or (), c[2])
 
-    def refines(self, meta: Meta, c: list[Child]) -> Child:
+    def refines(self, at: Extent, c: list[Child]) -> Child:
         alias = str(c[1]) if c[1] is not None else c[0][-1]
-        return decls.Refines(self.span(meta), c[0], alias, present(c[2:]))
+        return decls.Refines(self.span(at), c[0], alias, present(c[2:]))
 
-    def model(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Model(self.span(meta), str(c[0]), c[1], joined(c[2:]))
+    def model(self, at: Extent, c: list[Child]) -> Child:
+        return decls.Model(self.span(at), str(c[0]), c[1], joined(c[2:]))
 
-    def model_line(self, _: Meta, c: list[Child]) -> Child:
+    def model_line(self, _: Extent, c: list[Child]) -> Child:
         return joined(c)
 
-    def scenario(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Scenario(self.span(meta), str(c[0]), c[1], joined(c[2:]))
+    def scenario(self, at: Extent, c: list[Child]) -> Child:
+        return decls.Scenario(self.span(at), str(c[0]), c[1], joined(c[2:]))
 
-    def take_step(self, meta: Meta, c: list[Child]) -> Child:
-        call = tree.CallExpr(self.span(meta), c[0], c[1] or ())
-        return decls.TakeStep(self.span(meta), call, c[2], refused=False)
+    def take_step(self, at: Extent, c: list[Child]) -> Child:
+        call = tree.CallExpr(self.span(at), c[0], c[1] or ())
+        return decls.TakeStep(self.span(at), call, c[2], refused=False)
 
-    def refused_step(self, meta: Meta, c: list[Child]) -> Child:
-        call = tree.CallExpr(self.span(meta), c[0], c[1] or ())
-        return decls.TakeStep(self.span(meta), call, None, refused=True)
+    def refused_step(self, at: Extent, c: list[Child]) -> Child:
+        call = tree.CallExpr(self.span(at), c[0], c[1] or ())
+        return decls.TakeStep(self.span(at), call, None, refused=True)
 
-    def view_log(self, meta: Meta, c: list[Child]) -> Child:
-        return ("log", decls.Shown(self.span(meta), "log", c[0]))
+    def view_log(self, at: Extent, c: list[Child]) -> Child:
+        return ("log", decls.Shown(self.span(at), "log", c[0]))
 
-    def view_mark(self, meta: Meta, c: list[Child]) -> Child:
-        return ("mark", decls.Shown(self.span(meta), str(c[0]), c[1]))
+    def view_mark(self, at: Extent, c: list[Child]) -> Child:
+        return ("mark", decls.Shown(self.span(at), str(c[0]), c[1]))
 
-    def view_label(self, meta: Meta, c: list[Child]) -> Child:
-        return ("label", decls.Shown(self.span(meta), str(c[0]), c[1]))
+    def view_label(self, at: Extent, c: list[Child]) -> Child:
+        return ("label", decls.Shown(self.span(at), str(c[0]), c[1]))
 
-    def view_hide(self, _: Meta, c: list[Child]) -> Child:
+    def view_hide(self, _: Extent, c: list[Child]) -> Child:
         return ("hide", c[0])
 
-    def view_arrow(self, meta: Meta, c: list[Child]) -> Child:
+    def view_arrow(self, at: Extent, c: list[Child]) -> Child:
         params = tuple(str(name) for name in c[1:-2] if name is not None)
-        return ("arrow", decls.Arrow(self.span(meta), str(c[0]), params, c[-2], c[-1]))
+        return ("arrow", decls.Arrow(self.span(at), str(c[0]), params, c[-2], c[-1]))
 
-    def view(self, meta: Meta, c: list[Child]) -> Child:
+    def view(self, at: Extent, c: list[Child]) -> Child:
         items: dict[str, list[Child]] = {"log": [], "mark": [], "label": [], "hide": [], "arrow": []}
         for kind, item in c[2:]:
             items[kind].append(item)
         hidden = tuple(name for names in items["hide"] for name in names)
         return decls.View(
-            self.span(meta), str(c[0]), c[1], tuple(items["log"]),
+            self.span(at), str(c[0]), c[1], tuple(items["log"]),
             tuple(items["mark"]), tuple(items["label"]), hidden, tuple(items["arrow"]),
         )  # fmt: skip

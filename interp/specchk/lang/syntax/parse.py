@@ -20,15 +20,16 @@ from pkgutil import get_data
 from typing import cast
 
 from lark import Token
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from specchk.lang.syntax import decls, tree, unexpected
 from specchk.lang.syntax.build import TooDeep
 from specchk.lang.syntax.build_decls import Builder
 from specchk.lang.syntax.habits import habit_hint
 from specchk.lang.syntax.kept_trees import keep_tree, read_tree
+from specchk.lang.syntax.lalr import build_while_parsing
 from specchk.lang.syntax.layout import LayoutError, LayoutFilter
-from specchk.lang.syntax.tables import load_parser, pass_single_children
+from specchk.lang.syntax.tables import load_parser
 from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
 from specchk.lang.text.source import Source, Span
 
@@ -49,7 +50,7 @@ class Parser:
         grammar = get_data("specchk.lang.syntax", "grammar.lark")  # from a zip file, too, on a cluster
         assert grammar is not None
         self.lark = load_parser(grammar.decode("utf-8"), self.layout)
-        pass_single_children(self.lark)
+        build_while_parsing(self.lark, self.builder)
 
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse characters `start..end` of a source as `decl` or `expr`."""
@@ -59,7 +60,10 @@ class Parser:
         self.layout.text = text
         self.layout.ends_line = rule == "decl"
         self.builder.begin(source, start)
-        return self.builder.transform(self.lark.parse(text, start=rule))
+        _, _, built = cast("tuple[int, int, object]", self.lark.parse(text, start=rule))
+        if self.builder.too_deep is not None:
+            raise TooDeep(self.builder.too_deep)
+        return built
 
 
 # Loading its tables takes as long as parsing a spec. Layout and builder hold the state of one parse, so the
@@ -160,11 +164,8 @@ def _parsed_chunk(source: Source, start: int, end: int, rule: str, report: Repor
     except LayoutError as error:
         span = Span(source, start + error.start, start + error.end)
         report.add(error.code, span, error.message, error.hint)
-    except VisitError as error:
-        # Lark wraps what a rule raises; anything else than too deep a tree is a bug, and stays one.
-        if not isinstance(error.orig_exc, TooDeep):
-            raise
-        report.add("S104", error.orig_exc.span, "this is nested too deeply",
+    except TooDeep as error:
+        report.add("S104", error.span, "this is nested too deeply",
                    "name parts of it with `def` or `let`")  # fmt: skip
     except UnexpectedInput as error:
         _report_unexpected(error, source, start, end, report)

@@ -13,7 +13,6 @@ import json
 import marshal
 import zlib
 from collections.abc import Mapping
-from operator import itemgetter
 from pathlib import Path
 from pkgutil import get_data
 from types import MappingProxyType
@@ -50,21 +49,6 @@ def load_parser(grammar: str, layout: LayoutFilter) -> Lark:
     # The layout holds the state of a parse and is no data; everything else of the tables is.
     options["postlex"] = layout
     return Lark.load(tables)
-
-
-def pass_single_children(parser: Lark) -> None:
-    """Make the rules that have one part, as `?sum: term`, give that part and do nothing else.
-
-    They are four of five reductions, one for each level of precedence, and Lark passes the part through three
-    callbacks that leave it as it is.
-    """
-    callbacks = cast("dict[Any, Any]", cast("Any", parser.parser).parser.parser.callbacks)
-    for rule in parser.rules:
-        options = rule.options
-        if options.expand1 and not rule.alias and not any(options.empty_indices) and len(rule.expansion) == 1:
-            part = rule.expansion[0]
-            if not part.name.startswith("_") and not getattr(part, "filter_out", False):
-                callbacks[rule] = itemgetter(0)
 
 
 def build(grammar: str, layout: LayoutFilter) -> Lark:

@@ -1,0 +1,189 @@
+"""The loop over Lark's LALR tables, with the nodes of the tree made as rules are reduced.
+
+Lark makes a tree of its own with the position of each rule in lines and columns, and a second walk makes
+ours of it.  Here a rule is a method of the builder, which is called with the rule's extent and its parts; an
+entry of the stack is a token, or the tuple of an extent and what was built.
+
+Precedence of operators is a ladder of rules with one part, `?sum: term`, and four of five reductions climb
+it.  Where such a climb ends depends on the state below, the rule and the next token alone: it is found once
+(`Plans.top`).  States, tokens and errors are those of Lark's own loop: a climb leaves its last state on the
+stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lark import Lark, Token
+from lark.grammar import Rule
+from lark.parsers.lalr_analysis import Shift
+from lark.parsers.lalr_parser import _Parser
+from lark.parsers.lalr_parser_state import ParseConf, ParserState
+
+Extent = tuple[int, int]  # the offsets of a rule's text in its chunk
+Entry = Any  # of the stack: a token, or an extent's start and end with what was built
+Made = Callable[[Extent, list[Any]], Any]
+Plan = tuple[
+    int, str, Callable[[list[Entry]], Entry]
+]  # of a rule: its size, its name, the entry of its parts
+
+
+@dataclass(slots=True)
+class Plans:
+    """The rules of a parser as its loop needs them, and where ladders of rules with one part end."""
+
+    states: Any
+    end_states: frozenset[Any]
+    builder: object
+    rules: dict[int, Plan] = field(default_factory=dict)  # by identity: rules are hashed by all their symbols
+    tops: dict[tuple[Any, str, str], Any] = field(default_factory=dict)
+
+    def rule(self, rule: Rule) -> Plan:
+        """The plan of a rule."""
+        assert rule.expansion  # of an empty text there would be no place
+        plan = self.rules[id(rule)] = len(rule.expansion), rule.origin.name, _entry_of(rule, self.builder)
+        return plan
+
+    def top(self, below: Any, origin: str, token: str) -> Any:
+        """The state after a rule of this name is reduced and the rungs that the token allows are climbed."""
+        state = self.states[below][origin][1]
+        # A whole text is the end, though a token of the other start rule could follow it.
+        while state not in self.end_states:
+            action, rule = self.states[state].get(token, (Shift, None))
+            if action is Shift or not _is_rung(rule):
+                break
+            state = self.states[below][rule.origin.name][1]
+        self.tops[below, origin, token] = state
+        return state
+
+
+class _State(ParserState[Any]):
+    """Lark's state of a parse, whose tokens are fed by the plans of the rules."""
+
+    __slots__ = ("plans",)
+    plans: Plans
+
+    def feed_token(self, token: Token, is_end: bool = False) -> Any:
+        """Reduce what the token ends, and shift it; the whole at the end."""
+        plans, states = self.plans, self.parse_conf.states
+        rules, tops = plans.rules, plans.tops
+        stack, entries, kind = self.state_stack, self.value_stack, token.type
+        while True:
+            step = states[stack[-1]].get(kind)
+            if step is None:
+                return ParserState.feed_token(self, token, is_end)  # raises, with what is expected
+            action, to = step
+            if action is Shift:
+                stack.append(to)
+                entries.append(token)
+                return None
+            size, origin, entry = rules.get(id(to)) or plans.rule(to)
+            parts = entries[-size:]
+            del entries[-size:], stack[-size:]
+            below = stack[-1]
+            state = tops.get((below, origin, kind))
+            if state is None:
+                state = plans.top(below, origin, kind)
+            stack.append(state)
+            entries.append(entry(parts))
+            if is_end and state == self.parse_conf.end_state:
+                return entries[-1]
+
+
+class _Loop(_Parser):
+    """Lark's loop over the tokens of a chunk, which feeds them to a `_State`."""
+
+    plans: Plans
+
+    def parse(self, lexer: Any, start: str, *_: Any, **__: Any) -> Any:
+        """The entry of the whole text."""
+        state = _State(ParseConf(self.parse_table, self.callbacks, start), lexer)
+        state.plans = self.plans
+        return self.parse_from_state(state)
+
+
+def build_while_parsing(parser: Lark, builder: object) -> None:
+    """Make a parser return what the builder's methods, one a rule, make of a text in place of a tree."""
+    frontend = cast("Any", parser.parser).parser
+    table = frontend.parser.parse_table
+    loop = _Loop(table, frontend.parser.callbacks)
+    loop.plans = Plans(table.states, frozenset(table.end_states.values()), builder)
+    frontend.parser = loop
+
+
+def _is_rung(rule: Rule) -> bool:
+    """Whether a rule has one part and gives it as it is."""
+    part = rule.expansion[0]
+    return rule.options.expand1 and not rule.alias and len(rule.expansion) == 1 and not _is_left_out(part)
+
+
+def _is_left_out(symbol: Any) -> bool:
+    return bool(symbol.is_term and symbol.filter_out)
+
+
+def _is_spliced(symbol: Any) -> bool:
+    return not symbol.is_term and symbol.name.startswith("_")
+
+
+def _parts_of(rule: Rule) -> Iterable[tuple[int, int, bool]]:
+    """The parts that a rule keeps: number, absent optional parts before it, and whether it is a list.
+
+    Absent parts at the end are a last row, with a negative number.
+    """
+    # One letter a symbol, after a `1` for each optional part that this expansion does not have.
+    places = "".join("01"[is_absent] for is_absent in rule.options.empty_indices) or "0" * len(rule.expansion)
+    absent = [len(ones) for ones in places.split("0")]
+    waiting = 0
+    for number, symbol in enumerate(rule.expansion):
+        waiting += absent[number]
+        if not _is_left_out(symbol):
+            yield number, waiting, _is_spliced(symbol)
+            waiting = 0
+    if waiting + absent[-1]:
+        yield -1, waiting + absent[-1], False
+
+
+def _entry_of(rule: Rule, builder: object) -> Callable[[list[Entry]], Entry]:
+    """The function of a rule, from the entries of its parts to its own."""
+    parts = tuple(_parts_of(rule))
+    passes = rule.options.expand1 and not rule.alias
+    # Rules as `?atom: "(" expr ")"` always pass their part, and need no method.
+    always = passes and [(absent, is_spliced) for _, absent, is_spliced in parts] == [(0, False)]
+    made = _list if always or rule.origin.name.startswith("_") else _method(rule, builder)
+
+    def entry(entries: list[Entry]) -> Entry:
+        kept: list[Any] = []
+        for number, absent, is_spliced in parts:
+            if absent:
+                kept += [None] * absent
+            if number < 0:
+                break
+            part = entries[number]
+            value = part[2] if type(part) is tuple else part
+            if not is_spliced:
+                kept.append(value)
+            elif kept:
+                kept += value
+            else:
+                kept = value  # which no other entry has: lists grow in place
+        first, last = entries[0], entries[-1]
+        start = first[0] if type(first) is tuple else first.start_pos
+        end = last[1] if type(last) is tuple else last.end_pos
+        if passes and len(kept) == 1:
+            # A token has a place of its own; the extent of a value includes parentheses around it.
+            return kept[0] if isinstance(kept[0], Token) else (start, end, kept[0])
+        return start, end, made((start, end), kept)
+
+    return entry
+
+
+def _method(rule: Rule, builder: object) -> Made:
+    made: Made = getattr(builder, rule.alias or rule.origin.name)
+    return made
+
+
+def _list(_: Extent, parts: list[Any]) -> list[Any]:
+    """The parts of a rule whose name begins with `_`: they are put in its place where it is used."""
+    return parts
