@@ -24,6 +24,7 @@ from specchk.cli.output import echo, is_terminal
 from specchk.explore.small import small_search
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
+from specchk.meaning.properties import Functions
 from specchk.report.progress import TerminalProgress
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, engine_named
@@ -154,6 +155,7 @@ def _explored(
         refuse_temporal(program, f"the {entry.name} engine", as_json=as_json)
     # Options of the engine are about states that it keeps, or code that it runs.
     if engine.is_default and not engine.settings:
+        options = replace(options, functions=Functions.of(program))
         small = small_search(program, options)
         if small is not None:
             return small

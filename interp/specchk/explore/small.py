@@ -40,7 +40,9 @@ from specchk.ir.program import Program
 from specchk.ir.types import Map, Record, Set, Type, cardinality
 from specchk.ir.typing import most_items
 from specchk.ir.verify import parts
+from specchk.ir.walk import inside, roots
 from specchk.meaning.initial import tries
+from specchk.meaning.properties import Functions
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State
 from specchk.search.engine import Options, Search, explore
@@ -54,6 +56,7 @@ ITEMS = 4  # of a value that are listed, copied or hashed in the time of one eva
 INITIAL = 10_000  # candidates for an initial state
 # In lines: of a search, of one as estimated on its way, and of one whose end is not estimated yet.
 MOST_LINES, LIKELY_LINES, FIRST_LINES = 8_500_000, 6_000_000, 600_000
+LINES_OF_EXPRESSION = 85  # to make its part of a function
 SAMPLED = 16  # one of so many states is counted
 THIRD = 0.34
 
@@ -66,6 +69,20 @@ class SmallEngine(ReferenceEngine):
     """The reference engine, which raises `EffortSpent` once it has executed too many lines."""
 
     lines = 0
+
+    def functions(self) -> Functions:
+        """Those that the searches after this one use, too."""
+        return self.search.options.functions or ReferenceEngine.functions(self)
+
+    def begin(self) -> list[State]:
+        """As the reference engine, with functions that are made before lines are counted."""
+        bodies = (root for action in self.program.actions for root in roots(action.body))
+        self.lines = LINES_OF_EXPRESSION * sum(1 for root in bodies for _ in inside(root))
+        if self.lines > MOST_LINES:
+            raise EffortSpent
+        # To count these lines would take twice as long as to execute them.
+        self.stepper.make()
+        return ReferenceEngine.begin(self)
 
     def expand(self, frontier: list[State]) -> list[State]:
         """As the reference engine, unless the search is far from its end."""

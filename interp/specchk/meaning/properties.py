@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from specchk.ir.program import Program, Property, Refinement
@@ -165,6 +166,24 @@ class Properties:
     def may_deadlock(self, env: list[Any]) -> bool:
         """Whether `deadlock ok` allows this end; raises `NoAnswer`."""
         return any(answer(prop, test, env) for prop, test in self._deadlock_ok)
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """All functions of a program: of its actions, and of its properties.
+
+    To make those of a large program takes as long as to expand hundreds of states, so searches of one
+    program that follow each other share them; the counts are those of the first.
+    """
+
+    stepper: Stepper
+    properties: Properties
+
+    @classmethod
+    def of(cls, program: Program) -> Functions:
+        """Those of a program, with counts of their own."""
+        stepper = Stepper(program)
+        return cls(stepper, Properties(program, stepper))
 
 
 def answer(prop: Property, test: Test, env: list[Any]) -> bool:

@@ -82,6 +82,10 @@ class Stepper:
         """For each action what tries all of its instances: many, and not needed where calls are named."""
         return [one.runs() for one in self._compiled]
 
+    def make(self) -> None:
+        """Make the functions of all actions now; otherwise the first state makes them."""
+        _ = self._actions
+
     def environment(self, state: State) -> list[Any]:
         """An environment in which the state is both before and after."""
         return [*state, *state, *self._blank]

@@ -77,7 +77,7 @@ def search(
     `Unsupported` where only the reference engine can, `Unusable` where there is nothing to resume
     from, or no place for a checkpoint.
     """
-    options = replace(options, room=options.room or first_room(program))
+    options = replace(options, room=options.room or first_room(program, options.functions))
     layout_of(with_room(program, options.room or FIRST_ROOM))
     place = options.checkpoint
     if place is not None and options.resume and not place.is_dir():  # a claim would make it
@@ -144,7 +144,7 @@ class NativeEngine(Engine[list[Run]]):
         kernel = load_kernel(self.source, is_long=not options.optimise_after)
         self.store = Store(roomy, layout, kernel, options.workers or os.cpu_count() or 1)
         search.prepared_s = search.meter.seconds
-        self.explain = Explainer(self.program, layout, self.store, search.symmetry)
+        self.explain = Explainer(self.program, layout, self.store, search.symmetry, options.functions)
         if options.checkpoint is not None:
             self.checkpoints = Checkpoints(
                 options.checkpoint,

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import Ends
 from specchk.meaning.explain import Blame
-from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.properties import Functions, NoAnswer, answer
+from specchk.meaning.step import Faulty
 from specchk.meaning.values import State
 from specchk.native.machine.frames import RecordKind, old_records, records_of
 from specchk.native.machine.layout import StateLayout
@@ -39,14 +39,15 @@ class Explainer:
     """Explains what a search found."""
 
     def __init__(
-        self, program: Program, layout: StateLayout, store: Predecessors, symmetry: Symmetry | None
-    ) -> None:
+        self, program: Program, layout: StateLayout, store: Predecessors, symmetry: Symmetry | None,
+        functions: Functions | None = None,
+    ) -> None:  # fmt: skip
         self.program = program
         self.layout = layout
         self.store = store
         self.symmetry = symmetry
-        self.stepper = Stepper(program)
-        self.properties = Properties(program, self.stepper)
+        functions = functions or Functions.of(program)
+        self.stepper, self.properties = functions.stepper, functions.properties
         self.ends = Ends(program, self.stepper, self.properties)
 
     def trace(self, state: Sequence[int], levels: Levels) -> Trace:

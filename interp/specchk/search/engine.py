@@ -21,6 +21,7 @@ from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import Functions
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
@@ -55,7 +56,8 @@ class Options:
 
     `symmetry`: count states that differ only by renaming once.  `keep_going`: search on after the
     level of the first violation.  `strict`: actions never enabled are violations.  `on_end` is called with
-    the engine and its outcome while the states are still there.
+    the engine and its outcome while the states are still there.  `functions`: the program's, where a search
+    before this one made them.
     """
 
     budget: Budget = Budget()
@@ -63,6 +65,7 @@ class Options:
     keep_going: bool = False
     strict: bool = False
     on_end: Callable[[Any, Outcome], None] | None = None
+    functions: Functions | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import ClassVar
 from specchk.ir.program import Program, Property
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
-from specchk.meaning.properties import NoAnswer, Properties, answer
+from specchk.meaning.properties import Functions, NoAnswer, Properties, answer
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
@@ -55,9 +55,13 @@ class ReferenceEngine(Engine[list[State]]):
         self.kept_slots = [slot for slot in slots if slot not in ignored] if ignored else []
         self.program, self.symmetry = self.search.program, self.search.symmetry
         self.findings = self.search.findings
-        self.stepper = Stepper(self.program)
-        self.properties = Properties(self.program, self.stepper)
+        functions = self.functions()
+        self.stepper, self.properties = functions.stepper, functions.properties
         self.ends = Ends(self.program, self.stepper, self.properties)
+
+    def functions(self) -> Functions:
+        """The functions of the program; their counts are the coverage of this search."""
+        return Functions.of(self.program)
 
     def begin(self) -> list[State]:
         """The initial states, one of each class under symmetry."""

@@ -22,8 +22,8 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Union, cardinality
 from specchk.lang.text.source import Span
 from specchk.meaning.initial import initial_states
-from specchk.meaning.properties import NoAnswer, Properties
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.properties import Functions, NoAnswer
+from specchk.meaning.step import Faulty
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 
@@ -46,11 +46,11 @@ def is_roomy(program: Program) -> bool:
     return with_room(program, FIRST_ROOM) is not program
 
 
-def first_room(program: Program) -> Room:
+def first_room(program: Program, functions: Functions | None = None) -> Room:
     """The room to begin with: what sets need on a walk that always goes where they have the most items."""
     if not is_roomy(program):
         return FIRST_ROOM
-    most = [_items(state, program) for state in _greedy_walk(program)]
+    most = [_items(state, program) for state in _greedy_walk(program, functions or Functions.of(program))]
     if not most:
         return FIRST_ROOM
     # Where the last step still made a set larger, twice as many is no more than a guess; elsewhere a quarter
@@ -59,13 +59,12 @@ def first_room(program: Program) -> Room:
     return Room.of(max(LEAST_SLOTS, slots))
 
 
-def _greedy_walk(program: Program) -> Iterator[State]:
+def _greedy_walk(program: Program, functions: Functions) -> Iterator[State]:
     try:
         states = initial_states(program)
     except Undefined:  # which the search reports
         return
-    stepper = Stepper(program)
-    properties, seen = Properties(program, stepper), set[State]()
+    stepper, properties, seen = functions.stepper, functions.properties, set[State]()
     while states and len(seen) <= STEPS:
         state = max(states, key=lambda s: _items(s, program))
         seen.add(state)
