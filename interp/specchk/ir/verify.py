@@ -11,8 +11,11 @@ names in scope and on the program's variables and coverage points alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any
 
 from specchk.ir import nodes
 from specchk.ir.program import Program, Property
@@ -82,28 +85,37 @@ def judged(program: Program) -> Iterator[Property]:
 
 def parts(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
     """The direct sub-expressions, in evaluation order."""
-    match expr:
-        case nodes.Apply():
-            return expr.args
-        case nodes.And() | nodes.Or():
-            return expr.parts
-        case nodes.Implies():
-            return (expr.left, expr.right)
-        case nodes.If():
-            return (expr.condition, expr.then, expr.orelse)
-        case nodes.Quantifier() | nodes.Choose():
-            return (expr.domain, expr.body)
-        case nodes.Collect():
-            condition = () if expr.condition is None else (expr.condition,)
-            return (*(domain for _, domain in expr.binders), *condition, expr.body)
-        case nodes.MapOf() | nodes.Narrow() | nodes.Cover():
-            return (expr.body,)
-        case nodes.Let():
-            return (expr.value, expr.body)
-        case nodes.Case():
-            default = () if expr.default is None else (expr.default,)
-            return (expr.scrutinee, *(body for _, _, body in expr.arms), *default)
+    return _PARTS[type(expr)](expr)
+
+
+def _none(_: Any) -> tuple[nodes.Expr, ...]:
     return ()
+
+
+def _body(expr: Any) -> tuple[nodes.Expr, ...]:
+    return (expr.body,)
+
+
+def _of_collect(expr: nodes.Collect) -> tuple[nodes.Expr, ...]:
+    condition = () if expr.condition is None else (expr.condition,)
+    return (*(domain for _, domain in expr.binders), *condition, expr.body)
+
+
+def _of_case(expr: nodes.Case) -> tuple[nodes.Expr, ...]:
+    default = () if expr.default is None else (expr.default,)
+    return (expr.scrutinee, *(body for _, _, body in expr.arms), *default)
+
+
+# By class and not by `match`, which compares with one class after another: a program is walked many times.
+_PARTS: Mapping[type, Callable[[Any], tuple[nodes.Expr, ...]]] = MappingProxyType({
+    nodes.Const: _none, nodes.Var: _none, nodes.Local: _none,
+    nodes.Apply: attrgetter("args"), nodes.And: attrgetter("parts"), nodes.Or: attrgetter("parts"),
+    nodes.Implies: attrgetter("left", "right"), nodes.If: attrgetter("condition", "then", "orelse"),
+    nodes.Quantifier: attrgetter("domain", "body"), nodes.Choose: attrgetter("domain", "body"),
+    nodes.Collect: _of_collect,
+    nodes.MapOf: _body, nodes.Narrow: _body, nodes.Cover: _body, nodes.Let: attrgetter("value", "body"),
+    nodes.Case: _of_case,
+})  # fmt: skip
 
 
 def bound(expr: nodes.Expr) -> tuple[nodes.Local, ...]:

@@ -29,6 +29,7 @@ from specchk.meaning.values import State
 
 FIRST_ROOM = Room.of(16)
 LEAST_SLOTS = 4
+_LEAVES = frozenset((str, int, bool, type(None), Span))  # what most fields have, without a type inside
 STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
 
 
@@ -144,7 +145,9 @@ class Widest:
             self.visit(part.type)
             return
         for name in names:
-            self.visit(getattr(part, name))
+            inner = getattr(part, name)
+            if type(inner) not in _LEAVES:
+                self.visit(inner)
 
 
 @cache
