@@ -28,6 +28,6 @@ def test_the_tracer_agrees_on_random_specs(seed: int, tmp_path: Path):
         except Faulty:
             continue
         assert [
-            (one.index, one.args, way.after) for one in tracer.look(state) for way in one.reached
+            (one.action, one.args, way.after) for one in tracer.look(state) for way in one.reached
         ] == found
         states += [after for _, _, after in found if len(states) < MOST and after not in states]

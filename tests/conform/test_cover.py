@@ -50,7 +50,7 @@ def along(program: Program, tracer: Tracer, case: SuiteCase) -> Iterator[tuple[S
     for step in case.steps:
         found = {}
         for looked in tracer.look(state):
-            label = Step.of(program, looked.index, looked.args, state)
+            label = Step.of(program, looked.action, looked.args, state)
             found[label.action, label.args] = sorted({reached.after for reached in looked.reached})
         after = found[step.action, step.args][step.choice]
         yield state, Step(step.action, step.args, after), after
@@ -74,7 +74,7 @@ def everything(name: str) -> tuple[set[str], set[str], int]:
                     known.add(way.after)
                     states.append(way.after)
             if not looked.reached and not looked.beyond:
-                refusals.add(classifier.described_refusal((looked.index, looked.dead_ends)).id)
+                refusals.add(classifier.described_refusal((looked.action, looked.dead_ends)).id)
     return steps, refusals, len(states)
 
 
@@ -119,7 +119,7 @@ def test_every_case_is_a_path_of_the_spec(name, kind):
             (label.action, label.args)
             for looked in tracer.look(state)
             if looked.reached
-            for label in [Step.of(program, looked.index, looked.args, state)]
+            for label in [Step.of(program, looked.action, looked.args, state)]
         }
         assert (probe.action, probe.args) not in found
 

@@ -219,9 +219,9 @@ BUGS: dict[str, tuple[Law, Bug]] = {
     "a cut graph is whole": (kept_suites_are_computed_ones, read_as(lambda s: replace(s, complete=True))),
     "a cover is forgotten": (kept_suites_are_computed_ones, read_as(lambda s: replace(s, order=0, rounds=0))),
     "a cut step is a refusal": (graphs_are_the_stepper_s, wrapped(
-        Tracer, "_look", lambda _, looked: looked and replace(looked, beyond=False))),
+        Tracer, "instances", lambda _, found: (looked._replace(beyond=False) for looked in found))),
     "a refusal is a cut step": (graphs_are_the_stepper_s, wrapped(
-        Tracer, "_look", lambda _, looked: looked and replace(looked, beyond=True))),
+        Tracer, "instances", lambda _, found: (looked._replace(beyond=True) for looked in found))),
     "behaviours kept for too few values": (graphs_are_the_stepper_s, wrapped(
         Tracer, "__init__", footprints_lack_a_variable)),
     "values share a number": (graphs_are_the_stepper_s, wrapped(

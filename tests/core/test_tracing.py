@@ -52,7 +52,7 @@ def program() -> Program:
 
 def looked(tracer: Tracer, state: tuple[int, ...], action: str) -> list[Looked]:
     names = [one.name for one in tracer.program.actions]
-    return [one for one in tracer.look(state) if names[one.index] == action]
+    return [one for one in tracer.look(state) if names[one.action] == action]
 
 
 def signs(tracer: Tracer, marks: frozenset) -> dict[str, set[int]]:
@@ -71,7 +71,7 @@ def test_the_tracer_finds_the_steppers_successors():
     for state in states:
         found = stepper.successors(state)
         assert [
-            (one.index, one.args, reached.after) for one in tracer.look(state) for reached in one.reached
+            (one.action, one.args, reached.after) for one in tracer.look(state) for reached in one.reached
         ] == found
         states += [after for _, _, after in found if after not in states]
     assert len(states) > 5

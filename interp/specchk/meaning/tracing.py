@@ -27,7 +27,6 @@ kept for the values of its own variables, and is that of every state that has th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
 from operator import itemgetter
@@ -60,19 +59,17 @@ class Decision(NamedTuple):
 Marks = frozenset[Decision]
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(NamedTuple):
     """A successor, and the decisions that led to it."""
 
     after: State
     marks: Marks
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(NamedTuple):
     """An instance in a state: its successors, its dead ends, and whether a path left a horizon."""
 
-    index: int
+    action: int
     args: tuple[Any, ...]
     reached: tuple[Reached, ...]
     dead_ends: frozenset[Marks]
@@ -88,7 +85,7 @@ class Tracer(Stepper):
         self.failing = False
         self._numbers: dict[tuple[int, int], int] = {}
         self._reached: list[Reached] = []
-        self._dead_ends: set[Marks] = set()
+        self._dead_ends: list[Marks] = []
         super().__init__(program)
         self._every = [list(product(*domains)) for domains in self._domains]
         self._known = [lru_cache(KEPT)(partial(self._known_by, index)) for index in range(len(self._every))]
@@ -114,31 +111,32 @@ class Tracer(Stepper):
         """Every instance of every action in a state; those that are undefined are left out."""
         for footprint, known in zip(self.footprints, self._known, strict=True):
             for looked in known(tuple([state[slot] for slot in footprint])):
-                yield replace(looked, reached=_within(state, looked.reached)) if looked.reached else looked
+                if looked.reached:
+                    yield looked._replace(reached=_within(state, looked.reached))
+                else:
+                    yield looked
 
     def _known_by(self, index: int, values: tuple[Any, ...]) -> tuple[Looked, ...]:
         return tuple(self.instances(index, self.narrow(index, values)))
 
     def instances(self, index: int, state: State) -> Iterator[Looked]:
         """Every instance of an action in a state; those that are undefined are left out."""
-        looked = (self._look(state, index, args) for args in self._every[index])
-        return (one for one in looked if one is not None)
-
-    def _look(self, state: State, index: int, args: tuple[Any, ...]) -> Looked | None:
-        env = self.environment(state)
-        first = self.evaluator.first_local
-        env[first : first + len(args)] = args
-        self.trail.clear()
-        self._reached.clear()
-        self._dead_ends.clear()
-        self.failing = False
-        cuts = self.horizon_cuts
-        try:
-            self._compiled[index].body(env)
-        except Undefined:
-            return None
-        dead_ends = frozenset(self._dead_ends)
-        return Looked(index, args, tuple(self._reached), dead_ends, self.horizon_cuts > cuts)
+        env, first, body = self.environment(state), self.evaluator.first_local, self._compiled[index].body
+        end = first + len(self._domains[index])
+        for args in self._every[index]:
+            env[first:end] = args
+            self.trail.clear()
+            self._reached.clear()
+            self._dead_ends.clear()
+            self.failing = False
+            cuts = self.horizon_cuts
+            try:
+                body(env)
+            except Undefined:
+                env = self.environment(state)  # it was left in the middle of a step
+                continue
+            beyond = self.horizon_cuts > cuts
+            yield Looked(index, args, tuple(self._reached), frozenset(self._dead_ends), beyond)
 
     def reach(self, after: State) -> None:
         """A successor was found."""
@@ -146,7 +144,7 @@ class Tracer(Stepper):
 
     def end(self) -> None:
         """A path ended without a successor."""
-        self._dead_ends.add(frozenset(self.trail))
+        self._dead_ends.append(frozenset(self.trail))
 
 
 def _within(state: State, reached: tuple[Reached, ...]) -> tuple[Reached, ...]:

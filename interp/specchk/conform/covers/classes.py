@@ -42,7 +42,7 @@ class Classifier:
 
     def edge(self, state: State, looked: Looked, after: State, marks: Marks) -> Key:
         """The class of a step."""
-        return looked.index, marks, self.effect(looked.index, looked.args, state, after)
+        return looked.action, marks, self.effect(looked.action, looked.args, state, after)
 
     def effect(self, index: int, args: Sequence[Any], before: State, after: State) -> tuple[str, ...]:
         """Each place that changes and how, ascending."""

@@ -196,6 +196,8 @@ class ClassGraph:
         numbers = self.states[source]
         for index, behaviour_in in enumerate(self._actions):
             behaviour = behaviour_in(numbers)
+            if not behaviour.edges and not behaviour.is_open:
+                continue  # as it is for most actions in most states
             self.edges += len(behaviour.edges)
             edges = [self._edge(source, index, drawn) for drawn in behaviour.edges]
             if behaviour.is_open:
@@ -246,21 +248,22 @@ class ClassGraph:
         ways: list[tuple[int, int]] = []
         refusals: list[tuple[int, tuple[Any, ...]]] = []
         for looked in tracer.instances(index, before):
-            after = sorted({reached.after for reached in looked.reached})
-            for reached in looked.reached:
-                number = self.classes.number(
-                    self.classifier.edge(before, looked, reached.after, reached.marks)
-                )
+            if not looked.reached:
+                # Beyond a horizon the spec does not say whether the step is refused.
+                if not looked.beyond:
+                    refusals.append((self.refusals.number((index, looked.dead_ends)), looked.args))
+                continue
+            choices = sorted({reached.after for reached in looked.reached})
+            for after, marks in looked.reached:
+                number = self.classes.number(self.classifier.edge(before, looked, after, marks))
                 # One edge may be reached by several ways through the action, each with a class.
-                at = edges.setdefault((looked.args, reached.after), len(drawn))
+                at = edges.setdefault((looked.args, after), len(drawn))
                 if at == len(drawn):
-                    changes = self._changes(before, reached.after)
-                    drawn.append(_Drawn(looked.args, after.index(reached.after), changes, ()))
-                drawn[at] = drawn[at]._replace(classes=tuple(dict.fromkeys((*drawn[at].classes, number))))
+                    changes = self._changes(before, after)
+                    drawn.append(_Drawn(looked.args, choices.index(after), changes, (number,)))
+                elif number not in drawn[at].classes:
+                    drawn[at] = drawn[at]._replace(classes=(*drawn[at].classes, number))
                 ways.append((number, at))
-            # Beyond a horizon the spec does not say whether the step is refused.
-            if not looked.reached and not looked.beyond:
-                refusals.append((self.refusals.number((looked.index, looked.dead_ends)), looked.args))
         return _Behaviour(tuple(drawn), tuple(ways), tuple(refusals))
 
     def _changes(self, before: State, after: State) -> tuple[tuple[int, int], ...]:

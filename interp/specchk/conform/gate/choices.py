@@ -124,7 +124,7 @@ def followed(classifier: Classifier, state: State, step: CaseStep) -> tuple[Stat
     """Where a step leads, and the ids of its classes; `LookupError` where it cannot be taken."""
     program = classifier.program
     for looked in classifier.tracer.look(state):
-        action = program.actions[looked.index]
+        action = program.actions[looked.action]
         if action.name == step.action and looked.reached:
             typed = zip(looked.args, action.params, strict=True)
             if tuple(show(arg, param.type) for arg, param in typed) == step.args:

@@ -96,7 +96,7 @@ class Explorer:
                 # Describing a class makes texts and a digest; a state graph has many edges and few classes.
                 if key not in self._ids:
                     self._ids[key] = self.classifier.described(key).id
-                place = looked.index, looked.args, reached.after
+                place = looked.action, looked.args, reached.after
                 taken[place] = taken.get(place, frozenset()) | {self._ids[key]}
         return taken
 
