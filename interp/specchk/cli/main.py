@@ -5,6 +5,7 @@ Not here: what becomes of exceptions (`ends`).
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from functools import partial
@@ -99,5 +100,7 @@ def main() -> None:
     """The program's entry point."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.set_threshold(CYCLES_AFTER)
+    # An interpreter that ends looks for cycles once more, in all objects: half a second after a large search.
+    atexit.register(gc.freeze)
     with output.survived():
         sys.exit(exit_code(partial(cli, standalone_mode=False)))
