@@ -15,7 +15,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
 from specchk.ir.nodes import Apply, Choice, Const, Expr, Value
@@ -68,7 +67,7 @@ def raised_to(program: Program, high: int, *, choosing: bool = True) -> Program:
     Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.  Not
     `choosing` leaves the sets of all numbers that statements choose from unlisted: for `Replay` alone.
     """
-    return _with_horizon(with_checks(program), high, choosing=choosing)
+    return _Raising(high, choosing=choosing).copy(with_checks(program))
 
 
 def _numbers(value: Any) -> Iterator[int]:
@@ -79,33 +78,47 @@ def _numbers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _with_horizon(found: T, high: int, *, choosing: bool) -> T:
-    """A copy in which every `nat upto` ends at `high` at least; equal parts stay the same objects."""
-    go = partial(_with_horizon, high=high, choosing=choosing)
-    changed: Any = found
-    if isinstance(found, Int):
-        changed = replace(found, high=max(found.high, high)) if found.horizon else found
-    elif isinstance(found, Const) and found.ends_at_horizon:
-        kind = of_shape(go(found.type), Set)
-        changed = replace(found, type=kind, value=tuple(sorted(universe(kind.item))))
-    elif isinstance(found, Choice) and not choosing and _is_any(found.domain):
-        domain = replace(found.domain, type=go(found.domain.type))
-        changed = replace(found, local=go(found.local), domain=domain, body=go(found.body))
-    elif isinstance(found, tuple):
-        parts = tuple([go(part) for part in found])
-        if any(a is not b for a, b in zip(parts, found, strict=True)):
-            changed = parts
-    elif (
+class _Raising:
+    """Copies in which every `nat upto` ends at `high` at least; equal parts stay the same objects."""
+
+    def __init__(self, high: int, *, choosing: bool) -> None:
+        self.high = high
+        self.choosing = choosing
+        # A type is in many nodes: 80 000 parts of `replication.spec` are 15 000 objects.  By identity, since
+        # a program keeps its parts.
+        self._copies: dict[int, Any] = {}
+
+    def copy(self, found: T) -> T:
+        """The copy of a program, or of a part of it."""
+        if isinstance(found, str | int | None):
+            return found
+        result: T | None = self._copies.get(id(found))
+        if result is None:
+            result = self._copies[id(found)] = self._new_copy(found)
+        return result
+
+    def _new_copy(self, found: Any) -> Any:
+        if isinstance(found, Int):
+            return replace(found, high=max(found.high, self.high)) if found.horizon else found
+        if isinstance(found, Const) and found.ends_at_horizon:
+            kind = of_shape(self.copy(found.type), Set)
+            return replace(found, type=kind, value=tuple(sorted(universe(kind.item))))
+        if isinstance(found, Choice) and not self.choosing and _is_any(found.domain):
+            domain = replace(found.domain, type=self.copy(found.domain.type))
+            return replace(found, local=self.copy(found.local), domain=domain, body=self.copy(found.body))
+        if isinstance(found, tuple):
+            copies = tuple([self.copy(part) for part in found])
+            return copies if any(a is not b for a, b in zip(copies, found, strict=True)) else found
         # Any node of the core, by its fields: a new kind of node needs no line here.
-        is_dataclass(found)
-        and not isinstance(found, type)
-        and type(found).__module__.startswith("specchk.ir")
-    ):
-        parts_ = {f.name: go(getattr(found, f.name)) for f in fields(found)}
-        if any(part is not getattr(found, name) for name, part in parts_.items()):
-            changed = replace(found, **parts_)
-    result: T = changed
-    return result
+        if (
+            is_dataclass(found)
+            and not isinstance(found, type)
+            and type(found).__module__.startswith("specchk.ir")
+        ):
+            parts = {field.name: getattr(found, field.name) for field in fields(found)}
+            changed = {name: copy for name, part in parts.items() if (copy := self.copy(part)) is not part}
+            return replace(found, **changed) if changed else found
+        return found
 
 
 def _is_any(domain: Any) -> TypeGuard[Const]:

@@ -267,7 +267,8 @@ class Concretiser:
         ends += sums(self.program, split, rows)
         states = [self._numbers(state, values) for state in point.states]
         path = ReplayPath(tuple(states), tuple(values))
-        replay = self._replay(path.most, path.numbers)
+        # Somewhat more than the path needs, so that few programs are made.
+        replay = self._replay(1 << path.most.bit_length(), path.numbers)
         trace = self._trace(replay, states, goal)
         if goal.kind == "reached":
             if not replay.reaches(trace.last, goal.name):
@@ -297,14 +298,9 @@ class Concretiser:
         raise ReplayFailed(f"no step at the end of the path breaks `{goal.name}`")
 
     def _new_replay(self, high: int, numbers: tuple[int, ...]) -> Replay:
-        return Replay(self._raised(high), numbers)
-
-    def _raised(self, high: int) -> Program:
-        """The program with a horizon of `high` or somewhat more, so that few programs are made."""
-        high = 1 << high.bit_length()
         if high not in self._programs:
             self._programs[high] = raised_to(self.program, high, choosing=False)
-        return self._programs[high]
+        return Replay(self._programs[high], numbers)
 
     def _numbers(self, state: State, values: Sequence[int]) -> State:
         shape, offsets = self.shapes.split(state)
