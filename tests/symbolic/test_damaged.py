@@ -18,14 +18,17 @@ from zoned import program_of
 from specchk.symbolic.certificates.checker import CertificateChecker, OnQuery
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.certificates.states import CertifiedStates
+from specchk.symbolic.differences.obligations import DifferenceDecider
 
 ALL = (*[name for name in SPECS if name != "segment"], "two_round_fetch")  # a segment has 1024 offsets
 
 
 def refused(oracle: Oracle, parts: list[CertifiedPart], on_query: OnQuery | None = None) -> bool:
-    """Whether the check refuses a certificate."""
-    checker = CertificateChecker(oracle.program, on_query=on_query)
-    return bool(checker.parts(CertifiedStates(oracle.program, parts)).problems)
+    """Whether the check refuses a certificate; with `on_query` every obligation is a query."""
+    states = CertifiedStates(oracle.program, parts)
+    decider = DifferenceDecider(states) if on_query is None else None
+    checker = CertificateChecker(oracle.program, on_query=on_query, decider=decider)
+    return bool(checker.parts(states).problems)
 
 
 def wrong_ones(oracles: list[Oracle]) -> Iterator[tuple[int, Oracle, list[CertifiedPart]]]:

@@ -21,6 +21,7 @@ from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated
 from specchk.symbolic.certificates.checker import CertificateChecker
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.certificates.states import CertifiedStates
+from specchk.symbolic.differences.obligations import DifferenceDecider
 from specchk.symbolic.joins import engine, hulls, member
 from specchk.symbolic.joins.engine import JoinOptions, search
 from specchk.symbolic.joins.hulls import HullTable, joined, sides
@@ -322,7 +323,9 @@ def test_a_certificate_of_hulls_is_proved(tmp_path):
     search(program, JoinOptions(symmetry=False, workers=1, on_fixpoint=of_hulls.extend))
     exact(program, ZoneOptions(symmetry=False, workers=1, on_fixpoint=of_zones.extend))
     assert len(of_hulls) < len(of_zones)
-    assert CertificateChecker(program).parts(CertifiedStates(program, of_hulls)).problems == []
+    states = CertifiedStates(program, of_hulls)
+    for decider in (None, DifferenceDecider(states)):
+        assert CertificateChecker(program, decider=decider).parts(states).problems == []
 
 
 def test_witnesses_are_reached_by_real_states_after_a_proof(tmp_path):

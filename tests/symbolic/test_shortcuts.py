@@ -10,9 +10,11 @@ import z3
 from test_certificates import problems
 from zoned import program_of
 
-from specchk.symbolic.certificates import checker, states
+from specchk.symbolic.certificates import checker
 from specchk.symbolic.certificates.format import CertifiedPart, Constraint
-from specchk.symbolic.certificates.states import WHOLE, Arrival, CertifiedStates, PartGroup
+from specchk.symbolic.certificates.states import WHOLE, PartGroup
+from specchk.symbolic.differences import obligations
+from specchk.symbolic.differences.obligations import Arrival, DifferenceDecider
 from specchk.symbolic.differences.regions import DifferenceRegion
 from specchk.symbolic.differences.terms import Formulas
 from specchk.symbolic.induction.encode.program import State
@@ -68,13 +70,13 @@ def without_last(instances: Callable[..., list[ActionInstance]]) -> Callable[...
     return fewer
 
 
-def is_listed(own: CertifiedStates, source: PartGroup, arrival: Arrival) -> bool:
+def is_listed(own: DifferenceDecider, source: PartGroup, arrival: Arrival) -> bool:
     """Whether the control part after a step is there, whatever its offsets are."""
     state = list(source.state)
     for (slot, position), value in arrival.entries:
         old = state[slot]
         state[slot] = value if position == WHOLE else (*old[:position], value, *old[position + 1 :])
-    return tuple(state) in own._by_state
+    return tuple(state) in own.states.by_state
 
 
 def two_below(made: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +90,7 @@ def two_below(made: Callable[..., Any]) -> Callable[..., Any]:
 
 
 SHORTCUTS: dict[str, tuple[list[CertifiedPart], object, str, object]] = {
-    "a control part that is listed has the state": (NEVER_BEHIND, CertifiedStates, "_covers", is_listed),
+    "a control part that is listed has the state": (NEVER_BEHIND, DifferenceDecider, "_covers", is_listed),
     "differences exclude all": (NEVER_BEHIND, Formulas, "exclude", lambda *_: True),
     "of some parts the first one is checked": (
         [*BEHIND, *ANY], Formulas, "exclude",
@@ -99,7 +101,7 @@ SHORTCUTS: dict[str, tuple[list[CertifiedPart], object, str, object]] = {
     "a number below another is two below": (
         NOT_LEVEL, Formulas, "_made", two_below(Formulas._made)),
     "of the cases of a state the first one is checked": (
-        BEHIND[:1], states, "joined", lambda parts, joined=states.joined: joined(parts)[:1]),
+        BEHIND[:1], obligations, "joined", lambda parts, joined=obligations.joined: joined(parts)[:1]),
     "an action is left out": (
         BEHIND[:1], RecallingSystem, "instances", without_last(RecallingSystem.instances)),
     "initial states are left out": ([], checker, "initial_states", lambda _: []),

@@ -33,9 +33,14 @@ class RecheckChoice:
         "--query-seconds", type=Seconds(), default=60.0, show_default=True, metavar="S",
         help="Time limit of a query to the solver.",
     )  # fmt: skip
+    only_z3: bool = option(
+        "--only-z3", is_flag=True,
+        help="Make every obligation a query to Z3, also those on differences of offsets.",
+    )  # fmt: skip
     smt_lib: str | None = option(
-        "--smt-lib", metavar="DIR", help="Write each query to DIR as SMT-LIB; all must be unsat."
-    )
+        "--smt-lib", metavar="DIR",
+        help="As --only-z3, and write each query to DIR as SMT-LIB; all must be unsat.",
+    )  # fmt: skip
 
 
 @click.command("recheck", cls=GroupedCommand)
@@ -43,7 +48,8 @@ class RecheckChoice:
 def command(choice: RecheckChoice) -> None:
     """Check the certificate FILE of a verdict `holds`, written by `specchk run --certificate`.
 
-    Every obligation is encoded from the spec again and decided by Z3; nothing of the search is used.
+    Every obligation is encoded from the spec again, and decided by arithmetic of differences or by Z3;
+    nothing of the search is used.
     Exit codes: 0 the certificate proves the properties, 21 it does not, 30 the spec was rejected.
     """
     form = loaded("specchk.symbolic.certificates.format")
@@ -110,7 +116,12 @@ def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
         loaded("specchk.symbolic.legality").check(program)
     states = loaded("specchk.symbolic.certificates.states").CertifiedStates(program, certificate.parts)
     progress = _progress(len(states.groups), quiet=choice.as_json)
-    return checker.CertificateChecker(program, choice.query_seconds, on_query).parts(states, progress)
+    decider = None
+    if not choice.only_z3 and on_query is None:
+        decider = loaded("specchk.symbolic.differences.obligations").DifferenceDecider(states)
+    return checker.CertificateChecker(program, choice.query_seconds, on_query, decider).parts(
+        states, progress
+    )
 
 
 def _writer(folder: Path) -> Callable[[int, str, str], None]:

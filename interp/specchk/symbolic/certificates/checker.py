@@ -6,7 +6,7 @@
 
 What a step is comes from the encoding of actions that `--prove` uses (`induction.encode`): neither zones
 nor decision trees, nor the stepper on open numbers.  Each query must be unsatisfiable, and may be written
-as SMT-LIB, so that another solver can repeat it.
+as SMT-LIB, so that another solver can repeat it.  A `Decider` may show some of them without a query.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import z3
 
@@ -30,6 +30,16 @@ from specchk.symbolic.induction.encode.trees import lift
 
 OnQuery = Callable[[int, str, str], None]
 MAX_PROBLEMS = 20  # of one certificate; what is refused is refused
+
+
+class Decider(Protocol):
+    """What shows obligations of a control part without a query; False where it does not."""
+
+    def excludes(self, group: PartGroup, wrong: Sequence[Truth], unless: Truth) -> bool:
+        """Whether in no state of the control part all of `wrong` hold and `unless` does not."""
+
+    def covers(self, source: PartGroup, when: Sequence[Truth], trees: Sequence[Any]) -> bool:
+        """Whether all steps to trees under conditions lead to listed states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +64,13 @@ class CertificateChecker:
     """Checks the obligations of a program: for each part together, and one by one where that fails.
 
     `on_query` is called with each query: its number, the problem that it would show, and its SMT-LIB text.
+    Without a `decider` every obligation is in a query.
     """
 
     def __init__(
-        self, program: Program, query_seconds: float = 60.0, on_query: OnQuery | None = None
-    ) -> None:
+        self, program: Program, query_seconds: float = 60.0, on_query: OnQuery | None = None,
+        decider: Decider | None = None,
+    ) -> None:  # fmt: skip
         self.program = program
         self.system = RecallingSystem(program)
         self.on_query = on_query
@@ -66,13 +78,12 @@ class CertificateChecker:
         self._milliseconds = int(query_seconds * 1000)
         self._open: list[tuple[Truth, str]] = []
         self._together = False
-        self._states: CertifiedStates | None = None  # where differences are decided without Z3
+        self._decider = decider
         self._group: PartGroup | None = None
 
     def parts(self, states: CertifiedStates, on_case: Callable[[Recheck], None] = lambda _: None) -> Recheck:
         """Whether the states of some parts are closed under steps, and safe."""
         self._together = True
-        self._states = states if self.on_query is None else None  # else every obligation is a query
         for state in initial_states(self.program):
             pairs = zip(state, self.program.variables, strict=True)
             trees = tuple([lift(value, variable.type) for value, variable in pairs])
@@ -82,7 +93,7 @@ class CertificateChecker:
                 self._never((), f"`{refinement.name}` does not begin", unless=kept)
         self._decide(lambda: ())
         for number, group in enumerate(states.groups, 1):
-            self._group = None if self._states is None else group
+            self._group = group
             case = CertifiedCase(f"control part {number}", group.trees, partial(states.facts, group))
             self.check(case, states.member)
             on_case(self.result)
@@ -145,8 +156,7 @@ class CertificateChecker:
             outside = f"an invariant fails outside of the constraints after {label}"
             self._never((*when, negation(inside)), outside, unless=conj(self._all_hold(after)))
             when = (*when, inside)
-        states, group = self._states, self._group
-        if states and group and states.covers(group, when, after):
+        if self._decider and self._group and self._decider.covers(self._group, when, after):
             return
         self._never(when, f"{label} leads to a state that is not listed", unless=member(after))
 
@@ -163,11 +173,8 @@ class CertificateChecker:
         """Note, if it is open, that in no state of the case all of `wrong` hold and `unless` does not."""
         if unless is True or any(part is False for part in wrong):
             return
-        if self._states is not None and self._group is not None:
-            formulas = self._states.formulas
-            parts = [*map(formulas.of, wrong), formulas.of(unless, False)]
-            if formulas.exclude(self._group.regions, parts):
-                return
+        if self._decider and self._group and self._decider.excludes(self._group, wrong, unless):
+            return
         self._open.append((conj([*wrong, negation(unless)]), problem))
 
     def _decide(self, case_facts: Callable[[], Sequence[Truth]]) -> None:

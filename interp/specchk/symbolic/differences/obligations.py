@@ -1,0 +1,153 @@
+"""Obligations on differences, decided without a query: for a check of certificates that is to be fast.
+
+What is decided here needs no solver, and what is not remains a query.  A check does without: it then has Z3
+decide all, and shares nothing with this arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.ir.types import Map
+from specchk.meaning.linear import Terms
+from specchk.symbolic.certificates.format import Constraint
+from specchk.symbolic.certificates.states import WHOLE, CertifiedStates, PartGroup, Place
+from specchk.symbolic.differences.cases import CaseTree, Formula, Number, case_tree
+from specchk.symbolic.differences.regions import DifferenceRegion, Literal, NotDecided, at_most, region
+from specchk.symbolic.differences.terms import Formulas
+from specchk.symbolic.induction.encode.bools import Truth
+from specchk.symbolic.induction.encode.shapes import Undecided, joined
+from specchk.symbolic.induction.encode.trees import Tree
+
+Row = tuple[Any, Any, int]  # a literal of offsets' numbers, "" for the number 0
+Change = tuple[Place, Tree]  # an entry, and its tree after a step
+
+
+@dataclass(slots=True)
+class Arrival:
+    """Entries after a step, with None for offsets, where formulas hold; `numbers` are the offsets."""
+
+    entries: list[tuple[Place, Any]]
+    formulas: list[Formula | None]
+    numbers: list[Number | None]
+    cases: CaseTree | None = None
+
+
+@dataclass(slots=True)
+class PartRegions:
+    """The parts of one control part, as regions of differences.
+
+    `regions` contain the states of its parts, and may have more where a constraint is no difference.
+    `literals` has the constraints of each part of which all are differences.
+    """
+
+    regions: list[DifferenceRegion]
+    literals: list[tuple[Literal, ...]]
+
+
+class DifferenceDecider:
+    """Decides obligations of a certificate's control parts by differences."""
+
+    def __init__(self, states: CertifiedStates) -> None:
+        self.states = states
+        self.formulas = Formulas()
+        # What control parts have in common is made once: the regions of constraints, and what a step leads
+        # to, by its trees' identity, with the trees, so that no other ones get it.
+        self._rows: dict[Constraint, Row | None] = {}
+        self._regions: dict[Any, DifferenceRegion | None] = {}
+        self._parts: dict[PartGroup, PartRegions] = {}
+        self._arrivals: dict[tuple[Any, ...], tuple[list[Arrival] | None, list[Change]]] = {}
+
+    def excludes(self, group: PartGroup, wrong: Sequence[Truth], unless: Truth) -> bool:
+        """Whether in no state all of `wrong` hold and `unless` does not; False if that is not decided."""
+        parts = [*map(self.formulas.of, wrong), self.formulas.of(unless, False)]
+        return self.formulas.exclude(self._of(group).regions, parts)
+
+    def covers(self, source: PartGroup, when: Sequence[Truth], trees: Sequence[Tree]) -> bool:
+        """Whether all steps to trees under conditions lead to listed states; False if not decided."""
+        changed = [*self._changed(source.trees, trees)]
+        formulas = [self.formulas.of(truth) for truth in when]
+        key = *map(id, formulas), None, *[(place, id(tree)) for place, tree in changed]
+        if key not in self._arrivals:
+            self._arrivals[key] = self._arrivals_of(formulas, changed), changed
+        arrivals, _ = self._arrivals[key]
+        return arrivals is not None and all(self._covers(source, arrival) for arrival in arrivals)
+
+    def _changed(self, old: Sequence[Tree], new: Sequence[Tree]) -> Iterator[Change]:
+        """The entries that are other trees."""
+        for slot, (before, after) in enumerate(zip(old, new, strict=True)):
+            if after is not before:
+                is_map = isinstance(self.states.kinds[slot], Map)
+                pairs = zip(before, after, strict=True) if is_map else [(before, after)]
+                entries = enumerate(pairs, 0 if is_map else WHOLE)
+                yield from [((slot, position), tree) for position, (one, tree) in entries if tree is not one]
+
+    def _arrivals_of(self, when: list[Formula | None], changed: list[Change]) -> list[Arrival] | None:
+        """What changed entries may be; None where that is too much."""
+        try:
+            rows = joined([self.states.outline(place, tree) for place, tree in changed])
+        except Undecided:
+            return None
+        places, of = [place for place, _ in changed], self.formulas.of
+        return [
+            Arrival([*zip(places, row.value, strict=True)], [*when, *map(of, row.guards)],
+                    [*map(self.formulas.number, row.numbers)])
+            for row in rows
+        ]  # fmt: skip
+
+    def _covers(self, source: PartGroup, arrival: Arrival) -> bool:
+        state = list(source.state)
+        for (slot, position), value in arrival.entries:
+            old = state[slot]
+            state[slot] = value if position == WHOLE else (*old[:position], value, *old[position + 1 :])
+        group, regions = self.states.by_state.get(tuple(state)), self._of(source).regions
+        if group is None:
+            return self.formulas.exclude(regions, arrival.formulas)
+        if arrival.cases is None:
+            # Other entries have the very trees that they had, and so the numbers.
+            names = [name for place, value in arrival.entries for name in self.states.entry(place, value)[1]]
+            numbers = [number for number in arrival.numbers if number is not None]
+            if len(numbers) < len(names):
+                return False
+            arrival.cases = case_tree(arrival.formulas, dict(zip(names, numbers, strict=True)))
+        try:
+            parts = [pair for region in regions for pair in arrival.cases.within(region)]
+            return all(part.is_within(self._of(group).literals, moved) for part, moved in parts)
+        except NotDecided:
+            return False
+
+    def _of(self, group: PartGroup) -> PartRegions:
+        if group not in self._parts:
+            self._parts[group] = self._new(group)
+        return self._parts[group]
+
+    def _new(self, group: PartGroup) -> PartRegions:
+        parts = PartRegions([], [])
+        named: dict[Any, str] = {"": "", **dict(enumerate(group.names, 1))}
+        for some in group.constraints:
+            rows = [row for row in map(self._row, some) if row is not None]
+            literals = tuple([(named[u], named[v], most) for u, v, most in rows])
+            if (literals, group.names) not in self._regions:
+                self._regions[literals, group.names] = region(literals, group.names)
+            here = self._regions[literals, group.names]
+            parts.regions += [] if here is None else [here]
+            if len(literals) == len(some):
+                parts.literals.append(literals)
+        return parts
+
+    def _row(self, constraint: Constraint) -> Row | None:
+        """A constraint as a literal of offsets; None if it is no difference of two."""
+        if constraint not in self._rows:
+            self._rows[constraint] = _difference(*constraint)
+        return self._rows[constraint]
+
+
+def _difference(terms: Terms, bound: int) -> Row | None:
+    """A constraint as the difference of two offsets; None if it is no such one."""
+    factors = [(times, (place, 0)) for place, times in terms if isinstance(place, int)]
+    try:
+        return at_most(factors, bound) if len(factors) == len(terms) else None
+    except NotDecided:
+        return None
