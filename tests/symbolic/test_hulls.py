@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
 import pytest
-from hulled import hull_search, missing, reached
+from hulled import has, hull_search, missing, reached
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear_specs import linear_spec
@@ -24,7 +25,7 @@ from specchk.symbolic.certificates.states import CertifiedStates
 from specchk.symbolic.differences.obligations import DifferenceDecider
 from specchk.symbolic.joins import engine, hulls, member
 from specchk.symbolic.joins.engine import JoinOptions, search
-from specchk.symbolic.joins.hulls import HullTable, joined, sides
+from specchk.symbolic.joins.hulls import Hull, HullPart, HullTable, joined, sides, united
 from specchk.symbolic.joins.search import JoinState
 from specchk.symbolic.legality import check as check_legality
 from specchk.symbolic.zones.engine import ZoneOptions
@@ -81,6 +82,41 @@ def test_the_sides_of_comparisons_are_a_zone_cut_up(constraints, atoms):
             else:
                 assert part.bounds[e][c] + f - d < -bound
     assert hull == zone
+
+
+def pieces_of(zone: Zone, atoms: list[tuple[int, int, int]]) -> HullPart:
+    return HullPart(atoms, {side: Hull((zone.shape, side), part) for side, part in sides(zone, atoms)})
+
+
+@given(
+    BOUNDS,
+    st.lists(
+        st.tuples(*[st.integers(0, 3)] * 2, st.integers(-3, 3)).filter(lambda a: a[0] != a[1]), max_size=4
+    ),
+    st.sets(st.integers(0, 15)),
+)
+def test_united_hulls_have_the_states_that_they_had(constraints, atoms, lacking):
+    """Each offset that was in some piece is in some zone, no other is, and there are no more of them."""
+    zone = zone_of(constraints, NEAR)
+    if zone is None:
+        return
+    part = pieces_of(zone, atoms)
+    part.hulls = {side: hull for side, hull in part.hulls.items() if side not in lacking}
+    before, after = [hull.zone for hull in part.hulls.values()], united(part)
+    assert len(after) <= len(before)
+    for offsets in product(range(5), repeat=zone.size):
+        assert any(has(one, offsets) for one in before) == any(has(one, offsets) for one in after)
+
+
+def test_a_zone_that_comparisons_cut_up_is_united():
+    """Two of one difference, three pieces; without the one between, the others have no zone together."""
+    zone = zone_of([(1, 0, 3), (2, 0, 3)], Reach(4, 4))
+    part = pieces_of(zone, [(1, 2, 0), (1, 2, -1)])
+    assert len(part.hulls) == 3
+    assert united(part) == [zone]
+    (between,) = [side for side in part.hulls if side == 1]
+    del part.hulls[between]
+    assert len(united(part)) == 2
 
 
 def spec_of(seed: int) -> str:

@@ -91,6 +91,31 @@ class Hull:
     origins: list[Origin] = field(default_factory=list)
 
 
+def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
+    """Zones with all states of a part's hulls, fewer where the two sides of a comparison are one zone.
+
+    Comparisons split the hulls of every shape that has their places, also where a proof does not need that.
+    """
+    # With the bits that all, and that some hulls of a zone have.
+    zones = [(hull.zone, side, side) for side, hull in part.hulls.items()]
+    for number, atom in enumerate(part.atoms):
+        bit = 1 << number
+        is_true = [one for one in zones if one[1] & bit]
+        left = [one for one in zones if not one[1] & bit]
+        for zone, every, some in is_true:
+            for at, (other, others_every, others_some) in enumerate(left):
+                if not others_some & bit:
+                    whole = _joined(other, zone, joiner)
+                    # Then it has no state besides.
+                    if dict(sides(whole, [atom], joiner)) == {0: other, 1: zone}:
+                        left[at] = whole, every & others_every, some | others_some
+                        break
+            else:
+                left.append((zone, every, some))
+        zones = left
+    return [zone for zone, *_ in zones]
+
+
 @dataclass(slots=True)
 class HullTable:
     """The hulls of the shapes that a process owns, by the sides of the comparisons that split them.
@@ -121,9 +146,7 @@ class HullTable:
                 hull = part.hulls[side] = Hull((zone.shape, side), piece)
                 self.hulls.append(hull)
             else:
-                # A kernel refuses what does not fit in its numbers.
-                quick = self.joiner.joined(hull.zone, piece) if self.joiner is not None else None
-                larger = joined(hull.zone, piece) if quick is None else quick
+                larger = _joined(hull.zone, piece, self.joiner)
                 if larger is hull.zone:
                     continue
                 hull.zone = larger
@@ -134,6 +157,12 @@ class HullTable:
         """The hull of a shape on a side, if it has one."""
         part = self.parts.get(key[0])
         return None if part is None else part.hulls.get(key[1])
+
+
+def _joined(a: Zone, b: Zone, joiner: Joiner | None) -> Zone:
+    # A kernel refuses what does not fit in its numbers.
+    quick = joiner.joined(a, b) if joiner is not None else None
+    return joined(a, b) if quick is None else quick
 
 
 def sides(zone: Zone, atoms: Sequence[Question], joiner: Joiner | None = None) -> Iterator[tuple[Side, Zone]]:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from specchk.meaning.paths import NotSymbolic
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
 from specchk.symbolic.joins.failures import Failures, effects_of
-from specchk.symbolic.joins.hulls import Hull, HullKey, HullTable, Origin
+from specchk.symbolic.joins.hulls import Hull, HullKey, HullTable, Origin, united
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
 from specchk.symbolic.zones.members import SLICE, Taking, ZoneMember
@@ -193,8 +193,9 @@ class HullMember(ZoneMember):
         return list(atoms)
 
     def hulls(self) -> list[Zone]:
-        """All hulls that it owns."""
-        return [hull.zone for hull in self._table.hulls]
+        """Zones with the states of all hulls that it owns."""
+        joiner = self.expander.joiner
+        return [zone for part in self._table.parts.values() for zone in united(part, joiner)]
 
     def limit(self, most: int) -> int:
         """Take at most so many zones of a shape from here on, and leave others; how many are left."""

@@ -114,8 +114,8 @@ class HullSearch:
         return frozenset().union(*self.workers.each(HullMember.failing_names)) or None
 
     def zones(self) -> list[Zone]:
-        """The hulls of the last round."""
-        return [hull for hulls in self.workers.each(HullMember.hulls) for hull in hulls]
+        """Zones with the states of all hulls of the last round."""
+        return [zone for zones in self.workers.each(HullMember.hulls) for zone in zones]
 
     def _note(self, tallies: Sequence[HullTally]) -> int:
         """Add up what the members have; the number of failures."""
