@@ -16,6 +16,7 @@ from specchk.symbolic.differences.regions import (
     Literal,
     NotDecided,
     Place,
+    Projection,
     at_most,
 )
 
@@ -24,6 +25,7 @@ from specchk.symbolic.differences.regions import (
 Formula = tuple[Any, ...]
 Number = tuple[Any, ...]  # a place; or a formula, and a number for each way
 Known = Mapping[Literal, bool]
+CasePart = tuple[tuple[Literal, ...], Mapping[str, Place]]  # of a region: what it assumes there, and places
 
 
 @dataclass(slots=True)
@@ -37,22 +39,39 @@ class CaseTree:
     _next: bool | Literal | None = None  # whether the formula holds, or a literal on which it depends
     _places: dict[str, Place] = field(default_factory=dict)
     _ways: tuple[CaseTree, ...] = ()
+    _parts: dict[Projection, list[CasePart]] = field(default_factory=dict)
 
     def within(self, region: DifferenceRegion) -> Iterator[tuple[DifferenceRegion, Mapping[str, Place]]]:
         """The parts of a region where the formula holds, with the places there of numbers that moved."""
-        todo, parts = [(self, region.including(self.names))], 0
+        whole = region.including(self.names)
+        # What a region states of these names decides which parts there are, and is often the same.
+        key = whole.projected(self.names)
+        if key not in self._parts:
+            self._parts[key] = [*self.parts(whole)]
+        for literals, places in self._parts[key]:
+            yield whole.narrowed(literals), places
+
+    def parts(self, region: DifferenceRegion) -> Iterator[CasePart]:
+        """The parts of a region that has all names."""
+        todo: list[tuple[CaseTree, DifferenceRegion, tuple[Literal, ...]]] = [(self, region, ())]
+        parts = 0
         while todo:
-            case, part = todo.pop()
+            case, part, literals = todo.pop()
             if case._next is None:
                 case._decide()
             if case._next is True:
                 parts += 1
                 if parts > MAX_PARTS:
                     raise NotDecided
-                yield part, case._places
+                yield literals, case._places
             elif isinstance(case._next, tuple):
-                ways = zip(case._ways, part.parts(case._next), strict=True)
-                todo += [(way, part) for way, part in ways if part is not None]
+                u, v, most = case._next
+                ways = zip(case._ways, part.parts(case._next), ((u, v, most), (v, u, -most - 1)), strict=True)
+                todo += [
+                    (way, here, literals if here is part else (*literals, literal))
+                    for way, here, literal in ways
+                    if here is not None
+                ]
 
     def _decide(self) -> None:
         found: Any = _truth(self.formula, self.known)

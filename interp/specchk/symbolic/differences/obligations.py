@@ -40,11 +40,13 @@ class PartRegions:
     """The parts of one control part, as regions of differences.
 
     `regions` contain the states of its parts, and may have more where a constraint is no difference.
-    `literals` has the constraints of each part of which all are differences.
+    `every` has the constraints that are in all parts of which all are differences, `literals` the others of
+    each.
     """
 
     regions: list[DifferenceRegion]
-    literals: list[tuple[Literal, ...]]
+    every: list[Literal]
+    literals: list[list[Literal]]
 
 
 class DifferenceDecider:
@@ -113,8 +115,12 @@ class DifferenceDecider:
                 return False
             arrival.cases = case_tree(arrival.formulas, dict(zip(names, numbers, strict=True)))
         try:
-            parts = [pair for region in regions for pair in arrival.cases.within(region)]
-            return all(part.is_within(self._of(group).literals, moved) for part, moved in parts)
+            target = self._of(group)
+            return all(
+                part.is_within(target.literals, moved, target.every)
+                for region in regions
+                for part, moved in arrival.cases.within(region)
+            )
         except NotDecided:
             return False
 
@@ -124,7 +130,8 @@ class DifferenceDecider:
         return self._parts[group]
 
     def _new(self, group: PartGroup) -> PartRegions:
-        parts = PartRegions([], [])
+        regions = list[DifferenceRegion]()
+        only = list[tuple[Literal, ...]]()  # the literals of parts that have no other constraints
         named: dict[Any, str] = {"": "", **dict(enumerate(group.names, 1))}
         for some in group.constraints:
             rows = [row for row in map(self._row, some) if row is not None]
@@ -132,10 +139,11 @@ class DifferenceDecider:
             if (literals, group.names) not in self._regions:
                 self._regions[literals, group.names] = region(literals, group.names)
             here = self._regions[literals, group.names]
-            parts.regions += [] if here is None else [here]
-            if len(literals) == len(some):
-                parts.literals.append(literals)
-        return parts
+            regions += [] if here is None else [here]
+            only += [literals] if len(literals) == len(some) else []
+        every = set(only[0]).intersection(*only) if only else set()
+        own = [[literal for literal in some if literal not in every] for some in only]
+        return PartRegions(regions, [literal for literal in (only or [()])[0] if literal in every], own)
 
     def _row(self, constraint: Constraint) -> Row | None:
         """A constraint as a literal of offsets; None if it is no difference of two."""

@@ -6,6 +6,9 @@ abstract domain" (2006), section 2).  What a region leaves open is decided in ea
 a literal and with its negation, which is one since numbers are whole: not `u - v <= d` is
 `v - u <= -d - 1`.
 
+Regions of a set of states differ in names more than in numbers, so matrices are shared, with what was
+computed of them.
+
 Not here: which literals decide a question (`cases`), and how terms of Z3 become these (`terms`).
 """
 
@@ -13,14 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 Literal = tuple[str, str, int]  # u - v <= d
 Place = tuple[Any, int]  # a name and a constant, which are added
 Rows = list[list[int]]
+At = tuple[int, int]  # a row, and the distance from it
+Projection = tuple[int, ...]
 FAR = 1 << 100  # no bound
 LARGEST = 1 << 60  # of a literal: far below FAR, however many of them are added up
 MAX_PARTS = 256  # of a region, for one question
+MATRICES = 1 << 14  # kept for other regions
 
 
 class NotDecided(Exception):
@@ -47,17 +54,20 @@ class DifferenceRegion:
     It is not empty.  A name that it lacks is any number.
     """
 
-    at: dict[str, tuple[int, int]]
+    at: dict[str, At]
     rows: Rows
-    _projected: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
+    _projections: dict[tuple[At | None, ...], Projection] = field(default_factory=dict)  # by rows
 
-    def projected(self, names: tuple[str, ...]) -> tuple[int, ...]:
+    def projected(self, names: tuple[str, ...]) -> Projection:
         """The greatest differences of some names: all that the region states of these alone."""
-        if names not in self._projected:
+        places = tuple([self.at.get(name) for name in names])
+        found = self._projections.get(places)
+        if found is None:
             whole = self.including(names)
             at = [(whole.rows[row], row, plus) for row, plus in map(whole.at.__getitem__, names)]
-            self._projected[names] = tuple([bounds[j] + p - q for bounds, _, p in at for _, j, q in at])
-        return self._projected[names]
+            found = tuple([bounds[j] + p - q for bounds, _, p in at for _, j, q in at])
+            self._projections[places] = found
+        return found
 
     def parts(self, literal: Literal) -> tuple[DifferenceRegion | None, DifferenceRegion | None]:
         """The numbers of which a literal is true, and the others; None for a part without any."""
@@ -71,6 +81,14 @@ class DifferenceRegion:
         ways = _narrowed(self.rows, i, j, most), _narrowed(self.rows, j, i, -most - 1)
         return DifferenceRegion(self.at, ways[0]), DifferenceRegion(self.at, ways[1])
 
+    def narrowed(self, literals: Iterable[Literal]) -> DifferenceRegion:
+        """The numbers of which literals are true, too; there are some."""
+        rows = self.rows
+        for u, v, most in literals:
+            (i, p), (j, q) = self.at[u], self.at[v]
+            rows = _narrowed(rows, i, j, most + q - p)
+        return self if rows is self.rows else DifferenceRegion(self.at, rows)
+
     def including(self, names: Iterable[str]) -> DifferenceRegion:
         """The same numbers, with rows for these names."""
         region = self
@@ -79,10 +97,23 @@ class DifferenceRegion:
             region = DifferenceRegion({**region.at, name: (len(region.rows), 0)}, rows)
         return region
 
-    def is_within(self, others: Sequence[Sequence[Literal]], moved: Mapping[str, Place]) -> bool:
-        """Whether all numbers satisfy one of some lists, of names that are `moved`; False if not sure."""
-        places = {name: (self.at[other], plus) for name, (other, plus) in moved.items()}
-        at = {**self.at, **{name: (row, more + plus) for name, ((row, more), plus) in places.items()}}
+    def is_within(
+        self, others: Sequence[Sequence[Literal]], moved: Mapping[str, Place], every: Sequence[Literal] = ()
+    ) -> bool:
+        """Whether all numbers satisfy one of some lists, of names that are `moved`; False if not sure.
+
+        `every` has literals that all of these lists have besides.
+        """
+        at = self.at
+        if moved:
+            at = {
+                **at,
+                **{name: (at[other][0], at[other][1] + plus) for name, (other, plus) in moved.items()},
+            }
+        for u, v, most in every:
+            (i, p), (j, q) = at[u], at[v]
+            if self.rows[i][j] > most - p + q:
+                return False
         todo, parts = [self.rows], 0
         while todo:
             rows, parts = todo.pop(), parts + 1
@@ -118,20 +149,36 @@ def region(literals: Iterable[Literal], names: Iterable[str]) -> DifferenceRegio
         if most < bounds.get((u, v), FAR):
             bounds[u, v] = most
     at = {name: (name, 0) for name in ("", *names)}
+    equal = {name: [name] for name in at}
     for (u, v), most in bounds.items():
-        if bounds.get((v, u)) == -most and at[u][0] != at[v][0]:
-            (one, p), (other, q) = at[u], at[v]
+        (one, p), (other, q) = at[u], at[v]
+        if one != other and bounds.get((v, u)) == -most:
             # one + p = other + q + most
-            moved = {name: (other, plus + q + most - p) for name, (first, plus) in at.items() if first == one}
-            at.update(moved)
-    numbers = {first: row for row, first in enumerate(dict.fromkeys([first for first, _ in at.values()]))}
+            for name in equal[one]:
+                at[name] = other, at[name][1] + q + most - p
+            equal[other] += equal.pop(one)
+    numbers = {first: row for row, first in enumerate(equal)}
     placed = {name: (numbers[first], plus) for name, (first, plus) in at.items()}
-    rows: Rows = [[0 if i == j else FAR for j in numbers.values()] for i in numbers.values()]
+    known: dict[tuple[int, int], int] = {}
     for (u, v), most in bounds.items():
         (i, p), (j, q) = placed[u], placed[v]
-        rows[i][j] = min(rows[i][j], most - p + q)
+        known[i, j] = min(known.get((i, j), FAR), most - p + q)
+    matrix = _closed(
+        len(equal), frozenset([(i, j, most) for (i, j), most in known.items() if i != j or most < 0])
+    )
+    return None if matrix is None else DifferenceRegion(placed, *matrix)
+
+
+@lru_cache(MATRICES)
+def _closed(
+    size: int, bounds: frozenset[tuple[int, int, int]]
+) -> tuple[Rows, dict[tuple[At | None, ...], Projection]] | None:
+    """The closed matrix of some bounds, and what is computed of it; None if nothing satisfies them."""
+    rows = [[0 if i == j else FAR for j in range(size)] for i in range(size)]
+    for i, j, most in bounds:
+        rows[i][j] = most
     for k, along in enumerate(rows):
         for row in rows:
             if row[k] < FAR // 2:
                 row[:] = [min(old, row[k] + new) for old, new in zip(row, along, strict=True)]
-    return None if any(row[i] < 0 for i, row in enumerate(rows)) else DifferenceRegion(placed, rows)
+    return None if any(row[i] < 0 for i, row in enumerate(rows)) else (rows, {})

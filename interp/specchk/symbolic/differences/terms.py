@@ -56,7 +56,7 @@ class Formulas:
             key = id(cases), region.projected(cases.names)
             if key not in self._excluded:
                 try:
-                    self._excluded[key] = next(cases.within(region), None) is None
+                    self._excluded[key] = next(cases.parts(region.including(cases.names)), None) is None
                 except NotDecided:
                     self._excluded[key] = False
             if not self._excluded[key]:
