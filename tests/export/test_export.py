@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from agreement.both import of_seed
 from export.exported import TABLES, exported, graph, of_text, program, rows
-from specchk.export import listed, packed, parts
+from specchk.export import listed, packed, parts, sources
 from specchk.export.export import export
 from specchk.export.manifest import opened
 from specchk.meaning.initial import initial_states
 from specchk.meaning.undefined import Undefined
 from specchk.native import engine as native
+from specchk.native.compiler import Loaded, load_edges
 from specchk.native.machine.layout import layout_of
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search, Unsupported
@@ -78,6 +79,44 @@ def check_counts(outcome: Outcome, place: Path) -> None:
 def test_counts_are_those_of_the_report(file: str, model: str | None, tmp_path: Path) -> None:
     """Ten models, natively: states, levels, steps, coverage, violations and traces."""
     check_counts(exported(program(file, model), "native", tmp_path / "N"), tmp_path / "N")
+
+
+@pytest.mark.parametrize(("file", "symmetry"), [("two_round_fetch.spec", False), ("kafka/kip320.spec", True)])
+def test_optimised_code_exports_the_same(
+    file: str, symmetry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long search has the code of its export optimised, too: the same files, byte for byte."""
+    monkeypatch.setenv(
+        "XDG_CACHE_HOME", str(tmp_path / "cache")
+    )  # whose optimised code a short one would take
+    levels: list[bool] = []
+    monkeypatch.setattr(sources, "load_edges", noted(levels))
+    for name, after in (("quick", native.LONG), ("optimised", 0)):
+        place = tmp_path / name
+        options = native.NativeOptions(
+            symmetry=symmetry, workers=1, optimise_after=after,
+            on_end=lambda found, outcome, place=place: export(found, outcome, place),
+        )  # fmt: skip
+        native.search(program(file), options)
+    assert levels == [False, True]
+    quick, optimised = (
+        {file.relative_to(place): file.read_bytes() for file in place.rglob("*.parquet")}
+        for place in (tmp_path / "quick", tmp_path / "optimised")
+    )
+    assert quick.keys() == optimised.keys()
+    # The table of the run has its seconds.
+    assert {name.parts[0] for name in quick if quick[name] != optimised[name]} <= {"run"}
+
+
+def noted(levels: list[bool]) -> Callable[..., Loaded]:
+    """`load_edges`, which notes whether its code is optimised."""
+
+    def load(*args: Any, is_long: bool) -> Loaded:
+        loaded = load_edges(*args, is_long=is_long)
+        levels.append(loaded.is_optimised)
+        return loaded
+
+    return load
 
 
 @pytest.mark.parametrize("file", ["two_round_fetch.spec", "kafka/kip101.spec", "delivery.spec"])

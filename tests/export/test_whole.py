@@ -93,7 +93,7 @@ def test_a_full_disk_costs_the_export_and_not_the_verdict(
 def test_states_of_equal_names_are_no_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step's end would be two states; it is refused, in passes of bounded memory, too."""
     found = program("two_round_fetch.spec", "small")
-    kernel = load_edges(found, layout_of(found), [])
+    kernel = load_edges(found, layout_of(found), [], is_long=True)
 
     def words(*ranges: range) -> list[bytes]:
         return [array("q", some).tobytes() for some in ranges]

@@ -40,7 +40,7 @@ class NativeSource:
         self.engine = engine
         symmetry = engine.search.symmetry
         renamings = symmetry.renamings if symmetry is not None else []
-        self.kernel: Loaded = load_edges(engine.roomy, engine.store.layout, renamings)
+        self.kernel: Loaded = load_edges(engine.roomy, engine.store.layout, renamings, is_long=engine.is_long)
 
     def write(self, draft: Draft) -> Written:
         """See `SpaceSource`."""

@@ -188,9 +188,9 @@ def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
     return _linked(code, source.entries, is_optimised=False)
 
 
-def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming]) -> Loaded:
+def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming], *, is_long: bool) -> Loaded:
     """The kernel that lists steps, names states, and makes columns of both."""
-    return load_kernel(EdgeSource(program, layout, renamings), is_long=True)
+    return load_kernel(EdgeSource(program, layout, renamings), is_long=is_long)
 
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:

@@ -260,13 +260,13 @@ class NativeEngine(Engine[list[Run]]):
         """Compare with the budget and report progress; whether the search is stopped."""
         store = self.store
         states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
-        if self._is_long and not store.kernel.is_optimised and store.optimiser is None:
+        if self.is_long and not store.kernel.is_optimised and store.optimiser is None:
             store.optimiser = self.source.optimiser()
-        frontier = states - sum(self.search.levels[:-1])
-        return self.search.look(states, generated, frontier)
+        return self.search.look(states, generated, states - sum(self.search.levels[:-1]))
 
     @property
-    def _is_long(self) -> bool:
+    def is_long(self) -> bool:
+        """Whether the search is long enough for its code to be worth optimising."""
         return self.store.total(Thread.GENERATED) >= self.options.optimise_after
 
     def _note_found(self) -> None:
@@ -347,7 +347,7 @@ class NativeEngine(Engine[list[Run]]):
             return Engine.step_source(self, fair, look)
         self.steps = StepsOfSearch(
             fair, self.roomy, self.store, self.explain, self.levels, self._watched(look),
-            compact=self.options.compact, is_long=self._is_long,
+            compact=self.options.compact, is_long=self.is_long,
         )  # fmt: skip
         return self.steps
 

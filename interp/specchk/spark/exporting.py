@@ -53,7 +53,7 @@ def export_slices(
 @lru_cache(maxsize=2)
 def _kernel(packed: bytes) -> Loaded:
     host = host_of(packed)
-    return load_edges(host.parcel.program, host.layout, host.parcel.renamings)
+    return load_edges(host.parcel.program, host.layout, host.parcel.renamings, is_long=True)
 
 
 @dataclass(frozen=True, slots=True)
