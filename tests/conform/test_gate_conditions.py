@@ -51,7 +51,7 @@ class Bound(StairsBinding):
 # With a constant for the control, and a part of a guard that Top makes needless.
 GUARDED = SPEC.replace("n == 3", "n == Rested").replace("n < Top", "n < Top and n < 8")
 GUARDED = GUARDED.replace("var n", "const Rested : int = 3\nvar n")
-words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12)
+words = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=12)
 
 
 def of(*models: str, known: GateConditions | None = None) -> GateConditions:

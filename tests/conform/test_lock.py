@@ -34,7 +34,7 @@ LOCK = Lock(
     ConditionCounts(40, 2, 1),
 )  # fmt: skip
 KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
-words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
+words = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
 
 
 def places(lock: Lock, found: Lock) -> list[str]:
