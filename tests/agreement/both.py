@@ -86,7 +86,7 @@ def states_found(program: Program) -> set[Any]:
             }
         return found
     finally:
-        search.store.release()
+        search.release()
 
 
 def differences(
@@ -191,7 +191,7 @@ def _natively(program: Program, options: engine.NativeOptions, most: int) -> Out
             try:
                 return explore(search)
             finally:
-                search.store.release()
+                search.release()
         except NoRoom:
             options = engine.with_larger_room(options)
 

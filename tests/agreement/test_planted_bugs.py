@@ -12,11 +12,11 @@ import pytest
 from agreement.both import differences, of_seed, program_of
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
-from specchk.native.engine import LONG
 from specchk.native.kernel import steps, ways
 from specchk.native.kernel.canonical import Renamed
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.machine.asm import Asm
+from specchk.native.optimise import LONG
 from specchk.native.values import codes, expressions, fitting
 from specchk.native.values.codes import Codes
 from specchk.native.values.domains import Domains

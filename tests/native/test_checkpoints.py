@@ -128,6 +128,7 @@ NOT_THE_CODE = {
 LATER_OR_WHERE = {
     "optimise_after",
     "on_end",
+    "functions",
     "room",
     "anew",
     "budget",
@@ -141,6 +142,7 @@ LATER_OR_WHERE = {
 }
 ON_SPARK = {
     "on_end",
+    "functions",
     "budget",
     "strict",
     "master",

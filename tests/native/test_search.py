@@ -16,7 +16,7 @@ from specchk.codegen.objects import initialize, optimised, quick
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.native import checkpoint, compiler
+from specchk.native import checkpoint, compiler, optimise
 from specchk.native.compiler import KernelSource
 from specchk.native.engine import NativeOptions, search
 from specchk.native.machine.layout import layout_of
@@ -48,8 +48,32 @@ def test_any_number_of_workers_says_the_same(symmetry: bool) -> None:
     assert all(same(alone, other) for other in others)
 
 
+GROWING = """\
+spec growing
+var s : set[0..9] = {}
+action add(i: 0..9):
+    require i not in s
+    s' = s union {i}
+deadlock ok
+model m:
+    expect states 1024
+"""
+STEADY = """\
+spec steady
+var n : 0..3000 = 0
+action up():
+    require n < 3000
+    n' = n + 1
+deadlock ok
+model m:
+    expect states 3001
+"""
+
+
 class AtOnce:
     """An optimiser that is done when it begins."""
+
+    is_working = False
 
     def __init__(self, text: Callable[[], str]) -> None:
         self.code = optimised(text())
@@ -65,7 +89,7 @@ def test_results_do_not_depend_on_when_code_is_optimised(
     monkeypatch.setattr(compiler, "Optimiser", AtOnce)
     program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
     found = []
-    for after, kept in ((0, [".o"]), (100, [".o", "-long.o", "-quick.o"]), (1 << 40, ["-quick.o"])):
+    for after, kept in ((0, [".o"]), (100, [".o", "-quick.o"]), (1 << 40, ["-quick.o"])):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(after)))
         found.append(search(program, NativeOptions(workers=2, optimise_after=after)))
         names = sorted((path.name for path in (tmp_path / str(after)).rglob("*.o")), key=len)
@@ -76,6 +100,8 @@ def test_results_do_not_depend_on_when_code_is_optimised(
 
 class Never:
     """An optimiser whose search ends first."""
+
+    is_working = True
 
     def __init__(self, text: Callable[[], str]) -> None:
         self.code = None
@@ -97,6 +123,49 @@ def test_a_search_that_was_long_begins_with_optimised_code(
         kinds.append(sorted(path.name[40:] for path in (tmp_path / "specchk" / "kernels").iterdir()))
     assert kinds == [["-quick.o"], ["-long.o", "-quick.o"], ["-long.o", "-quick.o", ".o"]]
     assert all(same(found[0], other) for other in found[1:])
+
+
+@pytest.mark.parametrize(("text", "is_optimised"), [(GROWING, True), (STEADY, False)])
+def test_code_is_optimised_where_levels_grow(
+    text: str, is_optimised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search whose levels grow is likely to be long; one with as many successors in a row is not."""
+    made: list[Never] = []
+
+    class Noted(Never):
+        def __init__(self, text: Callable[[], str]) -> None:
+            Never.__init__(self, text)
+            made.append(self)
+
+    monkeypatch.setattr(compiler, "Optimiser", Noted)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    spec = tmp_path / "s.spec"
+    spec.write_text(text)
+    program = instantiate(check(str(spec))).program
+    found = search(program, NativeOptions(workers=1, optimise_after=2000)).statistics
+    assert found.generated < optimise.WORTH * 2000
+    assert bool(made) == is_optimised
+
+
+@pytest.mark.parametrize("is_working", [True, False])
+def test_one_core_is_left_to_the_process_that_optimises(
+    is_working: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer threads find the same, pieces in hand included; where nothing is made, all of them run."""
+    monkeypatch.setattr(compiler, "Optimiser", type("Some", (Never,), {"is_working": is_working}))
+    monkeypatch.setattr(optimise.os, "cpu_count", lambda: 3)
+    run, threads = optimise.Tiers.threads, set()
+    monkeypatch.setattr(
+        optimise.Tiers, "threads", lambda of, count: (threads.add(some := run(of, count)), some)[1]
+    )
+    found = []
+    for after in (1, 1 << 40):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(after)))
+        found.append(
+            search(kip320(Replicas="3", MaxLeaderEpoch="1"), replace(PLAIN, workers=3, optimise_after=after))
+        )
+    assert threads == ({2, 3} if is_working else {3})
+    assert same(*found)
 
 
 def test_another_process_optimises_what_this_one_would() -> None:

@@ -128,11 +128,13 @@ class KernelSource:
         """Its optimised object code, from the cache or newly compiled."""
         return _cached(self.path(), lambda: optimised(self.text()))
 
+    def mark_long(self) -> None:
+        """Make the next search optimise its code before it begins."""
+        # Each of several searches may end before its code is optimised, and run with slow code.
+        kept.write(self.path("-long"), b"")
+
     def optimiser(self) -> Optimiser:
         """An optimiser of its code, for a search that is a long one."""
-        # The search may end before the code is there, and would do so again and again with slow code: the
-        # next one finds this mark and optimises before it begins.
-        kept.write(self.path("-long"), b"")
         return Optimiser(self.text)
 
     def linked(self, code: bytes) -> Loaded:

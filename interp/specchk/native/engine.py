@@ -31,6 +31,7 @@ from specchk.native.identity import identity_of
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
+from specchk.native.optimise import LONG, Tiers
 from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, NotedState, Run, Store
@@ -42,7 +43,6 @@ from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome
 
 PAGE_OUT_EVERY_S = 1.0
-LONG = 1 << 20  # successors of a search that takes longer than optimising its code, as a rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class NativeOptions(Options):
     `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: leave the search to
     another engine before a level of so many states is expanded.  `room`: what sets have at first,
     None for a guess; `anew` replaces a checkpoint of this search, in which they had too little.
-    `optimise_after` so many successors compiled code is optimised, while the search goes on; 0: before it.
+    `optimise_after`: successors of a search that is long, whose code is optimised (`optimise`); 0: before it.
     """
 
     workers: int = 0
@@ -130,6 +130,7 @@ class NativeEngine(Engine[list[Run]]):
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
     steps: StepsOfSearch | None = field(init=False, default=None)  # for temporal properties
+    tiers: Tiers = field(init=False)
 
     def __post_init__(self) -> None:
         options, search = self.options, self.search
@@ -142,6 +143,7 @@ class NativeEngine(Engine[list[Run]]):
         renamings = search.renamings
         self.source = KernelSource(roomy, layout, renamings, options.compact)
         kernel = load_kernel(self.source, is_long=not options.optimise_after)
+        self.tiers = Tiers(self.source, options.optimise_after, is_optimised=kernel.is_optimised)
         self.store = Store(roomy, layout, kernel, options.workers or os.cpu_count() or 1)
         search.prepared_s = search.meter.seconds
         self.explain = Explainer(self.program, layout, self.store, search.symmetry, options.functions)
@@ -194,7 +196,7 @@ class NativeEngine(Engine[list[Run]]):
         store, self.following = self.store, following
         store.set_work(work)
         while not store.is_level_done and not self.search.is_stopped:
-            store.work(self._should_pause)
+            store.work(self._should_pause, self.tiers.threads(len(store.workers)))
             self._check_room()
             self._change_kernel()
             for worker in store.workers:
@@ -245,23 +247,19 @@ class NativeEngine(Engine[list[Run]]):
     def _should_pause(self) -> bool:
         """Whether the workers should return; checked while they run."""
         self._check_room()
-        optimiser = self.store.optimiser
-        return self._look() or self._is_save_due or (optimiser is not None and optimiser.code is not None)
+        return self._look() or self._is_save_due or self.tiers.changes
 
     def _change_kernel(self) -> None:
         """Continue with optimised code, once it is there."""
-        store = self.store
-        if store.optimiser is not None and store.optimiser.code is not None:
-            # No worker runs now. States, table and blocks are the same for both.
-            store.kernel = self.source.linked(store.optimiser.code)
-            store.stop_optimising()
+        if self.tiers.is_done:
+            # No worker runs now; states, table and blocks are the same for both.
+            self.store.kernel = self.tiers.optimised()
 
     def _look(self) -> bool:
         """Compare with the budget and report progress; whether the search is stopped."""
         store = self.store
         states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
-        if self.is_long and not store.kernel.is_optimised and store.optimiser is None:
-            store.optimiser = self.source.optimiser()
+        self.tiers.consider(self.search.levels, generated)
         return self.search.look(states, generated, states - sum(self.search.levels[:-1]))
 
     @property
@@ -375,6 +373,7 @@ class NativeEngine(Engine[list[Run]]):
 
     def release(self) -> None:
         """Give the memory back."""
+        self.tiers.stop()
         (self.steps or self.store).release()
 
     @property

@@ -5,20 +5,33 @@ gives the same results.  So a search begins with it, and a long one continues wi
 is there (Kohn, Leis, Neumann, Adaptive Execution of Compiled Queries, 2018).  Another process makes it, which
 can be stopped when the search ends before.
 
-Not here: how LLVM is called (`codegen.objects`), names of object code (`compiler`), and when it is worth
-while (`engine`).
+When: optimising takes as long as quick code takes longer for some millions of successors, so it should begin
+early in a long search, and not at all in a short one (`Tiers`).  How long a search will be, its levels show:
+breadth first they grow and shrink again, and the share of the last one in all states shows how far it is.
+
+Not here: how LLVM is called (`codegen.objects`), and names of object code (`compiler`).
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock, Thread
+from typing import Any, Protocol
 
 from specchk.kept import SPECCHK
 
+LONG = 1 << 20  # successors of a search whose next one begins with optimised code
+# Optimising takes as long as quick code takes longer for so many times as many successors: for elr 4.3
+# million, and large specs have slow successors and much to optimise alike.
+WORTH = 4
+# A level with the share s of all states has GROWTH * s ** 3 times as many successors at the end: levels with
+# a third of elr, kraft and replication_large had 16 to 50 times as many, with a quarter 6 to 14, with a sixth
+# 2.5 to 3.  Of the first levels, where shares are large, that is too little to rely on more.
+GROWTH, MOST_GROWTH = 500, 20
 # The whole program of the other process: IR on its standard input, object code on its standard output.
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from specchk.codegen.objects import initialize, optimised; "
@@ -37,6 +50,11 @@ class Optimiser:
         self._is_stopped = False
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it may still have code at a later time."""
+        return self._thread.is_alive()
 
     def _run(self) -> None:
         # The search keeps its kernel where there is no memory for a better one.
@@ -70,3 +88,76 @@ class Optimiser:
             if self._process is not None:
                 self._process.kill()
         self._thread.join()
+
+
+class Optimisable(Protocol):
+    """The source of a search's kernel, as `compiler` has it."""
+
+    def mark_long(self) -> None:
+        """Make the next search optimise its code before it begins."""
+
+    def optimiser(self) -> Optimiser:
+        """An optimiser of its code."""
+
+    def linked(self, code: bytes, /) -> Any:
+        """The kernel of optimised object code."""
+
+
+class Tiers:
+    """The quick code of one search, until it is optimised; `after` is `optimise_after` of its options."""
+
+    def __init__(self, source: Optimisable, after: int, *, is_optimised: bool) -> None:
+        self._source = source
+        self._after = after
+        self._optimiser: Optimiser | None = None
+        self._is_optimised = is_optimised
+        self._is_marked = False
+        self._has_begun = False  # since the workers ran
+
+    def consider(self, levels: Sequence[int], generated: int) -> None:
+        """Begin to optimise where that pays, and mark a long search for the next one."""
+        if self._is_optimised:
+            return
+        if generated >= self._after and not self._is_marked:
+            self._source.mark_long()
+            self._is_marked = True
+        states = sum(levels)
+        growth = GROWTH * (levels[-1] / states) ** 3 if states else 0
+        likely = max(1, min(growth, MOST_GROWTH)) * generated
+        if self._optimiser is None and likely >= WORTH * self._after:
+            self._optimiser = self._source.optimiser()
+            self._has_begun = True
+
+    @property
+    def changes(self) -> bool:
+        """Whether workers are to pause: to be fewer from now on, or for optimised code that is there."""
+        return self._has_begun or self.is_done
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the optimised code is there."""
+        return self._optimiser is not None and self._optimiser.code is not None
+
+    def optimised(self) -> Any:
+        """The optimised kernel, once it is there; nothing else is wanted then."""
+        assert self._optimiser is not None
+        assert self._optimiser.code is not None
+        kernel = self._source.linked(self._optimiser.code)
+        self.stop()
+        self._is_optimised = True
+        return kernel
+
+    def threads(self, workers: int) -> int:
+        """The number of a search's workers to run: one core is left to the process that optimises.
+
+        A search on all cores would have it wait, and do with slow code what its result is for.
+        """
+        self._has_begun = False
+        is_needed = self._optimiser is not None and self._optimiser.is_working
+        return workers - 1 if is_needed and workers > 1 and workers >= (os.cpu_count() or 1) else workers
+
+    def stop(self) -> None:
+        """Want no other kernel any more."""
+        if self._optimiser is not None:
+            self._optimiser.stop()
+            self._optimiser = None

@@ -28,7 +28,6 @@ from specchk.native.machine.frames import (
 )  # fmt: skip
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.memory import Region, Words, address_space
-from specchk.native.optimise import Optimiser
 from specchk.native.resting import resting
 
 Run = tuple[int, int]
@@ -159,7 +158,6 @@ class Store:
         self.kernel = kernel
         if program.ignored:
             workers = 1  # of states that are one the first is kept: of several workers that would be chance
-        self.optimiser: Optimiser | None = None
         self.control = Words(SharedWord.SIZE)
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
@@ -295,8 +293,8 @@ class Store:
         rest += [(self._work[2 * i], self._work[2 * i + 1]) for i in range(first, end)]
         return [run for run in rest if run[1]]
 
-    def work(self, looking: Callable[[], bool]) -> None:
-        """Let the workers run until the level is done or they stop.
+    def work(self, looking: Callable[[], bool], threads: int) -> None:
+        """Let so many of the workers run until the level is done or they stop.
 
         `looking`, called now and then, returns whether they should.
         """
@@ -308,7 +306,9 @@ class Store:
             self._run("work_alone", self.workers[0])
         else:
             name = "work_shared" if len(self.workers) > 1 else "work_alone"
-            futures = [self._pool.submit(self._run, name, worker) for worker in self.workers]
+            # Those with a piece in hand first: that piece is on no list for another one.
+            workers = [*active, *(worker for worker in self.workers if worker not in active)]
+            futures = [self._pool.submit(self._run, name, w) for w in workers[:threads]]
             wait(futures, looking, self.control)
         # Each worker moved it past the end once; `unexpanded` and a second call count from it.
         self.control[SharedWord.CURSOR] = min(
@@ -364,15 +364,8 @@ class Store:
         self.grow(self.slots)
         self.kernel = searching
 
-    def stop_optimising(self) -> None:
-        """Want no other kernel any more."""
-        if self.optimiser is not None:
-            self.optimiser.stop()
-            self.optimiser = None
-
     def release(self) -> None:
         """Give everything back."""
-        self.stop_optimising()
         self._pool.shutdown()
         for region in (self.states, self.table):
             if region is not None:

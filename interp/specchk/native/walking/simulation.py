@@ -264,6 +264,7 @@ class _Run:
         assert memory is not None
         steps = memory.total(WalkThread.STEPS)
         if steps >= LONG and not memory.kernel.is_optimised and self.optimiser is None:
+            self.source.mark_long()
             self.optimiser = self.source.optimiser()
         limit = self.meter.exceeded(seen)
         if limit is not None and self.stopped is None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from specchk.forecast.intervals import free_bytes
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.compiler import Loaded
-from specchk.native.engine import LONG
 from specchk.native.explain import Explainer
 from specchk.native.machine.layout import layout_of
+from specchk.native.optimise import LONG
 from specchk.native.regions import StepsOfSearch
 from specchk.native.store import Run, Store
 from specchk.search.budget import resident_bytes
