@@ -111,13 +111,12 @@ def name_of(*about: object) -> str:
 
 @cache
 def sources(*rooms: str) -> str:
-    """A digest of this module, of some rooms of specchk (without any, of all), and of the Python used."""
+    """A digest of the modules beside this, of some rooms (without any, of all), and of the Python used."""
     if SPECCHK.parent.is_file():  # a zip file, as executors have it: all of it
         return contents((SPECCHK.parent,), SPECCHK.parent, sys.version)
     folders = [SPECCHK / room for room in rooms] or [SPECCHK]
     # How files are named and sealed decides what is in them, too.
-    own = {Path(__file__), Path(__file__).with_name("sealed.py")}
-    inside = own.union(*(folder.rglob("*") for folder in folders))
+    inside = set(SPECCHK.glob("*.py")).union(*(folder.rglob("*") for folder in folders))
     files = [path for path in inside if path.is_file() and path.suffix not in (".pyc", ".pyo")]
     return contents(files, SPECCHK, sys.version)
 

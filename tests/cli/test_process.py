@@ -13,6 +13,9 @@ import pytest
 from cli_process import PROGRAM, process, searching
 
 from hang import HANG_S
+from laws.sources import ROOT
+
+SPECS = ROOT / "spec"
 
 LONG = """\
 spec long
@@ -194,3 +197,28 @@ def test_memory_that_ends_is_inconclusive(long: Path) -> None:
     out, err = running.communicate(timeout=HANG_S)
     assert (running.returncode, out) == (20, b"")
     assert err.decode() == "inconclusive: out of memory before there was an answer\n"
+
+
+def children(process: int) -> list[str]:
+    """The processes that a process has made and that have not ended."""
+    return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("args", [
+    ("run", "replication.spec", "--model", "three_brokers", "--engine", "symbolic", "--workers", "2"),
+    ("run", "replication.spec", "--model", "two_brokers", "--prove", "--workers", "2"),
+    ("simulate", "replication.spec", "--engine", "reference", "--workers", "2"),
+], ids=lambda part: part[0] if isinstance(part, tuple) else str(part))  # fmt: skip
+def test_processes_end_with_a_command_that_is_killed(args: tuple[str, ...], number: signal.Signals) -> None:
+    """Those of a search by zones, of a proof and of walks: a build that is cancelled leaves none behind."""
+    with process(*args, cwd=SPECS, stderr=subprocess.STDOUT) as running:
+        assert running.stdout is not None
+        while len(children(running.pid)) < 2:
+            assert running.poll() is None, running.stdout.read()
+            os.sched_yield()
+        running.send_signal(number)
+        # All of them have the pipe: its end comes when none is left.
+        running.stdout.read()
+        assert running.wait() == -number

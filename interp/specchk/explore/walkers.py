@@ -8,7 +8,7 @@ their order, and the first that found a violation is the last that counts.
 from __future__ import annotations
 
 import multiprocessing
-import signal
+import os
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
@@ -18,6 +18,7 @@ from random import Random
 from specchk.explore.simulate import Walks, found_nothing, simulate, walked
 from specchk.ir.program import Program
 from specchk.meaning.values import State
+from specchk.processes import end_quietly_with
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated, WalkCounts
 
@@ -136,10 +137,10 @@ def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block
         yield from (walked(program, block) for block in todo)
         return
     # Not forked: a caller may have threads, and a fork would keep their locks forever.
-    # Ctrl-C ends these at once, without a trace of each; what was merged until then is reported.
+    # Ctrl-C ends these at once; what was merged until then is reported.
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"),
-        initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL),
+        initializer=end_quietly_with, initargs=(os.getpid(),),
     )  # fmt: skip
     try:
         ahead: list[Future[Block]] = []

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter
 from typing import Any, Generic, TypeVar
 
+from specchk.processes import end_with
+
 M = TypeVar("M")
 
 
@@ -89,6 +91,7 @@ class Workers(Generic[M]):
 
     def _fork(self, number: int) -> _Process:
         calls, answers = os.pipe(), os.pipe()
+        parent = os.getpid()
         process = os.fork()
         if process:
             os.close(calls[0])
@@ -97,6 +100,7 @@ class Workers(Generic[M]):
             os.close(answers[1])
             return _Process(process, os.fdopen(calls[1], "wb"), os.fdopen(answers[0], "rb"))
         try:
+            end_with(parent)
             os.close(calls[1])
             os.close(answers[0])
             with os.fdopen(calls[0], "rb") as told, os.fdopen(answers[1], "wb") as telling:

@@ -8,12 +8,9 @@ no process of a task is left behind, on Linux not even where this one is killed.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import multiprocessing
 import os
-import signal
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +20,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from specchk.processes import end_with
+
 Say = Callable[[Any], None]
 Task = Callable[[Say], None]
 DONE, LATE, LOST = "done", "late", "lost"
-PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 _END = "end"
 _SAID = "said"
 _DIED = "died"
@@ -156,7 +154,7 @@ def _finish(connection: Connection, task: _Running) -> None:
 
 def _work(to: Connection, task: Task, parent: int) -> None:
     """A process's life."""
-    _end_with(parent)
+    end_with(parent)  # nobody would read the results
     # Else a process that the task forks would hold the pipe, and its end would not come with this one's.
     os.register_at_fork(after_in_child=to.close)
     # What the parent has loaded is no garbage here; without this each full collection goes through all of it.
@@ -171,15 +169,6 @@ def _work(to: Connection, task: Task, parent: int) -> None:
         to.send((_DIED, _last_words(error)))
         raise
     to.close()
-
-
-def _end_with(parent: int) -> None:
-    """Have this process killed when its parent ends, however that ends: nobody would read the results."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-        # The parent may have ended before the call, and then no signal comes.
-        if os.getppid() != parent:
-            os._exit(1)
 
 
 def _last_words(error: BaseException) -> str:

@@ -11,7 +11,7 @@ action and no invariant can tell apart are asked once.  Not asked: witnesses, de
 from __future__ import annotations
 
 import multiprocessing
-import signal
+import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,6 +24,7 @@ from specchk.ir.typing import sorts_in
 from specchk.ir.verify import judged
 from specchk.ir.walk import inside, roots
 from specchk.meaning.values import State, universe
+from specchk.processes import end_quietly_with
 from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options, Search, explore
 from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
@@ -195,10 +196,10 @@ def _results(
         return
     # A forked process would begin with the state of Z3 here, and find other models with it.
     spawn = multiprocessing.get_context("spawn")
-    # Ctrl-C reaches all processes of a terminal: it ends these at once, also inside of Z3, without a trace.
+    # Also inside of Z3.
     pool = ProcessPoolExecutor(
         asked.workers, mp_context=spawn, max_tasks_per_child=1,
-        initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL),
+        initializer=end_quietly_with, initargs=(os.getpid(),),
     )  # fmt: skip
     try:
         futures = [pool.submit(instance_work, program, asked, task) for task in tasks]

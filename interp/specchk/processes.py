@@ -1,0 +1,29 @@
+"""Processes that do not outlive the one that made them.
+
+A command that is stopped as a whole, by a build that is cancelled or for want of memory, says nothing to its
+processes; they would go on with work that nobody reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+
+
+def end_with(parent: int) -> None:
+    """Have this process killed when its parent ends, however that ends; on Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        # The parent may have ended before the call, and then no signal comes.
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def end_quietly_with(parent: int) -> None:
+    """As `end_with`; and end without a trace by Ctrl-C, which all processes of a terminal receive."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with(parent)
