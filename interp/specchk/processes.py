@@ -1,4 +1,4 @@
-"""Processes that do not outlive the one that made them.
+"""Processes: how many can run at once, and that they do not outlive the one that made them.
 
 A command that is stopped as a whole, by a build that is cancelled or for want of memory, says nothing to its
 processes; they would go on with work that nobody reads.
@@ -12,6 +12,12 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+
+
+def cores() -> int:
+    """How many processes or threads can run at once: the cores that this process may use."""
+    # A container or `taskset` may have fewer than the machine; not every system has the call.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def end_with(parent: int) -> None:

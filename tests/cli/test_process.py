@@ -14,6 +14,7 @@ from cli_process import PROGRAM, process, searching
 
 from hang import HANG_S
 from laws.sources import ROOT
+from specchk.processes import cores
 
 SPECS = ROOT / "spec"
 
@@ -222,3 +223,20 @@ def test_processes_end_with_a_command_that_is_killed(args: tuple[str, ...], numb
         # All of them have the pipe: its end comes when none is left.
         running.stdout.read()
         assert running.wait() == -number
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux binds a process to cores")
+def test_a_process_that_has_one_core_counts_one() -> None:
+    """As in a container that may use few of the machine's."""
+    code = (
+        "import os\nfrom specchk.processes import cores\n"
+        "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\nprint(cores())"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"1\n"
+
+
+def test_where_nothing_binds_processes_all_cores_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS, which lacks the call."""
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert cores() == 7

@@ -12,7 +12,6 @@ how likely that is.
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from specchk.native.optimise import LONG, Tiers
 from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, NotedState, Run, Store
+from specchk.processes import cores
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
@@ -144,7 +144,7 @@ class NativeEngine(Engine[list[Run]]):
         self.source = KernelSource(roomy, layout, renamings, options.compact)
         kernel = load_kernel(self.source, is_long=not options.optimise_after)
         self.tiers = Tiers(self.source, options.optimise_after, is_optimised=kernel.is_optimised)
-        self.store = Store(roomy, layout, kernel, options.workers or os.cpu_count() or 1)
+        self.store = Store(roomy, layout, kernel, options.workers or cores())
         search.prepared_s = search.meter.seconds
         self.explain = Explainer(self.program, layout, self.store, search.symmetry, options.functions)
         if options.checkpoint is not None:

@@ -14,7 +14,6 @@ Not here: how LLVM is called (`codegen.objects`), and names of object code (`com
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from threading import Lock, Thread
 from typing import Any, Protocol
 
 from specchk.kept import SPECCHK
+from specchk.processes import cores
 
 LONG = 1 << 20  # successors of a search whose next one begins with optimised code
 # Optimising takes as long as quick code takes longer for so many times as many successors: for elr 4.3
@@ -154,7 +154,7 @@ class Tiers:
         """
         self._has_begun = False
         is_needed = self._optimiser is not None and self._optimiser.is_working
-        return workers - 1 if is_needed and workers > 1 and workers >= (os.cpu_count() or 1) else workers
+        return workers - 1 if is_needed and workers > 1 and workers >= cores() else workers
 
     def stop(self) -> None:
         """Want no other kernel any more."""

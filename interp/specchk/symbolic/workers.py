@@ -23,11 +23,6 @@ from specchk.processes import end_with
 M = TypeVar("M")
 
 
-def cores() -> int:
-    """How many processes can run at once."""
-    return len(os.sched_getaffinity(0))
-
-
 @dataclass(frozen=True, slots=True)
 class _Process:
     number: int

@@ -15,7 +15,7 @@ from specchk.conform.behaviour.accepted import NAME, BadAccepted
 from specchk.conform.behaviour.running import behave
 from specchk.conform.contract.load import NoBinding, load_behaviours
 from specchk.conform.report import behaviour_report
-from specchk.conform.work.forks import cores
+from specchk.processes import cores
 
 
 @click.command("behaviour")

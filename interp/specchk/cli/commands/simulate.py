@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from specchk.cli.output import echo
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
+from specchk.processes import cores
 from specchk.report.progress import TerminalProgress
 from specchk.search.budget import Progress
 from specchk.search.engine import Unavailable, Unsupported
@@ -56,7 +56,7 @@ class Walkers:
 
     def walk(self, program: Program, walks: Walks, *, quiet: bool) -> Outcome:
         """The outcome of the walks; progress on a terminal unless `quiet`, where the output is JSON."""
-        workers = self.workers or os.cpu_count() or 1
+        workers = self.workers or cores()
         with shown_progress(quiet=quiet) as progress:
             if self.master is not None:
                 return simulate_on_spark(program, walks, self.master, progress)

@@ -20,9 +20,9 @@ from specchk.conform.recordings.campaign import run_campaign
 from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.report.campaign_report import as_json as as_json_of
 from specchk.conform.report.campaign_report import text, verdict
-from specchk.conform.work.forks import cores
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
+from specchk.processes import cores
 
 CODES = (("explained", Exit.OK), ("diverges", Exit.DIVERGED), ("vacuous", Exit.INCONCLUSIVE))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -16,6 +15,7 @@ from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
 from specchk.compile.instantiate import Instance
 from specchk.explore.shown import FurtherExpression
+from specchk.processes import cores
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
 from specchk.search.proof import Proof, ProofCosts, Suggestion
@@ -79,7 +79,7 @@ def run_symbolic(
         outcome = _bounded(instance, proving, limits, as_json=outputs.as_json)
         finish(instance, outcome, outputs, "", shown)
         return
-    many = workers or os.cpu_count() or 1
+    many = workers or cores()
     proof = certified(_proof(instance, proving, limits, many, as_json=outputs.as_json))
     code = of_verdict(proof.verdict)
     leave(

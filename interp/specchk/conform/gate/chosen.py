@@ -23,10 +23,11 @@ from specchk.conform.replay.place import Diverged, Place
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING
 from specchk.conform.replay.suites import SuiteResult, breadth_first
-from specchk.conform.work.forks import cores, each
+from specchk.conform.work.forks import each
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State
+from specchk.processes import cores
 
 # Of a state's steps, by action, arguments and state after, the ids of their classes.
 Taken = dict[tuple[int, tuple[Any, ...], State], frozenset[str]]

@@ -23,8 +23,9 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Done, Runner, merged, run_slice, slices
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
-from specchk.conform.work.forks import cores, each
+from specchk.conform.work.forks import each
 from specchk.ir.program import Program
+from specchk.processes import cores
 
 PER_HAND = 4  # shares for each hand: enough that none waits long for the last
 

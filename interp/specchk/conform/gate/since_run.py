@@ -33,8 +33,9 @@ from specchk.conform.gate.tiers import Part, SuiteBudget, run_part, run_parts
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Runner, run_suite
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.work.forks import cores, each
+from specchk.conform.work.forks import each
 from specchk.conform.work.sources import files_of, shown
+from specchk.processes import cores
 
 ELSEWHERE = "the implementation is a process, whose calls are not recorded"
 T = TypeVar("T")

@@ -27,10 +27,11 @@ from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
-from specchk.conform.work.forks import cores, each
+from specchk.conform.work.forks import each
 from specchk.conform.work.programs import whole_instance
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
+from specchk.processes import cores
 
 TIERS = ("smoke", "gate", "exhaustive")
 SUITES = (*MADE_OF_CASES, "product", "walks", "faults")

@@ -21,8 +21,8 @@ from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.mutate import UNCHANGED
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome, words_of
 from specchk.conform.mutation.patches import as_json
-from specchk.conform.work.forks import cores
 from specchk.conform.work.pool import DONE, LATE, Ended, Task, run_all
+from specchk.processes import cores
 
 LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
 # The codes with which specchk reports something. Any other (2, 70, a signal) is a crash of the patched

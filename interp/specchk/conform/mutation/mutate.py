@@ -55,10 +55,10 @@ from specchk.conform.mutation.outcomes import (
 from specchk.conform.mutation.patches import Counted, Patch, as_json, forget, install
 from specchk.conform.mutation.reach import modules_of, reaches, recording, touched
 from specchk.conform.work.effort import TooMuch
-from specchk.conform.work.forks import cores
 from specchk.conform.work.installed import installed
 from specchk.conform.work.pool import Ended, Say, Task, run_all
 from specchk.conform.work.sources import is_theirs
+from specchk.processes import cores
 
 T = TypeVar("T")
 UNCHANGED = Mutant("unchanged", "none", "The unchanged implementation.", ())

@@ -23,12 +23,13 @@ from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTall
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
-from specchk.conform.work.forks import cores, each
+from specchk.conform.work.forks import each
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.step import Faulty
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
+from specchk.processes import cores
 
 S = TypeVar("S")
 Prefix = tuple[int, tuple[CaseStep, ...]]

@@ -8,7 +8,6 @@ results, later.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -28,11 +27,6 @@ class Lost(Exception):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-def cores() -> int:
-    """How many processes may run at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def each(

@@ -13,7 +13,6 @@ which later, is not known before (`bench/engines/simulate.py --errors`), so ever
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -47,6 +46,7 @@ from specchk.native.walking.kernel import (
     emit_note_of_walk,
 )  # fmt: skip
 from specchk.native.walking.memory import COUNTED, WalkMemory
+from specchk.processes import cores
 from specchk.search.budget import Meter, Progress, resident_bytes
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK
 from specchk.search.replay import ReplayFailed
@@ -110,7 +110,7 @@ def simulate(
     while True:
         roomy = with_room(program, room)
         source = WalkSource(roomy, layout_of(roomy))
-        run = _Run(program, walks, choice, source, workers or os.cpu_count() or 1, on_progress, meter)
+        run = _Run(program, walks, choice, source, workers or cores(), on_progress, meter)
         try:
             return run.outcome()
         except NoRoom:

@@ -7,7 +7,6 @@ not read from tasks: finding the state at the end of a step that was read would 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from specchk.native.machine.layout import layout_of
 from specchk.native.optimise import LONG
 from specchk.native.regions import StepsOfSearch
 from specchk.native.store import Run, Store
+from specchk.processes import cores
 from specchk.search.budget import resident_bytes
 from specchk.search.engine import Totals
 from specchk.search.liveness.regions import Look
@@ -46,7 +46,7 @@ class LedgerStates:
         `Crowded` above a limit of memory in bytes, or above what is free; `SpoiledSlice`.
         """
         program, totals = fair.program, self.totals
-        store = Store(program, layout_of(program), kernel, os.cpu_count() or 1)
+        store = Store(program, layout_of(program), kernel, cores())
         try:
             self._see_that_they_fit(store, limit)
             levels = [self._loaded(store, level, look) for level in range(len(self.sizes))]

@@ -27,6 +27,7 @@ from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.values import State
+from specchk.processes import cores
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
 from specchk.search.findings import Findings
 from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Violation
@@ -35,7 +36,7 @@ from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.ranges import with_checks
 from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.replay import Replay
-from specchk.symbolic.workers import Workers, cores
+from specchk.symbolic.workers import Workers
 from specchk.symbolic.zones.certify import part_of
 from specchk.symbolic.zones.comparisons import PrecisionBuilder
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
