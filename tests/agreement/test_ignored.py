@@ -208,10 +208,10 @@ def by_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a worker return after each piece of its level, as it does where a checkpoint is due."""
     work = Store.work
 
-    def one_piece(store: Store, looking: Callable[[], bool]) -> None:
+    def one_piece(store: Store, looking: Callable[[], bool], threads: int) -> None:
         end = store.control[SharedWord.WORK_END]
         store.control[SharedWord.WORK_END] = min(store.control[SharedWord.CURSOR] + 1, end)
-        work(store, looking)
+        work(store, looking, threads)
         store.control[SharedWord.WORK_END] = end
 
     monkeypatch.setattr(Store, "work", one_piece)

@@ -153,7 +153,7 @@ def test_one_core_is_left_to_the_process_that_optimises(
 ) -> None:
     """Fewer threads find the same, pieces in hand included; where nothing is made, all of them run."""
     monkeypatch.setattr(compiler, "Optimiser", type("Some", (Never,), {"is_working": is_working}))
-    monkeypatch.setattr(optimise.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(optimise, "cores", lambda: 3)
     run, threads = optimise.Tiers.threads, set()
     monkeypatch.setattr(
         optimise.Tiers, "threads", lambda of, count: (threads.add(some := run(of, count)), some)[1]

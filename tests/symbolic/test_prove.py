@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from agreement.both import of_seed, program_of
 from seeded import few_of
+from specchk import processes
 from specchk.compile.instantiate import instantiate
 from specchk.explore import walkers
 from specchk.explore.simulate import Walks
@@ -349,9 +351,11 @@ def test_an_interrupt_ends_processes_without_a_trace_of_each(
     else:
         walkers.simulate_on(found, Walks(seed=1, walks=2 * walkers.BLOCK, steps=1), 2)
     (options,) = made
-    before = signal.getsignal(signal.SIGINT)
+    before, parents = signal.getsignal(signal.SIGINT), list[int]()
+    monkeypatch.setattr(processes, "end_with", parents.append)  # else this process would end with its parent
     try:
         options["initializer"](*options["initargs"])
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+        assert parents == [os.getpid()]
     finally:
         signal.signal(signal.SIGINT, before)
