@@ -40,19 +40,22 @@ WORTH_FOLDING = 2
 
 def headline(outcome: Outcome) -> str:
     """The verdict in one line."""
-    name = f"{outcome.program.spec}, model {outcome.program.model}"
+    certified = f" (certificate: {outcome.certificate})" if outcome.certificate is not None else ""
+    return f"{judgement(outcome)}: {outcome.program.spec}, model {outcome.program.model}{certified}"
+
+
+def judgement(outcome: Outcome) -> str:
+    """The verdict, with the bounds within which it holds, or what is violated, or why there is none."""
     match outcome.verdict:
         case Holds():
             unbounded = outcome.statistics.symbolic is not None and outcome.program.horizons
-            certified = f" (certificate: {outcome.certificate})" if outcome.certificate is not None else ""
-            return f"holds{' for unbounded offsets' if unbounded else ''}: {name}{certified}"
+            return "holds for unbounded offsets" if unbounded else "holds"
         case HoldsWithin():
-            return f"holds within {', '.join(outcome.verdict.bound)}: {name}"
+            return f"holds within {', '.join(outcome.verdict.bound)}"
         case Inconclusive():
-            return f"inconclusive: {outcome.verdict.reason}: {name}"
+            return f"inconclusive: {outcome.verdict.reason}"
         case Violated():
-            first = outcome.verdict.violations[0]
-            return f"violated: {what(first)}: {name}"
+            return f"violated: {what(outcome.verdict.violations[0])}"
 
 
 def what(violation: Violation) -> str:

@@ -19,10 +19,10 @@ from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls
 from specchk.report.json import run_json, scenario_json
-from specchk.report.text import counted, headline, scenario_lines, violation_lines
+from specchk.report.text import counted, judgement, scenario_lines, violation_lines
 from specchk.search.engine import Options
 from specchk.search.expect import unmet, wants_counts
-from specchk.search.verdict import INTERRUPTED, Outcome, Violated, name_of
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Violated
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +167,8 @@ def _set(way: TestChoice) -> str:
 
 def _summary(outcome: Outcome) -> str:
     numbers = outcome.statistics
-    verdict = (
-        headline(outcome).rsplit(":", 1)[0]
-        if isinstance(outcome.verdict, Violated)
-        else name_of(outcome.verdict)
-    )
+    # Why it is inconclusive is the problem, in a line of its own.
+    verdict = "inconclusive" if isinstance(outcome.verdict, Inconclusive) else judgement(outcome)
     return f"{verdict}, {counted(numbers.distinct, 'state')}, depth {numbers.depth}, {numbers.seconds:.2f} s"
 
 
