@@ -35,7 +35,6 @@ class Plans:
     """The rules of a parser as its loop needs them, and where ladders of rules with one part end."""
 
     states: Any
-    end_states: frozenset[Any]
     builder: object
     rules: dict[int, Plan] = field(default_factory=dict)  # by identity: rules are hashed by all their symbols
     tops: dict[tuple[Any, str, str], Any] = field(default_factory=dict)
@@ -49,8 +48,8 @@ class Plans:
     def top(self, below: Any, origin: str, token: str) -> Any:
         """The state after a rule of this name is reduced and the rungs that the token allows are climbed."""
         state = self.states[below][origin][1]
-        # A whole text is the end, though a token of the other start rule could follow it.
-        while state not in self.end_states:
+        # The state of a whole text has no actions.
+        while True:
             action, rule = self.states[state].get(token, (Shift, None))
             if action is Shift or not _is_rung(rule):
                 break
@@ -109,7 +108,7 @@ def build_while_parsing(parser: Lark, builder: object) -> None:
     frontend = cast("Any", parser.parser).parser
     table = frontend.parser.parse_table
     loop = _Loop(table, frontend.parser.callbacks)
-    loop.plans = Plans(table.states, frozenset(table.end_states.values()), builder)
+    loop.plans = Plans(table.states, builder)
     frontend.parser = loop
 
 
