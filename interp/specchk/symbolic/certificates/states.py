@@ -43,7 +43,7 @@ class CertifiedStates:
         # What control parts have in common is made once: trees of values, and what is read of a tree after a
         # step, by its identity, with the tree, so that no other one gets it.
         self._trees: dict[tuple[int, Any], Opened] = {}
-        self._entries: dict[tuple[Place, Any], Opened] = {}
+        self.entries: dict[tuple[Place, Any], Opened] = {}
         self._last: dict[Constraint, int] = {}
         self._outlines: dict[tuple[Place, int], tuple[Tree, list[Outline]]] = {}
         constraints: dict[tuple[Any, ...], list[tuple[Constraint, ...]]] = {}
@@ -74,22 +74,21 @@ class CertifiedStates:
         if (slot, value) not in self._trees:
             kind, name = self.kinds[slot], self.program.variables[slot].name
             if isinstance(kind, Map) and isinstance(value, tuple) and len(value) == cardinality(kind.key):
-                found = [self.entry((slot, n), part, f"{name}.{n}") for n, part in enumerate(value)]
+                found = [self._entry((slot, n), part, f"{name}.{n}") for n, part in enumerate(value)]
                 names = [name for _, some in found for name in some]
                 self._trees[slot, value] = tuple([tree for tree, _ in found]), names
             else:
-                self._trees[slot, value] = self.entry((slot, WHOLE), value, name)
+                self._trees[slot, value] = self._entry((slot, WHOLE), value, name)
         return self._trees[slot, value]
 
-    def entry(self, place: Place, value: Any, name: str = "") -> Opened:
-        """The tree of an entry's value, and the names of its offsets."""
-        if (place, value) not in self._entries:
+    def _entry(self, place: Place, value: Any, name: str) -> Opened:
+        if (place, value) not in self.entries:
             names: list[str] = []
             try:
-                self._entries[place, value] = opened(value, self._kind(place), names, name), names
+                self.entries[place, value] = opened(value, self._kind(place), names, name), names
             except NotOfType:
                 raise MalformedCertificate("a state has a value that is not of its variable's type") from None
-        return self._entries[place, value]
+        return self.entries[place, value]
 
     def _kind(self, place: Place) -> Any:
         kind = self.kinds[place[0]]

@@ -109,7 +109,7 @@ class DifferenceDecider:
             return self.formulas.exclude(regions, arrival.formulas)
         if arrival.cases is None:
             # Other entries have the very trees that they had, and so the numbers.
-            names = [name for place, value in arrival.entries for name in self.states.entry(place, value)[1]]
+            names = [name for entry in arrival.entries for name in self.states.entries[entry][1]]
             numbers = [number for number in arrival.numbers if number is not None]
             if len(numbers) < len(names):
                 return False

@@ -192,7 +192,7 @@ class HullMember(ZoneMember):
             atoms.update(dict.fromkeys(failures.before(shape, control, zones, failing)))
         return list(atoms)
 
-    def hulls(self) -> list[Zone]:
+    def united(self) -> list[Zone]:
         """Zones with the states of all hulls that it owns."""
         joiner = self.expander.joiner
         return [zone for part in self._table.parts.values() for zone in united(part, joiner)]

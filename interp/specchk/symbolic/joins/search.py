@@ -115,7 +115,7 @@ class HullSearch:
 
     def zones(self) -> list[Zone]:
         """Zones with the states of all hulls of the last round."""
-        return [zone for zones in self.workers.each(HullMember.hulls) for zone in zones]
+        return [zone for zones in self.workers.each(HullMember.united) for zone in zones]
 
     def _note(self, tallies: Sequence[HullTally]) -> int:
         """Add up what the members have; the number of failures."""
