@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_program_with_properties_is_kept_as_another(monkeypatch: pytest.Monkey
 
 
 def test_a_program_is_of_one_spec_model_and_override(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one, another path or another text of a file that is extended is another program."""
+    """Another one, or another text of a file that is extended, is another program."""
     made = made_once(monkeypatch)
     wanted = (
         (RECORDED, "waiting_fetches", {}),
@@ -84,6 +85,22 @@ def test_a_program_is_of_one_spec_model_and_override(monkeypatch: pytest.MonkeyP
     assert len(made) == 4
     assert [repr(one) for one in programs[:4]] == [repr(one) for one in programs[4:]]
     assert len({repr(one) for one in programs}) == 4
+
+
+def test_a_spec_that_was_copied_has_the_program_with_its_own_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an executor's copies, which are in a folder of each session, no program is made again."""
+    made = made_once(monkeypatch)
+    first = steps_instance(RECORDED, "waiting_fetches", {})
+    for file in (ROOT / "spec").glob("*.spec"):
+        (tmp_path / file.name).write_text(file.read_text())
+    copied = check(str(tmp_path / "recorded.spec"))
+    second = steps_instance(copied, "waiting_fetches", {})
+    assert made == [first.program]
+    assert second.program == replace(first.program, path=str(tmp_path / "recorded.spec"))
+    places = {one.span.source.path for one in expressions(second.program) if one.span is not None}
+    assert places == {str(tmp_path / name) for name in ("recorded.spec", "replication.spec")}
 
 
 def test_a_changed_file_that_is_extended_is_another_spec(

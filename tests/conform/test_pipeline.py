@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,9 +21,11 @@ from hypothesis import strategies as st
 from specchk.conform.contract.recording import BadRecording, Recording, Unfinished, decode
 from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
 from specchk.conform.recordings.campaign import concluded
-from specchk.conform.recordings.explainer import CampaignOptions
+from specchk.conform.recordings.collector import ALL_AFTER, YOUNG
+from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
 from specchk.conform.recordings.explanation import Explanation
 from specchk.conform.recordings.following import UNFINISHED, UNREAD, Follower, RunEnded
+from specchk.conform.recordings.pieces import Explaining, Piece, PlacedRecording
 from specchk.conform.recordings.result import MOST_KEPT, Copy, RecordingResult, Tally, tally_of
 from specchk.conform.report.campaign_report import as_json, text, verdict
 from specchk.conform.work.crews import Job, LostWork
@@ -199,6 +203,69 @@ def test_a_process_that_is_lost_once_changes_nothing(desk):
     assert (found.tally.recordings, found.tally.accepted, verdict(found)) == (9, 9, "explained")
     assert len(crew.verdicts()) == 9
     assert max(crew.done.values()) == 2
+
+
+def test_of_a_lost_wave_only_the_pieces_around_the_lost_one_are_done_alone(desk):
+    """A wave is long, since hands are idle at its end; the pieces of one hand are tried together again."""
+    crew = desk({f"{n:03}": written(RIGHT) for n in range(40)}, kills=("020",))
+    waves, each = list[int](), crew.each
+
+    def counted(work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
+        waves.append(len(pieces))
+        return each(work, pieces, about)
+
+    crew.each = counted
+    pieces = [Piece(name, (PlacedRecording(n, name),)) for n, name in enumerate(crew.files)]
+    found = [answer.tally for answer in crew.explainer().answers(pieces)]
+    assert [tally.accepted for tally in found] == [name != "020" for name in crew.files]
+    assert waves[:4] == [40, 8, 8, 8]
+    assert waves[-2:] == [8, 8]
+    # Those of the third wave, and twice more the lost one: without rows, and as one that is known to be lost.
+    assert waves[4:-2] == [1] * (8 + 2)
+
+
+def test_the_collector_does_not_visit_programs(desk, monkeypatch):
+    """A worker of Spark's collects after each task; and within one, rarely."""
+    crew, seen = desk({"a": written(RIGHT), "b": written(RIGHT)}), list[tuple[int, int]]()
+    explained, lasting = RecordingExplainer.explained, list[list[int]]()
+
+    def noted(self: RecordingExplainer, recording: Recording) -> RecordingResult:
+        result = explained(self, recording)
+        lasting.extend([] for _ in range(5_000))  # as functions do that are made when they are needed
+        seen.append((gc.get_threshold()[0], gc.get_freeze_count()))
+        return result
+
+    monkeypatch.setattr(RecordingExplainer, "explained", noted)
+    before = gc.get_threshold()
+    gc.unfreeze()
+    try:
+        list(crew.explainer().answers([Piece("a", (PlacedRecording(0, "a"),))]))
+        kept, left = gc.get_freeze_count(), len(gc.get_objects())
+    finally:
+        gc.unfreeze()
+    assert [threshold for threshold, _ in seen] == [YOUNG]
+    assert gc.get_threshold() == before
+    assert min(kept, seen[0][1]) > 10_000
+    assert left < 1_000  # what a piece has made is not visited after the next one
+
+
+def test_what_was_in_use_at_the_end_of_a_piece_is_collected_some_pieces_later(desk):
+    """Else the objects of each task of Spark's would stay, which refer to themselves."""
+
+    class Task:
+        def __init__(self) -> None:
+            self.me = self
+
+    gone, crew = list[int](), desk({"a": written(RIGHT)})
+    answer = Explaining(CampaignOptions(), "bank.spec", crew.read).begin(BankTracing, crew.folder)
+    try:
+        for number in range(2 * ALL_AFTER):
+            task = Task()
+            weakref.finalize(task, gone.append, number)
+            answer(Piece("a", (PlacedRecording(0, "a"),)))
+    finally:
+        gc.unfreeze()
+    assert len(gone) >= ALL_AFTER - 1
 
 
 @dataclass

@@ -31,6 +31,8 @@ from specchk.lang.frontend import CheckedSpec
 
 MOST_ENTRIES = 64  # of a piece: what is done again where a process is lost
 WAVE = 8  # pieces for each hand; a wave's answers are in memory at once
+# Pieces of a wave at least: hands are idle at its end, half a piece long each.  Answers have some 20 kB.
+LEAST_WAVE = 256
 ATTEMPTS = 3
 
 
@@ -55,14 +57,21 @@ class CrewExplainer:
 
     def answers(self, pieces: Sequence[Piece]) -> Iterator[PieceAnswer]:
         """The answer of each piece, in order."""
-        count = WAVE * self.crew.hands
+        few = WAVE * self.crew.hands
+        yield from self._by_waves(pieces, (max(LEAST_WAVE, few), few))
+
+    def _by_waves(self, pieces: Sequence[Piece], counts: Sequence[int]) -> Iterator[PieceAnswer]:
+        """The answers by waves of so many pieces; one that is lost is done by smaller ones."""
+        if not counts:
+            yield from map(self._settled, pieces)
+            return
+        count, *smaller = counts
         for first in range(0, len(pieces), count):
             wave = pieces[first : first + count]
             try:
                 yield from self._done(wave)
             except LostWork:
-                for piece in wave:
-                    yield self._settled(piece)
+                yield from self._by_waves(wave, smaller)
 
     def contradicted(self, tally: Tally, places: Mapping[int, str]) -> Tally:
         """The tally with smallest contradictions; `places` are those of recordings by number."""

@@ -17,8 +17,7 @@ The same recordings and seed give the same result, on any number of processes, h
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -28,6 +27,7 @@ from time import perf_counter
 
 from specchk.conform.contract.recording import read_bytes
 from specchk.conform.contract.tracing import Tracing
+from specchk.conform.recordings.collector import kept_objects, rare_collections
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.dealing import Dealt, dealt_by_program
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
@@ -40,7 +40,6 @@ from specchk.lang.frontend import CheckedSpec
 POWER = 0.95
 # Beyond these the spec could be nearly anywhere, and agrees with whatever is recorded.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
-YOUNG = 100_000  # objects that are new at a collection: those of some ten recordings
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def _explained(
     claims = Claims(len(dealt.common))
 
     def explained(share: Sequence[int]) -> list[tuple[int, RecordingResult]]:
-        with rare_collections():
+        with kept_objects(), rare_collections():
             # What there is after a new program lasts.
             explainer = RecordingExplainer(cls, checked, wanted, gc.freeze)
             mine = chain(share, (dealt.common[claim] for claim in claims))
@@ -101,23 +100,6 @@ def _explained(
         return each([partial(explained, share) for share in dealt.shares], len(dealt.shares))
     finally:
         claims.close()
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely within; objects made before are not visited.
-
-    Programs of some ten thousand objects last, and events come and go by their counts of references alone:
-    the collector would visit all of that again and again, for a tracing now and then that refers to itself.
-    """
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(YOUNG, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
 
 
 Contradictions = Mapping[int, Contradiction | None]

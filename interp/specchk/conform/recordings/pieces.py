@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from specchk.conform.contract.recording import BadRecording, Unfinished, decode
+from specchk.conform.recordings.collector import WorkerCollector
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
 from specchk.conform.recordings.result import RecordingResult, Tally
@@ -81,9 +81,17 @@ class Explaining:
     def begin(self, cls: Any, folder: Path) -> Callable[[Piece], PieceAnswer]:
         """Explains by the spec of a tracing, which is named by its original path."""
         there = str(folder / cls.spec)
-        explainer = RecordingExplainer(cls, check(there), self.wanted)
+        checked = check(there)
+        collector = WorkerCollector()
+        collector.begin()
+        explainer = RecordingExplainer(cls, checked, self.wanted, collector.keep)
         names = str(Path(there).parent), str(Path(self.spec).parent)
-        return partial(self._answer, explainer, names)
+
+        def answer(piece: Piece) -> PieceAnswer:
+            with collector.piece():
+                return self._answer(explainer, names, piece)
+
+        return answer
 
     def _answer(self, explainer: RecordingExplainer, names: tuple[str, str], piece: Piece) -> PieceAnswer:
         tally, entries, unfinished = Tally(), [], []

@@ -1,21 +1,23 @@
 """Programs of models, kept in the user's cache directory between runs (`kept`).
 
-A program depends on the texts of its spec with their paths, the model and the overrides, and the sources of
-the rooms that make it.  Reading one takes a quarter of the time of making it.
+A program depends on the texts of its spec, the model and the overrides, and the sources of the rooms that
+make it.  Where the texts are does not matter: a place names a text by its number, and is read as one of the
+spec at hand.  So an executor, which has copies in a folder of its own, finds what was kept there before.
+Reading one takes a quarter of the time of making it.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from specchk import kept
 from specchk.compile.instantiate import Instance, instance_of, instantiate, instantiate_steps
 from specchk.ir.program import Program
-from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
-from specchk.lang.syntax.kept_trees import LEAST, PARSER
+from specchk.lang.syntax.kept_trees import LEAST, PARSER, read_with, written
+from specchk.lang.text.source import Source
 
 ROOMS = ("lang", "ir", "meaning", "compile", "conform/work")  # whose sources decide what a program is
 Maker = Callable[[CheckedSpec, str | None, Mapping[str, str]], Instance]
@@ -34,20 +36,20 @@ def steps_instance(checked: CheckedSpec, model: str | None, overrides: Mapping[s
 def _instance(
     maker: Maker, checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]
 ) -> Instance:
-    place = _place(checked.spec, (maker.__name__, model, sorted(overrides.items())))
+    sources = tuple(checked.spec.all_sources())
+    place = _place(sources, (maker.__name__, model, sorted(overrides.items())))
     data = kept.read(place)
     if data is None:
         instance = maker(checked, model, overrides)
-        kept.write(place, pickle.dumps(instance.program, protocol=pickle.HIGHEST_PROTOCOL))
+        kept.write(place, written(instance.program, sources))
         return instance
-    # As for compiled code, whoever may write into this user's cache may run code as this user.
-    program: Program = pickle.loads(data)  # noqa: S301
+    program: Program = replace(read_with(data, sources), path=checked.spec.source.path)
     return instance_of(checked, model, overrides, program, has_properties=maker is instantiate)
 
 
-def _place(spec: Spec, about: object) -> Path | None:
+def _place(sources: Sequence[Source], about: object) -> Path | None:
     """None for a short text, of which a program is made as fast as a file is read."""
-    texts = [(source.path, source.text) for source in spec.all_sources()]
-    if sum(len(text) for _, text in texts) < LEAST:
+    texts = [source.text for source in sources]
+    if sum(map(len, texts)) < LEAST:
         return None
     return kept.place("programs", kept.name_of(kept.sources(*ROOMS), about, texts, PARSER))
