@@ -233,9 +233,11 @@ def quiet(command: list[str], cwd: Path | None = None) -> None:
 
 def measure(command: list[str], parse: Parse, timeout_s: float) -> Run:
     """One process, timed from outside."""
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # then each run would compile all of specchk
     with tempfile.TemporaryFile("w+") as out:
         started = time.monotonic()
-        child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=environment)
         while True:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:

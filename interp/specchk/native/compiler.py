@@ -84,7 +84,8 @@ class KernelSource:
     steps: ClassVar[type[Steps]] = Steps
     kernel: ClassVar[type[TableKernel]] = Kernel
     entries: ClassVar[Entries] = (
-        ("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6), ("resting", 4),
+        ("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash_alone", 3), ("rehash", 3),
+        ("precede", 6), ("resting", 4),
     )  # fmt: skip
 
     def module(self, tier: ir.Tier = ir.Tier.OPTIMISED) -> ir.IRModule:

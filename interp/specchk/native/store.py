@@ -36,8 +36,8 @@ TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIP
 # half of a cache line; a table is filled to this just before it doubles.
 LOAD = 0.625
 FIRST_SLOTS = 1 << 14
-# Small tables are rebuilt seldom rather than kept small: 8 MB here are less than the interpreter has.
-FAST_UNTIL = 1 << 20  # slots; up to here the table quadruples
+# Small tables are rebuilt seldom rather than kept small: 32 MB here are less than the interpreter has.
+FAST_UNTIL = 1 << 22  # slots; up to here the table quadruples
 # 4 TiB are reserved and hardly any used: the array never moves, so its address is a constant of every loop.
 ADDRESS_SPACE = 1 << 42
 # Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
@@ -229,10 +229,14 @@ class Store:
         # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
         tasks = pieces(ranges, share)
-        self._each_task([lambda a=a, b=b: self._rehash(a, b) for a, b in tasks])  # type: ignore[misc]
+        if len(self.workers) == 1:
+            for first, end in tasks:
+                self._rehash("rehash_alone", first, end)
+            return
+        self._each_task([lambda a=a, b=b: self._rehash("rehash", a, b) for a, b in tasks])  # type: ignore[misc]
 
-    def _rehash(self, first: int, end: int) -> None:
-        self.kernel.call["rehash"](self.control.address, first, end)
+    def _rehash(self, name: str, first: int, end: int) -> None:
+        self.kernel.call[name](self.control.address, first, end)
 
     def _each_task(self, tasks: Sequence[Callable[[], None]]) -> None:
         if len(tasks) == 1:

@@ -29,6 +29,7 @@ class RankedSteps(Steps):
     """Emits `successors` with one word more behind each state: the label of its step."""
 
     label_words = 1
+    is_ordered = True
 
     def count(self, point: int) -> None:
         """Nothing: coverage was counted by the search."""

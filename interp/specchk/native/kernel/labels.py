@@ -29,6 +29,7 @@ class LabelledSteps(Steps):
     """Emits `steps(state, out, counts, cuts) -> count`, each successor with its conditions."""
 
     label_words = 1
+    is_ordered = True
 
     def _label(self, at: ir.Value) -> None:
         self.asm.store(self._conditions(), self.out, self.asm.add(at, self.layout.words))

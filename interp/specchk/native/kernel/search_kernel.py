@@ -242,6 +242,6 @@ class Kernel(TableKernel):
             self.emit_work(name, expand, self.emit_flush(insert, shared=shared))
             if shared:
                 self.emit_add(insert)
-        self.emit_rehash()
+            self.emit_rehash(shared=shared)
         self.emit_precede()
         self.emit_resting()

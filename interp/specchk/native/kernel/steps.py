@@ -21,7 +21,7 @@ from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, L
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality, of_shape
 from specchk.meaning.values import universe
-from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, is_straight, split
+from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, is_straight
 from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.frames import Thread
 from specchk.native.machine.layout import WORD, StateLayout, field_offset, width
@@ -29,6 +29,7 @@ from specchk.native.values.codes import constant
 from specchk.native.values.domains import item_kind
 from specchk.native.values.expressions import ExpressionEmitter, read_bits, write_bits
 from specchk.native.values.operators import key_position
+from specchk.native.values.order import Head, best_order, head_of
 from specchk.native.values.sequence_rules import check_index
 from specchk.native.values.totality import ExpressionFacts
 
@@ -37,6 +38,7 @@ class Steps(ExpressionEmitter):
     """Emits the function `successors(state, out, counts, cuts) -> count or -(action + 1)`."""
 
     label_words: ClassVar[int] = 0  # behind each successor
+    is_ordered: ClassVar[bool] = False  # whether successors are in the order of `meaning.step`
 
     def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
         state, self.out, counts, self.cuts = asm.function.args
@@ -48,6 +50,8 @@ class Steps(ExpressionEmitter):
         self.before = [asm.load(state, index) for index in range(layout.words)]
         self.written = asm.cell(I64)
         self.stride = layout.words + self.label_words
+        # Of states that are one, where variables are ignored, the first is kept.
+        self.keeps_order = self.is_ordered or bool(program.ignored)
         self.often: frozenset[int] = frozenset()
         self.point = 0
         self.index = 0
@@ -75,43 +79,16 @@ class Steps(ExpressionEmitter):
         self.index = index
         done = self.asm.block(f"after.{action.name}")
         path = BlockPath(tuple(self.before), (), done)
-        head, body = self._head(action)
-        self._params(list(action.params), head, body, path)
+        head, body = head_of(action, self.facts)
+        params = list(action.params) if self.keeps_order else best_order(action.params, head, self.facts)
+        self._params(params, head, body, path)
         self.asm.enter(self.undefined)
         # Successors found before are dropped: a state in which a step is undefined has none
         # (`meaning.step`).
         self.asm.b.ret(self.asm.val(-(index + 1)))
         self.asm.enter(done)
 
-    def _head(self, action: Action) -> tuple[list[tuple[frozenset[int], Stmt]], Block]:
-        """The plain statements at the head, each with the parameters it needs, and the rest."""
-        needs: dict[int, frozenset[int]] = {p.slot: frozenset({p.slot}) for p in action.params}
-        head: list[tuple[frozenset[int], Stmt]] = []
-        body = split(action.body)
-        for position, stmt in enumerate(body):
-            root = (
-                stmt.condition
-                if isinstance(stmt, Guard)
-                else stmt.value
-                if isinstance(stmt, Bind | Unwrap)
-                else None
-            )
-            # Only what cannot fail or count may be evaluated earlier or once for many: else a fault would
-            # be reported, or coverage counted, that the reference stepper does not have.  The first other
-            # statement ends the head.
-            if root is None or not self.facts.plain(root):
-                return head, body[position:]
-            used: frozenset[int] = frozenset().union(*(needs[slot] for slot in self.facts.free(root)))
-            if isinstance(stmt, Unwrap):  # what it binds exists only behind its guard
-                used = frozenset().union(used, *(n for n, s in head if isinstance(s, Unwrap)))
-            if isinstance(stmt, Bind | Unwrap):
-                needs[stmt.local.slot] = used
-            head.append((used, stmt))
-        return head, ()
-
-    def _params(
-        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: BlockPath
-    ) -> None:
+    def _params(self, params: list[Local], head: Head, body: Block, path: BlockPath) -> None:
         open_ = {param.slot for param in params}
         # As many loops as a guard does not mention are entered only where it holds.
         ready = tuple(stmt for used, stmt in head if not used & open_)
@@ -121,9 +98,7 @@ class Steps(ExpressionEmitter):
         else:
             self.block((*ready, *body), path, self._emit_state)
 
-    def _param(
-        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: BlockPath
-    ) -> None:
+    def _param(self, params: list[Local], head: Head, body: Block, path: BlockPath) -> None:
         param, rest = params[0], params[1:]
         count = cardinality(param.type)
 

@@ -298,9 +298,12 @@ class TableKernel:
 
         asm.when(inside, lambda: asm.bump(thread, Thread.NEW), outside)
 
-    def emit_rehash(self) -> None:
-        """`rehash(control, first, end)`: enter known states, all different, into the table."""
-        asm = self.function("rehash", 3, ir.VoidType())
+    def emit_rehash(self, *, shared: bool = True) -> None:
+        """`rehash(control, first, end)`: enter known states, all different, into the table.
+
+        `rehash_alone` is for one thread: stores overlap that a locked instruction would have wait.
+        """
+        asm = self.function("rehash" if shared else "rehash_alone", 3, ir.VoidType())
         control, first_, end_ = asm.function.args
         first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
         states, (table, bits) = asm.pointer(control, SharedWord.STATES), self.table(asm, control)
@@ -314,16 +317,19 @@ class TableKernel:
                 hashed = self.near(asm, table, bits, self.state_at(asm, states, index))
                 asm.store(hashed, hashes, asm.sub(index, start))
 
+            def put(index: ir.Value) -> None:
+                self.enter(asm, table, bits, asm.load(hashes, asm.sub(index, start)), index, shared=shared)
+
             # Two passes over a batch, so that its cache misses overlap instead of following one another.
             asm.loop(start, last, fetch)
-            asm.loop(
-                start, last, lambda i: self.enter(asm, table, bits, asm.load(hashes, asm.sub(i, start)), i)
-            )
+            asm.loop(start, last, put)
 
         asm.loop(0, asm.b.udiv(asm.b.sub(asm.b.sub(end, first), asm.val(1)), asm.val(BATCH)), batch)
         asm.end()
 
-    def enter(self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: Val) -> None:
+    def enter(
+        self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: Val, *, shared: bool = True
+    ) -> None:
         """Enter a state that the table does not have."""
         # The states are known to be different, so the first empty slot will do and no state is compared.
         # Other threads enter other states meanwhile: only the compare-and-swap has to be atomic.
@@ -331,8 +337,8 @@ class TableKernel:
         head = asm.block("try")
         asm.fall_into(head)
         place = asm.at(table, asm.b.load(at))
-        known = asm.b.load_atomic(place, "monotonic", 8)
+        known = asm.b.load_atomic(place, "monotonic", 8) if shared else asm.b.load(place)
         self.next_slot(asm, at, bits)
         asm.leave_if(asm.cmp("!=", known, 0), head)
-        _, taken = self.take(asm, place, slot, shared=True)
+        _, taken = self.take(asm, place, slot, shared=shared)
         asm.leave_if(asm.negate(taken), head)

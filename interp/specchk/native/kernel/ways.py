@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from specchk.codegen import ir
-from specchk.ir.nodes import And, Block, Choice, Either, Guard, Stmt, When
+from specchk.ir.nodes import Block, Choice, Either, When
 from specchk.native.machine.asm import I1, I64, Asm, Val
 
 
@@ -97,15 +97,3 @@ def is_straight(body: Block) -> bool:
         and (not isinstance(stmt, When) or (is_straight(stmt.then) and is_straight(stmt.orelse)))
         for stmt in body
     )
-
-
-def split(body: Block) -> Block:
-    """The block with conjunctions in guards as guards of their own."""
-    out: list[Stmt] = []
-    for stmt in body:
-        # A guard of its own moves out of loops over parameters that it does not mention (`Steps._head`).
-        if isinstance(stmt, Guard) and isinstance(stmt.condition, And):
-            out += split(tuple(Guard(part) for part in stmt.condition.parts))
-        else:
-            out.append(stmt)
-    return tuple(out)

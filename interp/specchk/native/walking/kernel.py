@@ -30,6 +30,8 @@ SECOND = 1 << 63  # numbers of the draws for a step by an action that was drawn
 class SharedOutSteps(Steps):
     """Emits `successors` with a note of where those of each action end (`WalkThread.ACTIONS`)."""
 
+    is_ordered = True  # a walk draws the number of a step
+
     def _action(self, index: int, action: Action) -> None:
         super()._action(index, action)
         actions = self.asm.pointer(self.cuts, WalkThread.ACTIONS - WalkThread.CUTS)
