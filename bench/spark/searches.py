@@ -13,6 +13,7 @@ all levels.  Java's and Spark's start and compiling the program are not in the s
 less on what else runs.  `small level`: the median of levels of less than 10 000 states.  `worker MB`:
 the largest anonymous memory of a Python worker, then its largest address space, which has its
 partition's table, too.  `tables MB`: files of visited states at their largest, all partitions.
+`shuffled MB`: what tasks sent to one another.
 `--limit`: megabytes of address space for each Python worker (`ulimit -v`).  `--shuffle`: Spark's shuffle
 moves the states, as on a cluster, instead of files.
 """
@@ -28,6 +29,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,7 +48,7 @@ SPEC = Path(__file__).resolve().parents[2] / "spec"
 TICKS = os.sysconf("SC_CLK_TCK")
 HEAD = (
     "| model | states | handover | native M/s | Spark M/s | ratio | CPU s, native, Spark | us/state | "
-    "small level s | worker MB | tables MB |\n|---|---|---|---|---|---|---|---|---|---|---|"
+    "small level s | worker MB | tables MB | shuffled MB |\n|---|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -114,10 +116,15 @@ class Watch(threading.Thread):
         self.over = threading.Event()
 
     def run(self) -> None:
+        looks = 0
         while not self.over.wait(0.1):
             for pid in below(os.getpid()):
                 self._look(pid)
-            self.tables_mb = max(self.tables_mb, sum(map(size_of, self.scratch.rglob("*"))) / 2**20)
+            # Now and then: of a thousand partitions there are thousands of files, and they come and go.
+            if looks % 20 == 0:
+                with suppress(OSError):
+                    self.tables_mb = max(self.tables_mb, sum(map(size_of, self.scratch.rglob("*"))) / 2**20)
+            looks += 1
 
     def _look(self, pid: int) -> None:
         try:
@@ -182,8 +189,14 @@ def measure(name: str, handover: int, args: argparse.Namespace, folder: Path) ->
         f"| {SIZES[name].file} | {states:,} | {handover:,} | {states / seconds / 1e6:.2f} | "
         f"{states / taken / 1e6:.2f} | {seconds / taken:.2f}x | {native_cpu:.1f}, {cpu:.1f} | "
         f"{taken / states * 1e6:.2f} | {small_level(seen)} | "
-        f"{watch.anonymous_mb:.0f}, {watch.address_mb:.0f} | {watch.tables_mb:.0f} |"
+        f"{watch.anonymous_mb:.0f}, {watch.address_mb:.0f} | {watch.tables_mb:.0f} | "
+        f"{shuffled_mb(seen):.0f} |"
     )
+
+
+def shuffled_mb(seen: list[Progress]) -> float:
+    """Megabytes of successors that tasks sent, in all levels."""
+    return sum(float(found[1]) for p in seen if (found := re.search(r"([\d.]+) MB shuffled", p.note)))
 
 
 def small_level(seen: list[Progress]) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,15 +21,34 @@ from specchk.native import compiler
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
 from specchk.native.exchange import BUDGET, LEAST, Buckets, address_of, capacity, exchange_worker
 from specchk.native.machine.layout import StateLayout, layout_of
+from specchk.native.machine.memory import Region
 from specchk.native.store import NotedState
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
 from specchk.spark.ledger import gaps
-from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
+from specchk.spark.parcel import Host, Parcel
+from specchk.spark.probe import (
+    NEEDED,
+    WorkerReport,
+    complaint,
+    digest_of,
+    package_files,
+    question,
+    write_archive,
+)
 from specchk.spark.reasons import given_up, root_cause
 from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
 from specchk.spark.states.rows import HEAD_BYTES, Received, Trailer, block_row, trailer_row
-from specchk.spark.states.slices import BrokenSlice, Slice, Slices, SliceTally
+from specchk.spark.states.slices import (
+    BrokenSlice,
+    Slice,
+    Slices,
+    SliceTally,
+    SpoiledSlice,
+    fields_of,
+    tally_of,
+)
+from specchk.spark.tasks import successors
 
 CHECKED = program("kafka/kip320.spec", "small")
 LAYOUT: StateLayout = layout_of(CHECKED)
@@ -110,6 +131,45 @@ def test_of_an_error_with_its_traces_the_cause_is_told() -> None:
 def test_gaps_are_what_is_in_no_run() -> None:
     """Runs and gaps together are the whole range, without overlap."""
     assert gaps([(7, 2), (3, 1)], 2, 12) == [(2, 1), (4, 3), (9, 3)]
+
+
+def test_a_slice_is_described_field_by_field() -> None:
+    """As `asdict` has it, which visits each count of a slice that has hardly a state."""
+    noted = NotedState(3, (1, 2), (3, 4))
+    about = Slice(3, 5, 7, 1, 96, SliceTally(9, 2, (0, 4, 5), (noted,)), 77, 12, 1)
+    assert json.dumps(fields_of(about)) == json.dumps(asdict(about))
+    assert {**fields_of(about), "tally": tally_of(fields_of(about)["tally"])} == {
+        name: getattr(about, name) for name in Slice.__match_args__
+    }
+
+
+def test_regions_share_a_library() -> None:
+    """Each library makes a class of its own for functions, and a task may have hundreds of regions."""
+    first, second = Region(8), Region(8)
+    try:
+        assert first._libc is second._libc
+    finally:
+        first.release()
+        second.release()
+
+
+def test_recipes_install_the_libraries_that_executors_need() -> None:
+    """A packed environment and an image, as the document has them, are what the probe accepts."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+    lines = [line.split("install ")[1].split() for line in text.splitlines() if "bin/pip install " in line]
+    lines += [line.split("--no-cache-dir ")[1].split() for line in text.splitlines() if "RUN pip" in line]
+    assert lines == [list(NEEDED)] * 2
+
+
+def test_an_empty_slice_is_not_opened(tmp_path: Path, kernel: Loaded) -> None:
+    """Of many partitions most have no states of a small level."""
+    slices = Slices(LocalStorage(tmp_path, durable=False), "run", SIZE)
+    parcel = Parcel("run", CHECKED, [], ObjectCode("", b""), 2, str(tmp_path), None, 1)
+    host = Host(parcel, LAYOUT, kernel, slices, tmp_path, 0)
+    with host.worker() as worker:
+        assert list(successors(host, worker, [Slice(4, partition, 0, 0) for partition in (0, 1)])) == []
+        with pytest.raises(SpoiledSlice, match="is missing"):
+            list(successors(host, worker, [Slice(4, 0, 1, 0)]))
 
 
 @pytest.fixture(params=["local", "arrow"])

@@ -79,6 +79,15 @@ class Storage(Protocol):
         """A file's whole name, for people."""
 
 
+def _new_file(path: Path, folder: str) -> BinaryIO:
+    """A new file, open for writing; its folder is made where it is not there."""
+    try:
+        return path.open("wb", buffering=0)
+    except FileNotFoundError:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return path.open("wb", buffering=0)
+
+
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
     """A directory of this machine, or one that all machines have mounted.
@@ -91,13 +100,14 @@ class LocalStorage:
 
     def write(self, path: str, parts: Iterable[Data]) -> None:
         """See `Storage`."""
-        target = self.root / path
+        # Joined as texts: steps from `Path` to `Path` take as long as writing a small slice.
+        target = f"{self.root}/{path}"
+        folder, _, name = target.rpartition("/")
         # A name that no other attempt has: a speculative copy of the task may write the same slice at this
         # moment.
-        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        draft = Path(f"{folder}/.{name}.{uuid.uuid4().hex}")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with draft.open("wb", buffering=0) as file:
+            with _new_file(draft, folder) as file:
                 for part in parts:
                     write_fully(file.fileno(), part)
                 if self.durable:
@@ -105,12 +115,12 @@ class LocalStorage:
             # Replaces what another attempt may have written, which has the same states.
             draft.replace(target)
             if self.durable:
-                self._sync_names(target.parent)
+                self._sync_names(Path(folder))
         except OSError as error:
             raise Unwritable(f"{target}: {error.strerror or error}") from error
         finally:
             with suppress(OSError):
-                draft.unlink(missing_ok=True)
+                draft.unlink()
 
     def _sync_names(self, folder: Path) -> None:
         """Have a new file's name on the disk, and those of the folders that were made for it."""
@@ -121,11 +131,11 @@ class LocalStorage:
 
     def open(self, path: str) -> BinaryIO:
         """See `Storage`."""
-        return (self.root / path).open("rb", buffering=0)
+        return Path(f"{self.root}/{path}").open("rb", buffering=0)
 
     def exists(self, path: str) -> bool:
         """See `Storage`."""
-        return (self.root / path).exists()
+        return Path(f"{self.root}/{path}").exists()
 
     def size(self, path: str) -> int:
         """See `Storage`."""

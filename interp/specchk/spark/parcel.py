@@ -53,31 +53,22 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A parcel unpacked: the kernel is loaded, and the ledger's slices at hand."""
+    """A parcel unpacked: the kernel is loaded, and the ledger's slices at hand.
+
+    `scratch`: the directory of the run on this machine; `place`: a number of it.
+    """
 
     parcel: Parcel
     layout: StateLayout
     kernel: Loaded
     slices: Slices
+    scratch: Path
+    place: int
 
     @property
     def state_bytes(self) -> int:
         """Bytes of a packed state."""
         return 8 * self.layout.words
-
-    @property
-    def scratch(self) -> Path:
-        """The directory of the run on this machine: of this boot, as tables may not outlive one."""
-        # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
-        local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-        base = Path(self.parcel.scratch or local or tempfile.gettempdir())
-        # The user's own and the run's own: a directory that others share may have tables of other searches.
-        return base / f"specchk-{os.getuid()}-{self.parcel.run}-{_boot()}"
-
-    @property
-    def place(self) -> int:
-        """A number of that directory on this machine."""
-        return crc32c(f"{socket.gethostname()} {self.scratch}".encode())
 
     @contextmanager
     def worker(self) -> Iterator[Worker]:
@@ -102,7 +93,20 @@ def host_of(packed: bytes) -> Host:
     layout = layout_of(parcel.program)
     kernel = load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
     storage = storage_at(parcel.ledger, durable=parcel.durable)
-    return Host(parcel, layout, kernel, Slices(storage, parcel.run, 8 * layout.words, parcel.handed))
+    slices = Slices(storage, parcel.run, 8 * layout.words, parcel.handed)
+    # Once, and not for each slice: a lot has many, each of which names it.
+    scratch = _scratch(parcel)
+    place = crc32c(f"{socket.gethostname()} {scratch}".encode())
+    return Host(parcel, layout, kernel, slices, scratch, place)
+
+
+def _scratch(parcel: Parcel) -> Path:
+    """Of this boot, as tables may not outlive one."""
+    # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    base = Path(parcel.scratch or local or tempfile.gettempdir())
+    # The user's own and the run's own: a directory that others share may have tables of other searches.
+    return base / f"specchk-{os.getuid()}-{parcel.run}-{_boot()}"
 
 
 @lru_cache(maxsize=2)

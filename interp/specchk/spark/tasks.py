@@ -75,6 +75,8 @@ def successors(host: Host, worker: Worker, slices: Sequence[Slice]) -> Iterator[
     buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions, states)
     try:
         for about in slices:
+            if not about.inside:
+                continue
             with host.slices.open(about.level, about.partition) as opened:
                 for data, count in opened.blocks():
                     yield from buckets.expand(worker, address_of(data), count)

@@ -15,6 +15,7 @@ import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +24,7 @@ _NORESERVE, _FIXED, _HUGE_PAGE, _SMALL_PAGES, _PAGE_OUT, _MAY_MOVE = 0x4000, 0x1
 _WRITE_AT_ONCE = 1 << 26
 
 
+@cache  # a library makes a class of functions, and a task of Spark's has hundreds of regions
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(None, use_errno=True)
     # Without a type ctypes takes 32 bits of the address.
