@@ -21,7 +21,9 @@ from specchk.conform.covers import cache
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import Suite
 from specchk.conform.covers.cover import build_suite
-from specchk.conform.covers.graph import ClassGraph, Numbered, explore
+from specchk.conform.covers.graph import explore
+from specchk.conform.covers.instances import Instances, InstanceSteps, _Numbered
+from specchk.conform.covers.locations import Locations, Touched
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
@@ -196,8 +198,21 @@ def wrapped(cls: type[Any], name: str, change: Callable[[Any, Any], Any]) -> Bug
     return lambda patch: patch.setattr(cls, name, changed)
 
 
-def footprints_lack_a_variable(tracer: Tracer, _: None) -> None:
-    tracer.footprints = [footprint[:1] for footprint in tracer.footprints]
+def lacks_touched(locations: Locations, _: None) -> None:
+    """The last location of each instance is left out."""
+    locations.of = [
+        [Touched(one.all[:-1], tuple([at for at in one.read if at in one.all[:-1]])) for one in all_]
+        for all_ in locations.of
+    ]
+
+
+def lacks_read(locations: Locations, _: None) -> None:
+    """What instances read first counts as only written."""
+    locations.of = [[Touched(one.all, one.read[1:]) for one in all_] for all_ in locations.of]
+
+
+def a_change_is_lost(_: Instances, behaviour: InstanceSteps) -> InstanceSteps:
+    return replace(behaviour, edges=tuple(one._replace(changes=one.changes[1:]) for one in behaviour.edges))
 
 
 def options_lack_a_variable(side: SpecSide, _: None) -> None:
@@ -219,15 +234,15 @@ BUGS: dict[str, tuple[Law, Bug]] = {
     "a cut graph is whole": (kept_suites_are_computed_ones, read_as(lambda s: replace(s, complete=True))),
     "a cover is forgotten": (kept_suites_are_computed_ones, read_as(lambda s: replace(s, order=0, rounds=0))),
     "a cut step is a refusal": (graphs_are_the_stepper_s, wrapped(
-        Tracer, "instances", lambda _, found: (looked._replace(beyond=False) for looked in found))),
+        Tracer, "instance", lambda _, looked: looked and looked._replace(beyond=False))),
     "a refusal is a cut step": (graphs_are_the_stepper_s, wrapped(
-        Tracer, "instances", lambda _, found: (looked._replace(beyond=True) for looked in found))),
+        Tracer, "instance", lambda _, looked: looked and looked._replace(beyond=True))),
     "behaviours kept for too few values": (graphs_are_the_stepper_s, wrapped(
-        Tracer, "__init__", footprints_lack_a_variable)),
+        Locations, "__init__", lacks_touched)),
+    "ways kept for too few values": (graphs_are_the_stepper_s, wrapped(Locations, "__init__", lacks_read)),
     "values share a number": (graphs_are_the_stepper_s, wrapped(
-        Numbered, "number", lambda _, number: min(number, 3))),
-    "a change is lost": (graphs_are_the_stepper_s, wrapped(
-        ClassGraph, "_changes", lambda _, changes: changes[1:])),
+        _Numbered, "number", lambda _, number: min(number, 1))),
+    "a change is lost": (graphs_are_the_stepper_s, wrapped(Instances, "_drawn", a_change_is_lost)),
     "a step past a horizon is forbidden": (options_are_the_stepper_s, wrapped(
         SpecSide, "_goes_beyond", lambda _, __: False)),
     "beside a cut step nothing is forbidden": (options_are_the_stepper_s, wrapped(

@@ -87,8 +87,8 @@ class Tracer(Stepper):
         self._reached: list[Reached] = []
         self._dead_ends: list[Marks] = []
         super().__init__(program)
-        self._every = [list(product(*domains)) for domains in self._domains]
-        self._known = [lru_cache(KEPT)(partial(self._known_by, index)) for index in range(len(self._every))]
+        self.every = [list(product(*domains)) for domains in self._domains]
+        self._known = [lru_cache(KEPT)(partial(self._known_by, index)) for index in range(len(self.every))]
 
     def make_evaluator(self) -> Evaluator:
         """One that notes what it decides."""
@@ -121,22 +121,26 @@ class Tracer(Stepper):
 
     def instances(self, index: int, state: State) -> Iterator[Looked]:
         """Every instance of an action in a state; those that are undefined are left out."""
-        env, first, body = self.environment(state), self.evaluator.first_local, self._compiled[index].body
-        end = first + len(self._domains[index])
-        for args in self._every[index]:
-            env[first:end] = args
-            self.trail.clear()
-            self._reached.clear()
-            self._dead_ends.clear()
-            self.failing = False
-            cuts = self.horizon_cuts
-            try:
-                body(env)
-            except Undefined:
-                env = self.environment(state)  # it was left in the middle of a step
-                continue
-            beyond = self.horizon_cuts > cuts
-            yield Looked(index, args, tuple(self._reached), frozenset(self._dead_ends), beyond)
+        for args in self.every[index]:
+            looked = self.instance(index, args, state)
+            if looked is not None:
+                yield looked
+
+    def instance(self, index: int, args: tuple[Any, ...], state: State) -> Looked | None:
+        """An instance in a state; None if it is undefined there."""
+        env, first = self.environment(state), self.evaluator.first_local
+        env[first : first + len(args)] = args
+        self.trail.clear()
+        self._reached.clear()
+        self._dead_ends.clear()
+        self.failing = False
+        cuts = self.horizon_cuts
+        try:
+            self._compiled[index].body(env)
+        except Undefined:
+            return None
+        beyond = self.horizon_cuts > cuts
+        return Looked(index, args, tuple(self._reached), frozenset(self._dead_ends), beyond)
 
     def reach(self, after: State) -> None:
         """A successor was found."""

@@ -1,0 +1,273 @@
+"""The steps of the instances of actions, in states that are kept as numbers, with their classes.
+
+A state has one number for the value of each location (`locations`).  The ways of an instance are
+traced once for what it reads, and its classes computed once for all that it touches: of a state only the
+edges are left to be drawn.  Hashing whole values for each of them took longer than the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
+
+from specchk.conform.covers.classes import Classifier
+from specchk.conform.covers.locations import Locations, Touched
+from specchk.ir.nodes import Value
+from specchk.meaning.tracing import Marks
+from specchk.meaning.values import State
+
+T = TypeVar("T")
+Numbers = tuple[int, ...]
+Of = Callable[[Sequence[int]], T]  # of the numbers of a state
+Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its new value
+
+# Enough for `cover` to choose among; all of them would be the graph once more.
+CANDIDATES = 16  # examples kept of each class
+KEPT = (
+    1 << 14
+)  # of each action, and of each of its instances: near states come soon, and agree in most locations
+
+
+@dataclass(slots=True)
+class Kinds:
+    """Numbers for classes in the order in which they are first seen, each with its first examples."""
+
+    keys: list[Any] = field(default_factory=list)
+    examples: list[list[Any]] = field(default_factory=list)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+
+    def number(self, key: Hashable) -> int:
+        """The number of a class."""
+        number = self._numbers.setdefault(key, len(self.keys))
+        if number == len(self.keys):
+            self.keys.append(key)
+            self.examples.append([])
+        return number
+
+    def note(self, number: int, example: object) -> bool:
+        """Keep an example, if the class has few; whether it would keep another one."""
+        # States come by distance, so the first examples are the nearest.
+        if len(self.examples[number]) < CANDIDATES:
+            self.examples[number].append(example)
+        return len(self.examples[number]) < CANDIDATES
+
+
+class Drawn(NamedTuple):
+    """An edge of an instance: what it changes, and its classes.
+
+    `choice` is the position of the state after it among the instance's successors, ascending.
+    """
+
+    choice: int
+    changes: Changes
+    classes: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class InstanceSteps:
+    """The steps of an instance where its locations have some values.
+
+    `ways` has the class of each way to an edge, with the edge's position, and `refusal` the class of its
+    being refused; `is_open` while some class of them keeps more examples.
+    """
+
+    args: tuple[Value, ...]
+    edges: tuple[Drawn, ...]
+    ways: tuple[tuple[int, int], ...]
+    refusal: int | None
+    is_open: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Traced:
+    """An instance where it reads some values (`old`, by location): its ways, or that it is refused.
+
+    `ways` have the numbers that each writes.  Which of them are changes, and of which class, also depends on
+    what was in the locations that are written and not read: `known` has the steps by the numbers of these.
+    """
+
+    index: int
+    args: tuple[Value, ...]
+    old: dict[int, int]
+    unread: Numbers
+    ways: tuple[tuple[dict[int, int], Marks], ...]
+    refused: InstanceSteps | None
+    known: dict[Numbers, InstanceSteps] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Together:
+    """The instances of an action where they read some values; `known`: their steps, as of `_Traced`."""
+
+    instances: tuple[_Traced, ...]
+    known: dict[Numbers, tuple[InstanceSteps, ...]] = field(default_factory=dict)
+
+
+class _Numbered:
+    """Numbers for the values of one location, in the order in which they are first seen."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, value: Any) -> int:
+        """The number of a value."""
+        number = self._numbers.setdefault(value, len(self.values))
+        if number == len(self.values):
+            self.values.append(value)
+        return number
+
+
+class Instances:
+    """The instances of a program; `classes` and `refusals` have what was met so far.
+
+    `actions`: for each action a function from the numbers of a state to the steps of all instances,
+    without those that are undefined there.
+    """
+
+    def __init__(self, classifier: Classifier) -> None:
+        self.classes = Kinds()
+        self.refusals = Kinds()
+        self._classifier = classifier
+        every = classifier.tracer.every
+        self._locations = Locations(classifier.program, every)
+        self._values = [_Numbered() for _ in range(self._locations.count)]
+        self._effect = lru_cache(KEPT)(self._effect_of)
+        self.actions = [
+            self._action(index, every[index], all_) for index, all_ in enumerate(self._locations.of)
+        ]
+
+    def numbers_of(self, state: State) -> Numbers:
+        """A state as it is kept."""
+        values = self._locations.values(state)
+        return tuple([known.number(value) for known, value in zip(self._values, values, strict=True)])
+
+    def state(self, numbers: Numbers) -> State:
+        """The values of a state."""
+        pairs = zip(self._values, numbers, strict=True)
+        return self._locations.state([known.values[number] for known, number in pairs])
+
+    def _action(
+        self, index: int, every: Sequence[tuple[Value, ...]], all_: Sequence[Touched]
+    ) -> Of[tuple[InstanceSteps, ...]]:
+        read = tuple(sorted({location for touched in all_ for location in touched.read}))
+        instances = [
+            _kept(touched.read, partial(self._trace, index, args, touched))
+            for args, touched in zip(every, all_, strict=True)
+        ]
+        together_in = _kept(read, partial(self._together, read, instances))
+        unread = _picked(tuple(sorted({at for touched in all_ for at in touched.all} - set(read))))
+
+        def steps_in(numbers: Sequence[int]) -> tuple[InstanceSteps, ...]:
+            together, own = together_in(numbers), unread(numbers)
+            steps = together.known.get(own)
+            if steps is None:
+                steps = tuple([self._steps(one, numbers) for one in together.instances])
+                together.known[own] = steps
+            return steps
+
+        return steps_in
+
+    def _together(
+        self, read: Numbers, instances: Sequence[Of[_Traced | None]], numbers: Numbers
+    ) -> _Together:
+        """The instances of an action where these are the numbers of what they read."""
+        all_ = [0] * self._locations.count  # those of others are not read
+        for location, number in zip(read, numbers, strict=True):
+            all_[location] = number
+        traced = [traced_in(all_) for traced_in in instances]
+        return _Together(tuple([one for one in traced if one is not None]))
+
+    def _trace(self, index: int, args: tuple[Value, ...], touched: Touched, read: Numbers) -> _Traced | None:
+        """An instance where these are the numbers of what it reads; None if it is undefined there."""
+        before = self._locations.narrow(touched.read, self._known(touched.read, read))
+        looked = self._classifier.tracer.instance(index, args, before)
+        if looked is None:
+            return None
+        old = dict(zip(touched.read, read, strict=True))
+        if not looked.reached:
+            # Beyond a horizon the spec does not say whether the step is refused.
+            refusal = None if looked.beyond else self.refusals.number((index, looked.dead_ends))
+            refused = InstanceSteps(args, (), (), refusal, is_open=refusal is not None)
+            return _Traced(index, args, old, (), (), refused)
+        ways = []
+        for after, marks in looked.reached:
+            values = self._locations.values(after)
+            # What is neither read nor written has no value here.
+            written = [at for at in touched.all if values[at] is not None]
+            ways.append(({at: self._values[at].number(values[at]) for at in written}, marks))
+        unread = tuple([at for at in touched.all if at not in old])
+        return _Traced(index, args, old, unread, tuple(ways), None)
+
+    def _steps(self, traced: _Traced, numbers: Sequence[int]) -> InstanceSteps:
+        """What an instance does in a state with these numbers."""
+        if traced.refused is not None:
+            return traced.refused
+        own = tuple([numbers[at] for at in traced.unread])
+        if own not in traced.known:
+            traced.known[own] = self._drawn(traced, traced.old | dict(zip(traced.unread, own, strict=True)))
+        return traced.known[own]
+
+    def _drawn(self, traced: _Traced, old: dict[int, int]) -> InstanceSteps:
+        """The edges of an instance by the numbers of all that it touches."""
+        ways = [
+            (tuple([(at, new) for at, new in written.items() if new != old[at]]), marks)
+            for written, marks in traced.ways
+        ]
+        choices = self._choices(old, dict.fromkeys(changes for changes, _ in ways))
+        # One edge may be reached by several ways through the action, each with a class.
+        positions = {changes: at for at, changes in enumerate(choices)}
+        numbered = []
+        classes: list[dict[int, None]] = [{} for _ in choices]
+        for changes, marks in ways:
+            turned = tuple([(at, old[at], new) for at, new in changes])
+            effect = self._effect(traced.index, traced.args, turned)
+            number = self.classes.number((traced.index, marks, effect))
+            classes[positions[changes]][number] = None
+            numbered.append((number, positions[changes]))
+        pairs = zip(choices.items(), classes, strict=True)
+        edges = [Drawn(choice, changes, tuple(found)) for (changes, choice), found in pairs]
+        return InstanceSteps(traced.args, tuple(edges), tuple(numbered), None)
+
+    def _choices(self, old: dict[int, int], successors: Iterable[Changes]) -> dict[Changes, int]:
+        """The successors, each with its position in the order of states."""
+        choices = dict.fromkeys(successors, 0)
+        if len(choices) > 1:  # which is rare
+
+            def values(changes: Changes) -> list[Any]:
+                after = old | dict(changes)
+                return self._known(tuple(after), tuple(after.values()))
+
+            choices.update((changes, at) for at, changes in enumerate(sorted(choices, key=values)))
+        return choices
+
+    def _effect_of(
+        self, index: int, args: tuple[Value, ...], turned: tuple[tuple[int, int, int], ...]
+    ) -> tuple[str, ...]:
+        """The effect of a step by what it changes: locations, each with its numbers before and after."""
+        locations = tuple([location for location, _, _ in turned])
+        before = self._known(locations, tuple([old for _, old, _ in turned]))
+        after = self._known(locations, tuple([new for _, _, new in turned]))
+        narrow = self._locations.narrow
+        return self._classifier.effect(index, args, narrow(locations, before), narrow(locations, after))
+
+    def _known(self, locations: Numbers, numbers: Numbers) -> list[Any]:
+        """The values that some locations have."""
+        pairs = zip(locations, numbers, strict=True)
+        return [self._values[location].values[number] for location, number in pairs]
+
+
+def _kept(locations: Numbers, known: Callable[[Numbers], T]) -> Of[T]:
+    """A function of the numbers of some locations, of those of a state; its results are kept."""
+    pick, known = _picked(locations), lru_cache(KEPT)(known)
+    return lambda numbers: known(pick(numbers))
+
+
+def _picked(locations: Numbers) -> Of[Numbers]:
+    # Called for each state and action; an itemgetter is the fastest, but of one position it makes no tuple.
+    if len(locations) > 1:
+        return itemgetter(*locations)
+    return lambda numbers: tuple([numbers[location] for location in locations])
