@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,6 +93,19 @@ def test_it_does_not_matter_what_moves_the_states() -> None:
     """Through Spark's shuffle, as on a cluster, the answer is that of files between the tasks."""
     checked = program("kafka/kip101.spec", "fast_failover")
     assert said(search(checked, replace(AT_ONCE, shuffle=True))) == said(natively(checked, AT_ONCE))
+
+
+def test_its_jobs_share_their_workers(context: SparkContext) -> None:
+    """No worker ends with its task, as one that leaves rows unread does: a new one takes most of a second."""
+
+    def workers() -> set[str]:
+        numbers = context.parallelize([0, 1], 2).barrier()  # both at once
+        (daemon,) = set(numbers.mapPartitions(lambda rows: [os.getppid() for _ in rows]).collect())
+        return set(Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split())
+
+    before = workers()
+    search(program("kafka/kip101.spec", "fast_failover"), replace(AT_ONCE, shuffle=True))
+    assert workers() == before
 
 
 @pytest.mark.slow

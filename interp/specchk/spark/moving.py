@@ -35,7 +35,8 @@ def moved(rows: RDD[bytes], places: Sequence[str]) -> RDD[bytes]:
 
 def numbered(context: Any, places: Sequence[str]) -> RDD[int]:
     """One element for each task, at its place."""
-    numbers: Any = context.parallelize(range(len(places)), len(places))
+    # A list: the elements of a range are made by Python, in another worker for each task, which is a new one.
+    numbers: Any = context.parallelize([*range(len(places))], len(places))
     return RDD(_placed(context, numbers._jrdd, places), context, numbers._jrdd_deserializer)
 
 

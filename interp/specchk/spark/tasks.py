@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
@@ -42,8 +43,9 @@ def tally_from(worker: Worker) -> SliceTally:
     return SliceTally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
 
 
-def expand(parcel: Any, level: int, lots: Sequence[Lot], task: int, _: Iterator[Any]) -> Iterator[bytes]:
-    """Targets and rows of a lot's slices of a level."""
+def expand(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[Any]) -> Iterator[bytes]:
+    """Targets and rows of a lot's slices of a level; of its own rows it needs nothing."""
+    deque(rows, maxlen=0)  # a worker that leaves some unread ends with its task, and a new one takes a second
     host = worker_host(parcel.value)
     slices = [host.slices.about(level, partition) for partition in lots[task]]
     yield from expanded(host, slices, lots, task, made=())
