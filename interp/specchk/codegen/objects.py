@@ -40,8 +40,9 @@ def joins_conditions() -> bool:
     parts: kip320 takes 9 % less time so, replication_large 4 %.  (`-jump-is-expensive`, for conditions of any
     size, does as much for kip320, and replication_large takes 7 % more.)
     """
-    # An option that LLVM has not ends the process.
-    return bool(llvm.llvm_version_info >= (20,)) and llvm.get_default_triple().startswith("x86_64")
+    # An option that LLVM has not ends the process, and only of these versions it is known.
+    is_known = bool(20 <= llvm.llvm_version_info[0] <= 22)
+    return is_known and llvm.get_default_triple().startswith("x86_64")
 
 
 def machine(level: int = 2) -> llvm.TargetMachine:
