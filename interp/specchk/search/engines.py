@@ -36,7 +36,8 @@ class Entry:
 
 ENGINES = (
     Entry("native", "specchk.native.engine", "NativeOptions",
-          "compiled code on all cores of this machine", kept="checkpoint"),
+          "compiled code on all cores of this machine (a small model that holds is interpreted)",
+          kept="checkpoint"),
     Entry("reference", "specchk.search.reference", "Options",
           "the interpreter that defines the meaning of specs"),
     Entry("symbolic", "specchk.symbolic.joins.engine", "JoinOptions",
