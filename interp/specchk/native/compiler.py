@@ -153,7 +153,7 @@ class RegionSource(KernelSource):
     kernel: ClassVar = RegionKernel
     entries: ClassVar = (
         ("begins", 3), ("gather", 3), ("spread", 4), ("components", 5), ("judge", 3), ("survive", 3),
-        ("leading", 5), ("follow", 2), ("survey", 3), ("rehash", 3),
+        ("leading", 5), ("follow", 2), ("survey", 3), ("rehash_alone", 3), ("rehash", 3),
     )  # fmt: skip
 
 

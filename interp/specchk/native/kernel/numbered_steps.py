@@ -68,7 +68,8 @@ class NumberedSteps(TableKernel):
         self._emit_leading()
         self._emit_follow()
         self._emit_survey()
-        self.emit_rehash()
+        for shared in (False, True):
+            self.emit_rehash(shared=shared)
 
     def internal(self, name: str, numbers: int, result: ir.Type = I64) -> LaneFunction:
         """A function of a lane and some numbers."""
