@@ -56,6 +56,7 @@ def refusal(*args: str, cwd: Path | None = None, **environment: str) -> str:
         (("--conf", "spark.api.mode=connect"), {}, "spark.api.mode=connect is Spark Connect"),
         ((), {"SPARK_REMOTE": "sc://here"}, "SPARK_REMOTE=sc://here is Spark Connect"),
         ((), {"SPARK_API_MODE": "connect"}, "SPARK_API_MODE=connect is Spark Connect"),
+        (("--master", "local-cluster[2,1,1024]"), {}, "on a cluster the search needs a ledger (--ledger)"),
     ],
 )  # fmt: skip
 def test_settings_that_spark_cannot_start_with_are_refused(

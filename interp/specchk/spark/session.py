@@ -119,6 +119,16 @@ def is_submitted() -> bool:
     return SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def begins_on_cluster(master: str | None, settings: dict[str, str]) -> bool:
+    """Whether a session that is to be made has its executors elsewhere; refuses settings that do not fit."""
+    chosen = master or LOCAL
+    if is_submitted():
+        return False  # it is there, and says itself where they are
+    see_that_it_is_not_connect(chosen, settings)
+    see_that_settings_fit(chosen, settings)
+    return not _is_local(chosen)
+
+
 def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
     chosen = master or LOCAL
     see_that_it_is_not_connect(chosen, settings)
@@ -144,7 +154,11 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
 
 def is_local(context: SparkContext) -> bool:
     """Whether the executors are this very process."""
-    return (context.master or "").partition("[")[0] == "local"
+    return _is_local(context.master or "")
+
+
+def _is_local(master: str) -> bool:
+    return master.partition("[")[0] == "local"
 
 
 def slots(context: SparkContext) -> int:
