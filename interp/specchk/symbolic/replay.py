@@ -14,11 +14,9 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeGuard
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeGuard, TypeVar
 
-from specchk.ir.copies import Copies
 from specchk.ir.nodes import Apply, Choice, Const, Expr, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program
@@ -33,6 +31,7 @@ from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace
 from specchk.symbolic.ranges import with_checks
 
+T = TypeVar("T")
 LISTED = 16  # so many of the least numbers are chosen on every path
 
 
@@ -68,8 +67,7 @@ def raised_to(program: Program, high: int, *, choosing: bool = True) -> Program:
     Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.  Not
     `choosing` leaves the sets of all numbers that statements choose from unlisted: for `Replay` alone.
     """
-    raised = Copies(partial(_raised, high=high, choosing=choosing))
-    return raised.copy(with_checks(program))
+    return _Raising(high, choosing=choosing).copy(with_checks(program))
 
 
 def _numbers(value: Any) -> Iterator[int]:
@@ -80,18 +78,47 @@ def _numbers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _raised(part: Any, copies: Copies, high: int, *, choosing: bool) -> Any:
-    """What takes the place of a part where every `nat upto` ends at `high` at least; None: its copy."""
-    match part:
-        case Int(horizon=True):
-            return replace(part, high=max(part.high, high))
-        case Const(ends_at_horizon=True):
-            kind = of_shape(copies.copy(part.type), Set)
-            return replace(part, type=kind, value=tuple(sorted(universe(kind.item))))
-        case Choice() if not choosing and _is_any(part.domain):
-            domain = replace(part.domain, type=copies.copy(part.domain.type))
-            return replace(part, local=copies.copy(part.local), domain=domain, body=copies.copy(part.body))
-    return None
+class _Raising:
+    """Copies in which every `nat upto` ends at `high` at least; equal parts stay the same objects."""
+
+    def __init__(self, high: int, *, choosing: bool) -> None:
+        self.high = high
+        self.choosing = choosing
+        # A type is in many nodes: 80 000 parts of `replication.spec` are 15 000 objects.  By identity, since
+        # a program keeps its parts.
+        self._copies: dict[int, Any] = {}
+
+    def copy(self, found: T) -> T:
+        """The copy of a program, or of a part of it."""
+        if isinstance(found, str | int | None):
+            return found
+        result: T | None = self._copies.get(id(found))
+        if result is None:
+            result = self._copies[id(found)] = self._new_copy(found)
+        return result
+
+    def _new_copy(self, found: Any) -> Any:
+        if isinstance(found, Int):
+            return replace(found, high=max(found.high, self.high)) if found.horizon else found
+        if isinstance(found, Const) and found.ends_at_horizon:
+            kind = of_shape(self.copy(found.type), Set)
+            return replace(found, type=kind, value=tuple(sorted(universe(kind.item))))
+        if isinstance(found, Choice) and not self.choosing and _is_any(found.domain):
+            domain = replace(found.domain, type=self.copy(found.domain.type))
+            return replace(found, local=self.copy(found.local), domain=domain, body=self.copy(found.body))
+        if isinstance(found, tuple):
+            copies = tuple([self.copy(part) for part in found])
+            return copies if any(a is not b for a, b in zip(copies, found, strict=True)) else found
+        # Any node of the core, by its fields: a new kind of node needs no line here.
+        if (
+            is_dataclass(found)
+            and not isinstance(found, type)
+            and type(found).__module__.startswith("specchk.ir")
+        ):
+            parts = {field.name: getattr(found, field.name) for field in fields(found)}
+            changed = {name: copy for name, part in parts.items() if (copy := self.copy(part)) is not part}
+            return replace(found, **changed) if changed else found
+        return found
 
 
 def _is_any(domain: Any) -> TypeGuard[Const]:

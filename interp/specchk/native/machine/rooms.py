@@ -13,11 +13,10 @@ whole, or the search ended without an answer, before anything in it counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
 
-from specchk.ir.copies import Copies, names_of
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Union, cardinality
@@ -28,7 +27,6 @@ from specchk.meaning.step import Faulty
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 
-T = TypeVar("T")
 FIRST_ROOM = Room.of(16)
 LEAST_SLOTS = 4
 _LEAVES = frozenset((str, int, bool, type(None), Span))  # what most fields have, without a type inside
@@ -40,7 +38,8 @@ def with_room(program: Program, room: Room) -> Program:
     # What is made of two sets may have twice the values of either.
     if 2 * _widest(Same(program)) <= min(room.dense, Room().dense):
         return program
-    return retyped(program, room)
+    changed: Program = retyped(program, room)
+    return changed
 
 
 def is_roomy(program: Program) -> bool:
@@ -136,7 +135,7 @@ class Widest:
                 self.visit(item)
             return
         kind: type = type(part)
-        names = names_of(kind)
+        names = _names(kind)
         if not names or id(part) in self._seen:
             return
         self._seen.add(id(part))
@@ -151,16 +150,31 @@ class Widest:
                 self.visit(inner)
 
 
-def retyped(part: T, room: Room) -> T:
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a class of a program's parts in which a type may be."""
+    if not is_dataclass(kind) or kind is Span:
+        return ()
+    return tuple([field.name for field in fields(kind)])
+
+
+@lru_cache(maxsize=4096)
+def _set_with(kind: Set, room: Room) -> Set:
+    return replace(kind, item=retyped(kind.item, room), room=room)
+
+
+def retyped(part: Any, room: Room) -> Any:
     """A part of a program, or a type, with sets that have so much room."""
-    return Copies(partial(_roomier, room=room)).copy(part)
-
-
-def _roomier(part: Any, copies: Copies, room: Room) -> Any:
-    match part:
-        case Set():
-            return replace(part, item=copies.copy(part.item), room=room)
-        case Const():  # values may be many, and have no types in them
-            own = copies.copy(part.type)
-            return part if own is part.type else replace(part, type=own)
-    return None
+    if isinstance(part, Set):
+        return _set_with(part, room)
+    if isinstance(part, Const):  # values may be many, and have no types in them
+        own = retyped(part.type, room)
+        return part if own is part.type else replace(part, type=own)
+    if isinstance(part, tuple):
+        items = [retyped(item, room) for item in part]
+        return tuple(items) if any(a is not b for a, b in zip(items, part, strict=True)) else part
+    kind: type = type(part)
+    parts = {name: getattr(part, name) for name in _names(kind)}
+    changed = {name: retyped(value, room) for name, value in parts.items()}
+    other = {name: value for name, value in changed.items() if value is not parts[name]}
+    return replace(part, **other) if other else part
