@@ -58,7 +58,7 @@ from specchk.spark.ledger import (
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse
-from specchk.spark.session import ShownProgress, begins_on_cluster, is_local, session, slots
+from specchk.spark.session import ShownProgress, is_local, local_session, session, slots
 from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
 from specchk.spark.states.loaded import Crowded, LedgerStates
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
@@ -99,15 +99,11 @@ def search(
     """
     refuse(program)
     if options.ledger is None:
-        settings = dict(options.settings)
-        needed = Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
-        if begins_on_cluster(options.master, settings):  # before a session, which costs seconds
-            raise needed
-        with session(options.master, settings) as context:
-            if not is_local(context):
-                raise needed
-            with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
-                return _searched(program, options, on_progress, context, folder)
+        with (
+            local_session(options.master, dict(options.settings)) as context,
+            tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder,
+        ):
+            return _searched(program, options, on_progress, context, folder)
     place = as_all_name_it(options.ledger)
     storage = answering(place)
     if options.resume:

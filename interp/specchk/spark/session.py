@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from specchk.search.engine import Unavailable
+from specchk.search.engine import Unavailable, Unusable
 from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
 from specchk.spark.reasons import (
     SPARK_FAILED,
@@ -119,14 +119,19 @@ def is_submitted() -> bool:
     return SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def begins_on_cluster(master: str | None, settings: dict[str, str]) -> bool:
-    """Whether a session that is to be made has its executors elsewhere; refuses settings that do not fit."""
-    chosen = master or LOCAL
-    if is_submitted():
-        return False  # it is there, and says itself where they are
-    see_that_it_is_not_connect(chosen, settings)
-    see_that_settings_fit(chosen, settings)
-    return not _is_local(chosen)
+@contextmanager
+def local_session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
+    """A session on this machine; `Unusable` where its executors are elsewhere, at once if that is known."""
+    needed = Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
+    if not is_submitted():  # else the session says itself where they are
+        see_that_it_is_not_connect(master or LOCAL, settings)
+        see_that_settings_fit(master or LOCAL, settings)
+        if not _is_local(master or LOCAL):
+            raise needed
+    with session(master, settings) as context:
+        if not is_local(context):
+            raise needed
+        yield context
 
 
 def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
