@@ -123,11 +123,11 @@ def is_submitted() -> bool:
 def local_session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
     """A session on this machine; `Unusable` where its executors are elsewhere, at once if that is known."""
     needed = Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
-    if not is_submitted():  # else the session says itself where they are
-        see_that_it_is_not_connect(master or LOCAL, settings)
-        see_that_settings_fit(master or LOCAL, settings)
-        if not _is_local(master or LOCAL):
-            raise needed
+    if master and not _is_local(master) and not is_submitted():
+        # Before a session, which takes seconds; a master that does not answer has a sentence of its own.
+        see_that_it_is_not_connect(master, settings)
+        see_that_settings_fit(master, settings)
+        raise needed
     with session(master, settings) as context:
         if not is_local(context):
             raise needed
