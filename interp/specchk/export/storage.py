@@ -83,7 +83,7 @@ def _new_file(path: Path, folder: str) -> BinaryIO:
     """A new file, open for writing; its folder is made where it is not there."""
     try:
         return path.open("wb", buffering=0)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # a file in the place of a folder is named by `mkdir`
         Path(folder).mkdir(parents=True, exist_ok=True)
         return path.open("wb", buffering=0)
 
