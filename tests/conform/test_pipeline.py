@@ -224,7 +224,7 @@ def test_of_a_lost_wave_only_the_pieces_around_the_lost_one_are_done_alone(desk)
     assert waves[4:-2] == [1] * (8 + 2)
 
 
-def test_the_collector_does_not_visit_programs(desk, monkeypatch):
+def test_the_collector_does_not_visit_programs(desk, thawed, monkeypatch):
     """A worker of Spark's collects after each task; and within one, rarely."""
     crew, seen = desk({"a": written(RIGHT), "b": written(RIGHT)}), list[tuple[int, int]]()
     explained, lasting = RecordingExplainer.explained, list[list[int]]()
@@ -237,19 +237,15 @@ def test_the_collector_does_not_visit_programs(desk, monkeypatch):
 
     monkeypatch.setattr(RecordingExplainer, "explained", noted)
     before = gc.get_threshold()
-    gc.unfreeze()
-    try:
-        list(crew.explainer().answers([Piece("a", (PlacedRecording(0, "a"),))]))
-        kept, left = gc.get_freeze_count(), len(gc.get_objects())
-    finally:
-        gc.unfreeze()
+    list(crew.explainer().answers([Piece("a", (PlacedRecording(0, "a"),))]))
+    kept, left = gc.get_freeze_count(), len(gc.get_objects())
     assert [threshold for threshold, _ in seen] == [YOUNG]
     assert gc.get_threshold() == before
     assert min(kept, seen[0][1]) > 10_000
     assert left < 1_000  # what a piece has made is not visited after the next one
 
 
-def test_what_was_in_use_at_the_end_of_a_piece_is_collected_some_pieces_later(desk):
+def test_what_was_in_use_at_the_end_of_a_piece_is_collected_some_pieces_later(desk, thawed):
     """Else the objects of each task of Spark's would stay, which refer to themselves."""
 
     class Task:
@@ -258,13 +254,10 @@ def test_what_was_in_use_at_the_end_of_a_piece_is_collected_some_pieces_later(de
 
     gone, crew = list[int](), desk({"a": written(RIGHT)})
     answer = Explaining(CampaignOptions(), "bank.spec", crew.read).begin(BankTracing, crew.folder)
-    try:
-        for number in range(2 * ALL_AFTER):
-            task = Task()
-            weakref.finalize(task, gone.append, number)
-            answer(Piece("a", (PlacedRecording(0, "a"),)))
-    finally:
-        gc.unfreeze()
+    for number in range(2 * ALL_AFTER):
+        task = Task()
+        weakref.finalize(task, gone.append, number)
+        answer(Piece("a", (PlacedRecording(0, "a"),)))
     assert len(gone) >= ALL_AFTER - 1
 
 
