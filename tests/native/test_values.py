@@ -6,11 +6,12 @@ from random import Random
 
 import pytest
 
-from laws.operators import SPAN, cases
+from laws.operators import SIGNATURES, SPAN, cases
+from native import wide
 from native.emitted import compiled, is_supported, miscompiled, misjudged
-from specchk.ir.nodes import Narrow, Var
+from specchk.ir.nodes import Apply, Const, Narrow, Var
 from specchk.ir.ops import Op
-from specchk.ir.types import Int, Option, Record, Set, Type
+from specchk.ir.types import Bag, Bool, Int, Map, Option, Record, Set, Type
 from specchk.meaning.values import universe
 
 
@@ -18,6 +19,18 @@ from specchk.meaning.values import universe
 def test_the_code_of_an_operator_computes_its_meaning(op: Op) -> None:
     """Read from a state, stored in a wider place, and folded: the value of the reference, or none."""
     assert not miscompiled(op)
+
+
+@pytest.mark.parametrize("op", wide.WIDE, ids=lambda op: op.name)
+def test_an_operator_takes_values_of_several_words(op: Op) -> None:
+    """Whichever of its arguments are known beforehand: constants, too, may be longer than a word."""
+    assert not wide.miscompiled(op)
+
+
+def test_operators_that_are_not_tried_on_several_words_have_none() -> None:
+    """They are about numbers and truth values, or list all subsets."""
+    left_out = [(op, kind) for op in set(Op) - set(wide.WIDE) for kinds in SIGNATURES[op] for kind in kinds]
+    assert all(isinstance(kind, Int | Bool) or op is Op.SUBSETS for op, kind in left_out)
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
@@ -31,6 +44,20 @@ def test_only_sets_that_are_too_large_are_not_compiled() -> None:
     left_out = {op for op in Op for expr, kinds in cases(op) if not is_supported(expr, kinds)}
     assert left_out == {Op.RANGE, Op.SUBSETS}
     assert all(any(is_supported(expr, kinds) for expr, kinds in cases(op)) for op in left_out)
+
+
+BAGS = [Bag(Int(0, 2), 3), Bag(Bool(), 1), Bag(Option(Int(4, 5)), 2), Bag(Set(Bool()), 2), Bag(Int(0, -1), 2)]
+
+
+@pytest.mark.parametrize("kind", BAGS)
+def test_a_set_of_bags_has_the_bags_that_were_added(kind: Bag) -> None:
+    """Each bag is at its position in the order of all of them, from which it is listed again."""
+    bags = sorted(universe(kind))
+    other = Map(kind, Int(0, len(bags)))
+    places = Const(other, SPAN, tuple(range(len(bags))))
+    place = Apply(Int(0, len(bags)), SPAN, Op.MAP_GET, (places, Var(kind, SPAN, 0, primed=False)))
+    (position,) = compiled([place], [kind])
+    assert [position((bag,)) for bag in bags] == list(range(len(bags)))
 
 
 SMALL, WIDE = Int(0, 2), Int(1, 30)

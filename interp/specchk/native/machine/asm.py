@@ -71,6 +71,7 @@ class Asm:
     def val(self, value: Val, kind: ir.Type = I64) -> ir.Value:
         """A value as an LLVM operand of the given type."""
         if isinstance(value, int):
+            assert value.bit_length() <= kind.width, "a constant that is wider than its operand"
             return ir.ConstantValue(kind, int(value) & mask(kind.width))
         return value
 
@@ -172,8 +173,9 @@ class Asm:
         """`width` bits of a code from `offset`, as a code of their own."""
         if width == 0:
             return 0
-        shifted = self.resize(self.shr(value, offset), code_type(width))
-        return self.band(shifted, mask(width))
+        # A constant may have any number of words: a table that a model gives has.
+        kind = code_type(value.bit_length()) if isinstance(value, int) else I64
+        return self.band(self.resize(self.shr(value, offset, kind), code_type(width)), mask(width))
 
     def with_bits(self, value: Val, offset: Val, width: int, part: Val, kind: ir.IntType) -> Val:
         """`value`, of type `kind`, with `width` bits from `offset` replaced by `part`."""

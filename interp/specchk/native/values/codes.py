@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import accumulate
+from math import comb
 
 from specchk.codegen import ir
 from specchk.ir.types import (
@@ -219,7 +221,8 @@ class Codes:
                 return self._set_rank(kind, value)
             case Seq():
                 return self._seq_rank(kind, value)
-        raise Unsupported("a set of bags")
+        assert isinstance(kind, Bag)
+        return self._bag_rank(kind, value)
 
     def _radix(self, parts: list[tuple[Val, Type]]) -> Val:
         # As the digits of a number, each with a base of its own: the first one decides first.
@@ -270,6 +273,32 @@ class Codes:
             rest = self.asm.select(self.asm.cmp("<", index, self.length(kind, value)), here, 0)
             after = 1 + size * after
         return rest
+
+    def _bag_rank(self, kind: Bag, value: Val) -> Val:
+        # As of a sequence; but behind an item come only those that are not less, so an item skips the bags
+        # that begin with an item from the one before it on.
+        asm, size = self.asm, cardinality(kind.item)
+        total: Val = 0
+        before: Val = 0
+        for index in range(kind.limit):
+            rest = kind.limit - 1 - index
+            begun = [
+                comb(size - item + rest, rest) for item in range(size)
+            ]  # bags that begin with an item here
+            skipped = list(accumulate(begun, initial=0))
+            here = self.rank(kind.item, self.slot(kind, value, index))
+            passed = asm.sub(self._entry("skipped", skipped, here), self._entry("skipped", skipped, before))
+            there = asm.cmp("<", index, self.length(kind, value))
+            total = asm.add(total, asm.select(there, asm.add(1, passed), 0))
+            before = here
+        return total
+
+    def _entry(self, name: str, values: list[int], index: Val) -> Val:
+        """One of several constants."""
+        if isinstance(index, int):
+            return values[index]
+        table = self.asm.table(name, I64, values)
+        return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), index]))
 
     def ordered(self, kind: Type, code: Val) -> Val:
         """A number as wide as the code whose order is the order of values (sets become ranks)."""

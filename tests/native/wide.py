@@ -1,0 +1,129 @@
+"""Operators on values of several machine words, with some arguments known beforehand and others not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from random import Random
+from typing import Any
+
+from laws.operators import SPAN, Signature
+from native.emitted import compiled
+from specchk.ir.nodes import Apply, Const, Var
+from specchk.ir.ops import Op
+from specchk.ir.types import Bag, Bool, Int, Map, Option, Record, Seq, Set, Type, Union
+from specchk.ir.typing import result_type
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import Undefined
+
+DIGIT, KEY = Int(0, 6), Int(0, 29)
+LONG, BIG, HEAP, TABLE = Seq(DIGIT, 29), Set(Int(0, 99)), Bag(DIGIT, 29), Map(KEY, Int(0, 30))
+PAIR, MAYBE = Record((("a", LONG), ("b", DIGIT))), Option(LONG)
+EITHER = Union("either", (("no", Record(())), ("yes", PAIR)))
+ROWS, HEAPS = Map(Int(0, 11), LONG), Seq(BIG, 3)
+SAME: tuple[Signature, ...] = tuple(
+    (kind, kind) for kind in (LONG, BIG, HEAP, TABLE, PAIR, MAYBE, EITHER, HEAPS)
+)
+# With the result, where the arguments do not decide it.
+WIDE: dict[Op, tuple[Signature, ...] | tuple[Signature, Type]] = {
+    **dict.fromkeys((Op.EQ, Op.NE), SAME),
+    Op.RECORD: ((LONG, DIGIT), PAIR), Op.FIELD: ((PAIR,),), Op.WITH_FIELD: ((PAIR, LONG),),
+    Op.VARIANT: ((PAIR,), EITHER), Op.IS_VARIANT: ((EITHER,),),
+    Op.SOME: ((LONG,),), Op.GET: ((MAYBE,),), Op.GET_OR: ((MAYBE, LONG),),
+    Op.MAP: ((LONG,) * 12, ROWS), Op.MAP_GET: ((TABLE, KEY), (ROWS, DIGIT)),
+    Op.MAP_SET: ((TABLE, KEY, DIGIT), (ROWS, DIGIT, LONG)),
+    Op.SET: ((Int(0, 99), DIGIT), BIG), Op.IN_SET: ((Int(0, 99), BIG), (DIGIT, BIG)),
+    **dict.fromkeys((Op.SUBSET, Op.UNION, Op.INTERSECT, Op.DIFFERENCE), ((BIG, BIG),)),
+    **dict.fromkeys((Op.CARD, Op.SET_MIN, Op.SET_MAX, Op.SET_SUM), ((BIG,),)),
+    Op.SEQ: ((DIGIT,) * 29, LONG),
+    **dict.fromkeys((Op.LEN, Op.HEAD, Op.LAST, Op.TAIL), ((LONG,), (HEAPS,))), Op.SEQ_ITEMS: ((LONG,),),
+    Op.SEQ_GET: ((LONG, KEY), (HEAPS, DIGIT)), Op.SEQ_SET: ((LONG, KEY, DIGIT), (HEAPS, DIGIT, BIG)),
+    Op.APPEND: ((LONG, DIGIT), (HEAPS, BIG)), Op.CONCAT: ((LONG, LONG), (HEAPS, HEAPS)),
+    **dict.fromkeys((Op.PREFIX, Op.SUFFIX), ((LONG, KEY), (HEAPS, DIGIT))),
+    Op.IN_SEQ: ((DIGIT, LONG), (BIG, HEAPS)),
+    Op.BAG: ((DIGIT,) * 29, HEAP),
+    **dict.fromkeys((Op.BAG_ADD, Op.BAG_REMOVE, Op.BAG_COUNT), ((HEAP, DIGIT),)),
+    Op.BAG_UNION: ((HEAP, HEAP),), Op.IN_BAG: ((DIGIT, HEAP),),
+    **dict.fromkeys((Op.BAG_CARD, Op.BAG_ITEMS), ((HEAP,),)),
+}  # fmt: skip
+TRIED = 12  # values of each signature
+KNOWN = 3  # of which so many are known beforehand, in turn
+
+
+def applied(op: Op) -> Iterator[tuple[Apply, Signature]]:
+    """An operator on variables."""
+    given = WIDE[op]
+    literal = op.card.gives is None
+    for kinds in given[:1] if literal else given:
+        assert isinstance(kinds, tuple)
+        args = tuple(Var(kind, SPAN, slot, primed=False) for slot, kind in enumerate(kinds))
+        for data in (1,) if op in (Op.VARIANT, Op.IS_VARIANT) else (0,):
+            kind = given[1] if literal else result_type(op, args, data)
+            assert not isinstance(kind, tuple)
+            yield Apply(kind, SPAN, op, args, data), kinds
+
+
+def a_value(kind: Type, random: Random) -> Any:
+    """A value of a type, by chance."""
+    match kind:
+        case Bool():
+            return random.random() < 0.5
+        case Int():
+            return random.randint(kind.low, kind.high)
+        case Option():
+            return (a_value(kind.item, random),) if random.random() < 0.8 else ()
+        case Record():
+            return tuple(a_value(part, random) for _, part in kind.fields)
+        case Union():
+            tag = random.randrange(len(kind.variants))
+            return tag, a_value(kind.variants[tag][1], random)
+        case Map():
+            assert isinstance(kind.key, Int)
+            return tuple(a_value(kind.value, random) for _ in range(kind.key.low, kind.key.high + 1))
+        case Set():
+            return tuple(sorted({a_value(kind.item, random) for _ in range(random.choice((0, 1, 3, 40)))}))
+        case Seq() | Bag():
+            items = [a_value(kind.item, random) for _ in range(random.choice((0, 1, 3, kind.limit)))]
+            return tuple(items if isinstance(kind, Seq) else sorted(items))
+    raise AssertionError(kind)
+
+
+def meaning_of(expr: Apply, values: Sequence[Any]) -> Any:
+    """The value of an operator on variables, None where there is none."""
+    function, room = Evaluator(len(values), [0]).compile(expr), [0] * 9
+    try:
+        return function([*values, *values, *room])
+    except Undefined:
+        return None
+
+
+def miscompiled(op: Op) -> list[str]:
+    """Where wide code of an operator gives another value than its meaning."""
+    return [line for expr, kinds in applied(op) for line in _miscompiled(expr, kinds)]
+
+
+def _miscompiled(expr: Apply, kinds: Signature) -> Iterator[str]:
+    random = Random(f"{expr.op.name} {kinds}")
+    tried = [tuple(a_value(kind, random) for kind in kinds) for _ in range(TRIED)]
+    forms = [(known, fixed) for known in _known(len(kinds)) for fixed in tried[: KNOWN if any(known) else 1]]
+    codes = compiled([_partly(expr, known, fixed) for known, fixed in forms], kinds)
+    for (known, fixed), code in zip(forms, codes, strict=True):
+        for values in tried:
+            given = tuple(a if k else b for a, b, k in zip(fixed, values, known, strict=True))
+            wanted, found = meaning_of(expr, given), code(values)
+            if found != wanted:
+                yield f"{expr.op.name} of {given} in {kinds} is {found}, not {wanted}; known: {known}"
+
+
+def _known(count: int) -> list[tuple[bool, ...]]:
+    """Which arguments are known beforehand: each choice, or of many arguments a few."""
+    if count <= 3:
+        return list(product((False, True), repeat=count))
+    return [(False,) * count, (True,) * count, tuple(index % 2 == 0 for index in range(count))]
+
+
+def _partly(expr: Apply, known: Sequence[bool], values: Sequence[Any]) -> Apply:
+    pairs = zip(expr.args, values, known, strict=True)
+    args = [Const(arg.type, arg.span, value) if is_known else arg for arg, value, is_known in pairs]
+    return replace(expr, args=tuple(args))
