@@ -9,7 +9,21 @@ from __future__ import annotations
 from random import Random
 
 from agreement.random_exprs import Writer
-from agreement.random_types import BOOL, COLOUR, INT, NODE, PEER, TYPES, WITH_ALL, T, bound, number, option
+from agreement.random_types import (
+    BOOL,
+    INT,
+    NODE,
+    PARAMETERS,
+    PEER,
+    SMALL,
+    TYPES,
+    WIDER,
+    WITH_ALL,
+    T,
+    bound,
+    number,
+    option,
+)
 
 
 class SpecWriter(Writer):
@@ -106,7 +120,17 @@ def spec_with_maps(random: Random) -> str:
     return random_spec(random, WITH_ALL)
 
 
-def random_spec(random: Random, types: tuple[T, ...] = TYPES, make: type[SpecWriter] = SpecWriter) -> str:
+def wider_spec(random: Random) -> str:
+    """As `random_spec`, with values of several machine words, and parameters of all kinds of types."""
+    return random_spec(random, WIDER, parameters=PARAMETERS)
+
+
+def random_spec(
+    random: Random,
+    types: tuple[T, ...] = TYPES,
+    make: type[SpecWriter] = SpecWriter,
+    parameters: tuple[T, ...] = SMALL,
+) -> str:
     """A spec with one model `m`, by a writer of some kind."""
     writer = make(random, types)
     kinds = [writer.pick(types) for _ in range(random.randint(2, 4))]
@@ -122,10 +146,7 @@ def random_spec(random: Random, types: tuple[T, ...] = TYPES, make: type[SpecWri
     writer.scope = [*variables, ("home", NODE), *([("away", PEER)] if types is not TYPES else [])]
     writer.state = list(writer.scope)
     for index in range(random.randint(2, 3)):
-        params = [
-            (writer.name(), writer.pick((NODE, COLOUR, number(0, 2), BOOL)))
-            for _ in range(random.randint(0, 2))
-        ]
+        params = [(writer.name(), writer.pick(parameters)) for _ in range(random.randint(0, 2))]
         mark = len(writer.scope)
         writer.scope += params
         shown = ", ".join(f"{name}: {kind.text}" for name, kind in params)

@@ -31,7 +31,7 @@ def horizon(high: int) -> T:
 
 
 def option(item: T) -> T:
-    text = f"({item.text})" if item.kind == "map" else item.text
+    text = f"({item.text})" if item.kind in ("map", "seq", "bag") else item.text
     return T("option", f"{text}?", (item,))
 
 
@@ -112,6 +112,20 @@ PARTIES = (
     partial_map(PARTY, NODE), set_of(tuple_of(PARTY, PARTY)), set_of(set_of(PARTY)), mapping(PARTY, PARTY),
 )  # fmt: skip
 WITH_ALL = (*WITH_MAPS, *TUPLES, *PARTIES)
+# With values of several machine words.
+WIDER = (
+    *TYPES, seq_of(number(0, 9), 20), mapping(NODE, seq_of(number(0, 30), 15)), set_of(number(0, 90)),
+    seq_of(set_of(number(0, 40)), 2), record(a=seq_of(NODE, 30), b=mapping(COLOUR, bag_of(number(0, 9), 9))),
+    option(bag_of(number(-9, 9), 15)), set_of(bag_of(NODE, 2)), mapping(NODE, set_of(bag_of(BOOL, 2))),
+)  # fmt: skip
+SMALL = (NODE, COLOUR, number(0, 2), BOOL)  # parameters of actions
+# Of all kinds, each with few values.
+PARAMETERS = (
+    *SMALL, horizon(2), option(NODE), option(number(-1, 0)), PING, MESSAGE, record(a=BOOL, b=number(-1, 1)),
+    set_of(NODE), set_of(COLOUR), set_of(option(BOOL)), option(set_of(NODE)), set_of(seq_of(BOOL, 1)),
+    mapping(NODE, BOOL), mapping(BOOL, number(0, 2)), record(m=mapping(BOOL, BOOL), n=BOOL), seq_of(BOOL, 2),
+    seq_of(NODE, 2), bag_of(NODE, 2), bag_of(BOOL, 3), option(bag_of(COLOUR, 1)),
+)  # fmt: skip
 ALL_ITEMS = (*ITEMS, *TUPLES[:4], tuple_of(NODE, NODE), *PARTIES[:3], PARTY, set_of(PEER))
 INT = number(-9, 9)
 

@@ -280,9 +280,4 @@ def unbounded_part(kind: Type) -> str | None:
 
 def enumerable(kind: Type) -> bool:
     """Whether the values of a type can be listed once a model fixes the bounds."""
-    match kind:
-        case Int():
-            return kind.high is not None
-        case Map() | Seq() | Bag() | PartialMap():
-            return False
-    return all(map(enumerable, parts(kind)))
+    return unbounded_part(kind) is None and not has_partial_map(kind)
