@@ -19,7 +19,8 @@ from agreement.open_specs import open_spec
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.search import engine
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Options, Unsupported

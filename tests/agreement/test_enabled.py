@@ -22,8 +22,8 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 from specchk.search import reference
 from specchk.search.budget import Budget

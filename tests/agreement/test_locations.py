@@ -15,7 +15,8 @@ from specchk.conform.covers.locations import Location, Locations, Touched
 from specchk.ir.program import Program
 from specchk.ir.types import Map
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, universe
 
 MOST = 20

@@ -139,6 +139,7 @@ def by_fold(k: int): int decreases k = if k == 3 then 0 else fold([k], 0, (acc, 
 FAULTY = {
     "stays(n)": ("does not decrease: 0, then 0", "stays(k)"),
     "grows(n)": ("does not decrease: 0, then 1", "grows(k + 1)"),
+    "grows(n + 2)": ("does not decrease: 2, then 3", "grows(k + 1)"),  # where it would have a value
     "passes_zero(n + 3)": ("is below 0: -1", "passes_zero(k - 2)"),
     "same_length(s)": ("does not decrease: 1, then 1", "same_length([0] ++ tail(r))"),
     "same_size(t)": ("does not decrease: 1, then 1", "same_size({0})"),

@@ -8,8 +8,9 @@ import pytest
 
 from agreement.both import of_seed
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
 from specchk.meaning.tracing import Tracer
+from specchk.meaning.undefined import Faulty
 
 MOST = 40
 

@@ -12,7 +12,8 @@ from specchk.ir.program import Program
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
 from specchk.search.verdict import Outcome, Step, Trace, Violation

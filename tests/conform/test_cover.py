@@ -21,8 +21,8 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.step import Faulty
 from specchk.meaning.tracing import Tracer
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.search.graph import state_graph
 from specchk.search.verdict import Step

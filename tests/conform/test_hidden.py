@@ -25,7 +25,7 @@ from specchk.conform.replay.runner import run_suite
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Faulty
 
 RING = str(ROOT / "docs" / "ring_buffer" / "ring_buffer.spec")
 LOCKS = str(ROOT / "docs" / "lock_service" / "lock_service.spec")

@@ -26,8 +26,8 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.step import Faulty
 from specchk.meaning.tracing import Tracer
+from specchk.meaning.undefined import Faulty
 
 
 def on_loops(program: Program, max_states: int | None = None) -> set[str]:

@@ -15,7 +15,8 @@ from specchk.conform.recordings.events.called import CalledInstances, RepeatedIn
 from specchk.conform.recordings.events.steps import NamedSteps
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 
 # Undefined and beyond a horizon, before and after a write; several ways, two places of one variable.

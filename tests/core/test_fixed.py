@@ -18,8 +18,8 @@ from specchk.ir.program import Program
 from specchk.ir.types import Map
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.search.budget import Budget
 
 # The marks are for the old rule: with today's, they are read and never set, but by who has one.

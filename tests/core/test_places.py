@@ -10,10 +10,10 @@ from specchk.ir.ops import Op
 from specchk.ir.types import BOOL, Int, Map, Option, Record, Set, Union
 from specchk.lang.text.source import Source, Span
 from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
 from specchk.meaning.texts.joined import RuleText, read_once
 from specchk.meaning.texts.places import is_put_in_place
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.symbolic.replay import Unended
 
 WRITES = """\

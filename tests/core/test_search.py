@@ -15,7 +15,8 @@ from spec_texts import bfs, first, inside, instance_of, outcome_of, small_specs,
 from specchk.compile.instantiate import Instance
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.search.engine import Options, Search, explore
 from specchk.search.reference import ReferenceEngine, search
 from specchk.search.symmetry import Symmetry

@@ -16,7 +16,8 @@ from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.evaluate import Env, Eval, Evaluator
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.reference import search

@@ -16,7 +16,8 @@ from specchk.compile.instantiate import Instance
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 
 NESTED = """\
 any n in 1..2:

@@ -124,7 +124,6 @@ NOT_THE_CODE = {
     "starts",
     "inits",
     "horizons",
-    "points",  # statements have their own
 }  # nothing is compiled of
 LATER_OR_WHERE = {
     "optimise_after",

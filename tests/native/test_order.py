@@ -19,6 +19,7 @@ from specchk.native.kernel.steps import Steps
 from specchk.native.values.order import best_order, head_of
 from specchk.native.values.totality import ExpressionFacts
 from specchk.native.walking.kernel import SharedOutSteps
+from specchk.search.engine import Options
 from specchk.search.reference import search as reference
 
 SPEC = """\
@@ -87,6 +88,43 @@ def test_any_order_finds_the_same(program: Program) -> None:
     assert native.verdict == expected.verdict
     assert native.coverage == expected.coverage
     assert replace(native.statistics, seconds=0.0) == replace(expected.statistics, seconds=0.0)
+
+
+PARTLY_UNDEFINED = """\
+spec partly
+var turn : 0..2 = 0
+var far : nat upto 1 = 0
+var log : seq[0..1] upto 3 = []
+action next():
+    require turn < 1
+    turn' = turn + 1
+action beyond():
+    far' = far + 1
+action write(twice: bool, n: 0..2):
+    require n > 0 and turn == 1
+    log' = append(if twice then append(log, n - 1) else log, n)  # undefined where n is 2
+deadlock ok
+"""
+
+
+def test_a_state_without_steps_counts_none() -> None:
+    """Where a step is undefined, those tried before it are not counted: they depend on the order."""
+    partly = instantiate(check("partly.spec", PARTLY_UNDEFINED)).program
+    assert names(partly, "write") == ["n", "twice"]
+    expected = reference(partly, Options(keep_going=True))
+    points = {
+        p.owner: count
+        for p, count in zip(partly.points, expected.coverage, strict=True)
+        if p.kind == "action"
+    }
+    # Of four states two have `turn == 1`, and in one other `far` is at its horizon.
+    assert (points["next"], points["beyond"], points["write"]) == (2, 1, 0)
+    assert expected.statistics.horizon_cuts == 1
+    for workers in (1, 2):
+        native = search(partly, NativeOptions(keep_going=True, workers=workers))
+        assert native.verdict == expected.verdict
+        assert native.coverage == expected.coverage
+        assert replace(native.statistics, seconds=0.0) == replace(expected.statistics, seconds=0.0)
 
 
 @pytest.mark.skipif(not joins_conditions(), reason="an option of LLVM for one kind of processors")

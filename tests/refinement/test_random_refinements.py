@@ -20,8 +20,8 @@ from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.evaluate import Evaluator, misfit
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Refining
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State, universe
 from specchk.native import engine as native
 from specchk.search import reference

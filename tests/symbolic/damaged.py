@@ -25,7 +25,7 @@ from specchk.ir.types import Int, Map, Option, Record, Seq, Type, Union, has_hor
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.symbolic.certificates.format import CertifiedPart, Constraint
 from specchk.symbolic.replay import Replay, raised_to

@@ -16,8 +16,8 @@ from specchk.ir.program import Program, Property
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.symbolic.induction.encode.bools import conj
 from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal

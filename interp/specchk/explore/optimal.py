@@ -24,7 +24,8 @@ from specchk.ir.types import Map, Record, Type
 from specchk.meaning.deadlock import Ends
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
 from specchk.search.verdict import Step, Trace, Violation
 

@@ -17,8 +17,8 @@ from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame, blame
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
 

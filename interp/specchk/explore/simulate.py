@@ -17,8 +17,8 @@ from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Faulty, Stepper, Successor
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper, Successor
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter
 from specchk.search.coverage import complete_search_warnings

@@ -19,7 +19,8 @@ from specchk.meaning.deadlock import Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.search.budget import Budget
 from specchk.search.engine import Options

@@ -13,7 +13,8 @@ from specchk.export.columns import values_of
 from specchk.export.packed import PackedWriter, Written, names_of, see_that_names_differ
 from specchk.export.parts import Draft, TableWriter
 from specchk.export.schemas import EDGES, states_schema
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
 from specchk.native.compiler import Loaded, load_edges
 from specchk.native.engine import NativeEngine

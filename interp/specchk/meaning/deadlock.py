@@ -22,7 +22,8 @@ from specchk.ir.program import Program
 from specchk.meaning.moves import Moves, open_moves
 from specchk.meaning.paths import START, NotSymbolic
 from specchk.meaning.properties import NoAnswer, Properties
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 
 

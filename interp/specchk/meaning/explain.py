@@ -22,8 +22,7 @@ from specchk.ir.verify import parts
 from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State, show
 
 _MAX_TEXT = 200

@@ -9,8 +9,8 @@ from typing import Any
 from specchk.ir.program import Program, Property, Refinement
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame, blame
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 
 Test = Callable[[list[Any]], Any]

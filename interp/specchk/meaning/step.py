@@ -25,7 +25,7 @@ from specchk.ir.types import Map, Type, has_horizon
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.operators import position_of
 from specchk.meaning.texts.joined import RuleText, body_of, called, filled, function_of, indented
-from specchk.meaning.undefined import BeyondHorizon, Undefined
+from specchk.meaning.undefined import BeyondHorizon, Faulty, Undefined
 from specchk.meaning.values import State, Values
 
 Run = Callable[[list[Any]], None]
@@ -34,23 +34,11 @@ Path = tuple[Any, ...]
 Test = nodes.Guard | nodes.Bind | nodes.Unwrap
 
 
-class Faulty(Exception):
-    """An action instance has no meaning in a state: some expression of it is undefined."""
-
-    def __init__(self, action: int, args: tuple[Any, ...], undefined: Undefined) -> None:
-        self.action = action
-        self.args_ = args
-        self.undefined = undefined
-        super().__init__(undefined.reason)
-
-    def __reduce__(self) -> tuple[type[Faulty], tuple[object, ...]]:
-        return type(self), (self.action, self.args_, self.undefined)
-
-
 class Stepper:
     """The next-state relation of a program.
 
-    `counts` has one entry for each coverage point; it grows while successors are computed.
+    `counts` has one entry for each coverage point; it grows while successors are computed.  A state in which
+    a step is undefined has none, and adds none: those that come before that step are up to each engine.
     """
 
     def __init__(self, program: Program) -> None:
@@ -92,7 +80,12 @@ class Stepper:
 
     def successors(self, state: State) -> list[Successor]:
         """All successors, in the order of actions, arguments and choices; with repetitions."""
-        return self._after(state, enumerate(self._actions))
+        counts, cuts = self.counts.copy(), self.horizon_cuts
+        try:
+            return self._after(state, enumerate(self._actions))
+        except Faulty:
+            self.counts[:], self.horizon_cuts = counts, cuts
+            raise
 
     def successors_by(self, state: State, index: int) -> list[Successor]:
         """The successors by one action, in the order of arguments and choices; with repetitions."""

@@ -1,6 +1,8 @@
-"""The two ways in which an expression has no value."""
+"""The two ways in which an expression has no value, and a step of which one has none."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from specchk.lang.text.source import Span
 
@@ -19,3 +21,16 @@ class Undefined(Exception):
 
 class BeyondHorizon(Exception):
     """A stored number is above its `nat upto` horizon."""
+
+
+class Faulty(Exception):
+    """An action instance has no meaning in a state: some expression of it is undefined."""
+
+    def __init__(self, action: int, args: tuple[Any, ...], undefined: Undefined) -> None:
+        self.action = action
+        self.args_ = args
+        self.undefined = undefined
+        super().__init__(undefined.reason)
+
+    def __reduce__(self) -> tuple[type[Faulty], tuple[object, ...]]:
+        return type(self), (self.action, self.args_, self.undefined)

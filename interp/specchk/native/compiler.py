@@ -244,5 +244,5 @@ def _essence(program: Program) -> tuple[object, ...]:
     return (
         program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,
         program.witnesses, program.constraints, program.deadlock_ok, program.fairness, program.liveness,
-        program.ignored,
+        program.ignored, len(program.points),
     )  # fmt: skip

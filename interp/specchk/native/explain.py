@@ -15,7 +15,7 @@ from specchk.ir.program import Program
 from specchk.meaning.deadlock import Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import Functions, NoAnswer, answer
-from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.native.machine.frames import RecordKind, old_records, records_of
 from specchk.native.machine.layout import StateLayout

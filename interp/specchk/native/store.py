@@ -92,7 +92,8 @@ class Worker:
         self.words = layout.words
         self.records = records_of(program)
         self.points = len(program.points)
-        self.block = Words(Thread.COUNTS + self.points)
+        # Room for the coverage twice: that of one state is counted again where it is taken back.
+        self.block = Words(Thread.COUNTS + 2 * self.points)
         # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states;
         # where every other one is outside of a constraint, each of the rest is a run of its own.
         self._runs = Words(2 * (MAX_RUNS + room))

@@ -15,7 +15,8 @@ from specchk.ir.program import Program, Property
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import Functions, NoAnswer, Properties, answer
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
 from specchk.search.findings import Findings

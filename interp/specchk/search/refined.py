@@ -19,8 +19,7 @@ from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame, false_guards
 from specchk.meaning.initial import value_of
 from specchk.meaning.properties import Refining
-from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State, show, universe
 from specchk.search.liveness.pulled import taken_by
 from specchk.search.looping import kept_fairness

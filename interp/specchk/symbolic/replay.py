@@ -25,7 +25,8 @@ from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Compiled, Faulty, Stepper
+from specchk.meaning.step import Compiled, Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, Values, universe
 from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace

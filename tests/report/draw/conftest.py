@@ -9,7 +9,8 @@ from pathlib import Path
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.meaning.initial import initial_states
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import show
 from specchk.search.verdict import Step, Trace
 

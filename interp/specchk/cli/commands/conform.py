@@ -38,8 +38,7 @@ from specchk.conform.report.tier_report import cases_json, overall, render_cases
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 
 
 @click.command("conform", cls=GroupedCommand)

@@ -19,8 +19,7 @@ from specchk.conform.replay.divergence import drawn
 from specchk.explore.shown import extend
 from specchk.lang.text.source import Span
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
 from specchk.report.draw.picture import Picture
 from specchk.report.draw.text import text

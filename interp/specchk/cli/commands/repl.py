@@ -14,8 +14,7 @@ from specchk.compile.instantiate import Instance
 from specchk.explore.walk import Walker
 from specchk.lang.text.diagnostics import SpecError, render
 from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State, show
 from specchk.report.diff import changes, parts
 from specchk.report.text import trace_lines

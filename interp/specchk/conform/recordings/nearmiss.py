@@ -19,7 +19,7 @@ from specchk.conform.contract.tracing import ImpossibleEvent, Repeated, Seen, Tr
 from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Blocked, Validator
 from specchk.meaning.explain import Blame, false_guards
-from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
 from specchk.search.verdict import Step
 

@@ -26,8 +26,7 @@ from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
 from specchk.conform.work.forks import each
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 from specchk.processes import cores
 

@@ -24,8 +24,8 @@ from specchk.ir.program import Fairness, Program
 from specchk.meaning.moves import Moves, open_moves
 from specchk.meaning.paths import START, NotSymbolic
 from specchk.meaning.properties import Properties
-from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State, show, universe
 
 

@@ -65,18 +65,26 @@ class Kernel(TableKernel):
             return end
 
         def none() -> Val:
-            self._no_successors(asm, thread, state, count, before)
+            self._no_successors(asm, thread, state, self.state_at(asm, out, first), count, before)
             return first
 
         return asm.pick(I64, asm.cmp("<", 0, count), some, none)
 
     def _no_successors(
-        self, asm: Asm, thread: ir.Value, state: ir.Value, count: ir.Value, cuts_before: ir.Value
+        self,
+        asm: Asm,
+        thread: ir.Value,
+        state: ir.Value,
+        out: ir.Value,
+        count: ir.Value,
+        cuts_before: ir.Value,
     ) -> None:
         # `successors` returns -(action + 1) where a step is undefined; its record is number FAULTS +
         # action.
         def fault() -> None:
             note_fault(asm, thread, asm.sub(FAULTS - 1, count), state, state)
+            self._uncount(asm, thread, state, out)
+            asm.store(cuts_before, thread, Thread.CUTS)
 
         def no_step() -> None:
             self.when_deadlock(
@@ -84,6 +92,18 @@ class Kernel(TableKernel):
             )
 
         asm.when(asm.cmp("<", count, 0), fault, no_step)
+
+    def _uncount(self, asm: Asm, thread: ir.Value, state: ir.Value, out: ir.Value) -> None:
+        """Take back the coverage of the steps of a state of which one is undefined: it has none.
+
+        Steps are tried in an order of our own (`values.order`), so which come before is not the spec's.
+        """
+        points = len(self.program.points)
+        counts, again = asm.at(thread, Thread.COUNTS), asm.at(thread, Thread.COUNTS + points)
+        asm.loop(0, points - 1, lambda point: asm.store(0, again, point))
+        # As before, up to the same step.
+        asm.b.call(self.parts.successors, [state, out, again, asm.at(thread, Thread.CUTS)])
+        asm.loop(0, points - 1, lambda point: asm.bump(counts, point, asm.sub(0, asm.load(again, point))))
 
     def when_deadlock(
         self, asm: Asm, thread: ir.Value, state: ir.Value, cuts_before: ir.Value, then: Callable[[], None]

@@ -23,8 +23,7 @@ from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Uni
 from specchk.lang.text.source import Span
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Functions, NoAnswer
-from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 
 FIRST_ROOM = Room.of(16)
