@@ -23,7 +23,7 @@ from specchk.native.checkpoint import Checkpoints
 from specchk.native.compiler import kernel_key
 from specchk.native.engine import NativeEngine, NativeOptions, search
 from specchk.native.identity import identity_of
-from specchk.native.store import without
+from specchk.native.machine.runs import without
 from specchk.search.budget import Budget
 from specchk.search.engine import Search, Unusable, explore
 from specchk.search.verdict import Inconclusive, Outcome

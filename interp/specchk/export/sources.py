@@ -18,7 +18,7 @@ from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
 from specchk.native.compiler import Loaded, load_edges
 from specchk.native.engine import NativeEngine
-from specchk.native.store import Run
+from specchk.native.machine.runs import Run
 from specchk.search.reference import ReferenceEngine
 
 ROWS = 1 << 14  # states of the reference engine that are columns at once

@@ -26,7 +26,8 @@ from zlib import crc32
 from specchk.ir.types import Room
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.memory import sync_folder, write_fully
-from specchk.native.store import NotedState, Run, Store, without
+from specchk.native.machine.runs import Run, without
+from specchk.native.store import NotedState, Store
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive

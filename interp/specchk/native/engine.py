@@ -30,10 +30,11 @@ from specchk.native.identity import identity_of
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
+from specchk.native.machine.runs import Run
 from specchk.native.optimise import LONG, Tiers
 from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.resting import smallest_deadlock
-from specchk.native.store import TOTALS, NotedState, Run, Store
+from specchk.native.store import TOTALS, NotedState, Store, collision_warning
 from specchk.processes import cores
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
@@ -337,6 +338,12 @@ class NativeEngine(Engine[list[Run]]):
                 self.store.workers[0].note(noted)
         return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
 
+    def finish(self) -> bool:
+        """Confirm a sample of the states, where nothing is found to be wrong."""
+        if not (self.search.is_stopped or self.findings.found or self.is_handed_over):
+            self.explain.confirm(self.store.sample(chain.from_iterable(self.levels)), self.store.is_kept)
+        return True
+
     def step_source(self, fair: FairSteps, look: Look) -> StepSource:
         """The step graph over the states of the search, unless only the reference stepper can list it."""
         if self.checkpoints is not None:
@@ -388,12 +395,5 @@ class NativeEngine(Engine[list[Run]]):
         return Totals(
             states, total(Thread.GENERATED) + self.initial_count, self.coverage, total(Thread.CUTS),
             outside=outside > 0, skipped=total(Thread.SKIPPED),
-            warnings=(_collision_warning(self.program, states + outside),) if self.options.compact else (),
+            warnings=(collision_warning(self.program, states + outside),) if self.options.compact else (),
         )  # fmt: skip
-
-
-def _collision_warning(program: Program, states: int) -> str:
-    """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
-    chance = states * states / 2.0**65
-    more = "; skipped steps include those to equal states" if program.ignored else ""
-    return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}{more}"

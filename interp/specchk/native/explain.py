@@ -8,7 +8,7 @@ raises `ReplayFailed`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from specchk.ir.program import Program
@@ -49,6 +49,29 @@ class Explainer:
         functions = functions or Functions.of(program)
         self.stepper, self.properties = functions.stepper, functions.properties
         self.ends = Ends(program, self.stepper, self.properties)
+
+    def confirm(self, sample: Iterable[Sequence[int]], is_kept: Callable[[Sequence[State]], bool]) -> None:
+        """Judge some expanded states of a search that found nothing wrong by the meaning of the spec.
+
+        `is_kept` says whether the search kept some states.  Compiled code that is wrong about many states is
+        so found, before anyone relies on its answer; `ReplayFailed` where it is wrong about one of these.
+        """
+        properties = self.properties
+        for words in sample:
+            state = self.layout.unpack(tuple(words))
+            try:
+                successors = self.stepper.successors(state)
+            except Faulty as fault:
+                name = self.program.actions[fault.action].name
+                raise ReplayFailed(f"`{name}` is undefined where the search found nothing wrong") from None
+            wrong = [*properties.failed(properties.environment(state), properties.invariants)]
+            if properties.steps:
+                for _, _, after in successors:
+                    wrong += properties.failed(properties.environment(state, after), properties.steps)
+            if wrong:
+                raise ReplayFailed(f"`{wrong[0][0].name}` fails where the search found nothing wrong")
+            if not is_kept([after for _, _, after in successors]):
+                raise ReplayFailed("a step leads to a state that the search did not keep")
 
     def trace(self, state: Sequence[int], levels: Levels) -> Trace:
         """A shortest trace to a state whose predecessors are in the last of the levels."""

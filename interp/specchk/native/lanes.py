@@ -10,7 +10,8 @@ from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
 from specchk.native.machine.layout import NoRoom
 from specchk.native.machine.memory import Region, Words
-from specchk.native.store import Run, Store, Worker, ends_of, pieces
+from specchk.native.machine.runs import Run, ends_of, pieces
+from specchk.native.store import Store, Worker
 
 PIECE = 2048  # states in a call
 FEW = 2 * PIECE  # states that one thread takes faster than two are called

@@ -9,7 +9,8 @@ from specchk.meaning.initial import initial_states
 from specchk.meaning.values import State
 from specchk.native.lanes import Lanes
 from specchk.native.machine.frames import Lane
-from specchk.native.store import Run, Store
+from specchk.native.machine.runs import Run
+from specchk.native.store import Store
 from specchk.search.liveness.explored import Look
 from specchk.search.liveness.graph import EVERY, StepGraph
 

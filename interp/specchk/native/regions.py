@@ -27,7 +27,8 @@ from specchk.native.lanes import Lanes, Segment
 from specchk.native.listed import StepsInStore
 from specchk.native.machine.frames import Lane, Owing, Thread
 from specchk.native.machine.memory import Region
-from specchk.native.store import Run, Store
+from specchk.native.machine.runs import Run
+from specchk.native.store import Store
 from specchk.search.liveness.components import Conditions
 from specchk.search.liveness.lassos import LoopStart, Taken, shortest_loop
 from specchk.search.liveness.owed import Owed
@@ -53,10 +54,8 @@ class StepsOfSearch:
         # An edge has 31 bits for its target, beside the mark of a state's last one.
         if store.used >= MOST_STATES:
             raise MemoryError("more states than their numbers have room for")
-        self.fair = fair
-        self.store = store
-        self.explain = explain
-        self.levels = levels
+        self.fair, self.levels = fair, levels
+        self.store, self.explain = store, explain
         self.conditions = Conditions(fair.weak, fair.strong)
         self.is_cut = store.total(Thread.CUTS) + store.total(Thread.OUTSIDE) > 0
         self.predicates = {prop: at for at, prop in enumerate(judged_predicates(fair.program))}

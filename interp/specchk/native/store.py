@@ -28,9 +28,9 @@ from specchk.native.machine.frames import (
 )  # fmt: skip
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.memory import Region, Words, address_space
+from specchk.native.machine.runs import Run, ends_of, pieces, spread, without
 from specchk.native.resting import resting
 
-Run = tuple[int, int]
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIPPED)
 # A look-up of a new state then visits some four slots on average (Knuth, 6.4: (1 + 1 / (1 - LOAD)^2) / 2),
 # half of a cache line; a table is filled to this just before it doubles.
@@ -42,6 +42,7 @@ FAST_UNTIL = 1 << 22  # slots; up to here the table quadruples
 ADDRESS_SPACE = 1 << 42
 # Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
 PIECE = 512  # states in a piece of work
+SAMPLE = 100  # states, which the reference stepper expands in some ten milliseconds
 # How late a limit, Control-C or progress may be noticed; the workers themselves are not slowed down.
 WAIT_S = 0.05
 
@@ -58,31 +59,6 @@ class NotedState:
     def of(cls, saved: Mapping[str, Any]) -> NotedState:
         """One that was saved by its fields."""
         return cls(saved["record"], tuple(saved["state"]), tuple(saved["after"]))
-
-
-def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
-    """The parts of some ranges (first, end) that are in none of the others; both in order."""
-    left = []
-    for start, end in ranges:
-        first = start
-        for low, high in others:
-            if low < end and high > first:
-                if first < low:
-                    left.append((first, low))
-                first = max(first, high)
-        if first < end:
-            left.append((first, end))
-    return left
-
-
-def ends_of(runs: Iterable[Run]) -> list[Run]:
-    """Runs (first, count) as ranges (first, end)."""
-    return [(first, first + count) for first, count in runs]
-
-
-def pieces(ranges: Iterable[Run], size: int) -> list[Run]:
-    """Ranges (first, end) in pieces of at most so many."""
-    return [(low, min(low + size, end)) for first, end in ranges for low in range(first, end, size)]
 
 
 class Worker:
@@ -268,9 +244,19 @@ class Store:
 
     def add(self, states: Sequence[State]) -> None:
         """Initial states, at most `CHUNK` of them."""
+        self._add(states, self.workers[0])
+
+    def is_kept(self, states: Sequence[State]) -> bool:
+        """Whether the table has all of some states, or renamings of them; one that it has not is added."""
+        scout = self.scouts[0]
+        free = scout[Thread.FREE]
+        self._add(states, scout)
+        return scout[Thread.FREE] == free
+
+    def _add(self, states: Sequence[State], worker: Worker) -> None:
         # The kernel makes the states canonical in place, so it gets copies.
         words = Words.of(self.layout.packed(states))
-        add, control, thread = self.kernel.call["add"], self.control.address, self.workers[0].block.address
+        add, control, thread = self.kernel.call["add"], self.control.address, worker.block.address
         for index in range(len(states)):
             add(control, thread, words.address + index * self.state_bytes)
 
@@ -363,6 +349,10 @@ class Store:
         """A packed state."""
         return tuple(self.states.view(number * self.state_bytes, self.state_bytes).cast("Q"))
 
+    def sample(self, runs: Iterable[Run]) -> Iterator[tuple[int, ...]]:
+        """Some of the states of some runs, packed."""
+        return map(self.words_of, spread(list(runs), SAMPLE))
+
     def make_exact(self, kernel: Loaded) -> None:
         """Fill the table of a compact search with numbers instead of hashes; then nothing can be added."""
         searching, self.kernel = self.kernel, kernel
@@ -396,3 +386,10 @@ def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Word
             # waits for all.
             future.exception()
         raise
+
+
+def collision_warning(program: Program, states: int) -> str:
+    """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
+    chance = states * states / 2.0**65
+    more = "; skipped steps include those to equal states" if program.ignored else ""
+    return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}{more}"

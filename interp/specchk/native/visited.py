@@ -30,7 +30,8 @@ from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import CHUNK, SharedWord, Thread
 from specchk.native.machine.mapped import MappedFile
 from specchk.native.machine.memory import Region, Words
-from specchk.native.store import FAST_UNTIL, LOAD, Run, Worker
+from specchk.native.machine.runs import Run
+from specchk.native.store import FAST_UNTIL, LOAD, Worker
 
 # Half of a search's first table: there is one for each partition.
 FIRST_SLOTS = 1 << 13

@@ -23,7 +23,8 @@ from specchk.native.engine import NativeEngine
 from specchk.native.exchange import Buckets, exchange_worker
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.frames import Thread
-from specchk.native.store import NotedState, Run, without
+from specchk.native.machine.runs import Run, without
+from specchk.native.store import NotedState
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of

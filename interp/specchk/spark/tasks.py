@@ -28,8 +28,9 @@ from typing import Any, Protocol
 from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import Buckets, address_of, address_of_bytes, smallest_predecessor
 from specchk.native.machine.frames import DEADLOCK, Thread
+from specchk.native.machine.runs import Run
 from specchk.native.resting import resting, smallest_deadlock
-from specchk.native.store import NotedState, Run, Worker
+from specchk.native.store import NotedState, Worker
 from specchk.native.visited import Busy, Visited, VisitedSet
 from specchk.search.findings import Findings
 from specchk.spark.ledger import gaps

@@ -15,9 +15,10 @@ from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.compiler import Loaded
 from specchk.native.explain import Explainer
 from specchk.native.machine.layout import layout_of
+from specchk.native.machine.runs import Run
 from specchk.native.optimise import LONG
 from specchk.native.regions import StepsOfSearch
-from specchk.native.store import Run, Store
+from specchk.native.store import Store
 from specchk.processes import cores
 from specchk.search.budget import resident_bytes
 from specchk.search.engine import Totals

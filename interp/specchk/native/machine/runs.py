@@ -1,0 +1,47 @@
+"""Runs of state numbers: (first, count), and as ranges (first, end)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+Run = tuple[int, int]
+
+
+def spread(runs: Sequence[Run], most: int) -> list[int]:
+    """At most so many numbers of some runs, evenly far from each other."""
+    count = sum(size for _, size in runs)
+    wanted = sorted({index * count // most for index in range(most)}) if count else []
+    numbers, before = [], 0
+    places = iter([*wanted, count])
+    place = next(places)
+    for first, size in runs:
+        while place < before + size:
+            numbers.append(first + place - before)
+            place = next(places)
+        before += size
+    return numbers
+
+
+def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+    """The parts of some ranges (first, end) that are in none of the others; both in order."""
+    left = []
+    for start, end in ranges:
+        first = start
+        for low, high in others:
+            if low < end and high > first:
+                if first < low:
+                    left.append((first, low))
+                first = max(first, high)
+        if first < end:
+            left.append((first, end))
+    return left
+
+
+def ends_of(runs: Iterable[Run]) -> list[Run]:
+    """Runs (first, count) as ranges (first, end)."""
+    return [(first, first + count) for first, count in runs]
+
+
+def pieces(ranges: Iterable[Run], size: int) -> list[Run]:
+    """Ranges (first, end) in pieces of at most so many."""
+    return [(low, min(low + size, end)) for first, end in ranges for low in range(first, end, size)]

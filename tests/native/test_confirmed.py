@@ -1,0 +1,87 @@
+"""A search that finds nothing wrong is confirmed on a sample of its states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specchk.compile.instantiate import instantiate
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.native.engine import NativeOptions, search
+from specchk.native.kernel.steps import Steps
+from specchk.native.machine.asm import Asm
+from specchk.native.machine.runs import spread
+from specchk.search.replay import ReplayFailed
+from specchk.search.verdict import Holds, Violated
+
+SPEC = """\
+spec deep
+type Key = 0..19
+const weights : Key -> 0..31
+var key : Key = 0
+var far : 0..40 = 0
+action next():
+    key' = if key < 19 then key + 1 else 0
+action on():
+    require far < 40
+    far' = far + 1
+invariant light: weights[key] < 31 or far < 20
+step invariant onward: far' >= far
+deadlock ok
+model one:
+    weights = { k: k for k in Key }
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # no kernel with a flaw is kept
+    return instantiate(check("deep.spec", SPEC)).program
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_search_that_is_right_is_confirmed(program: Program, compact: bool) -> None:
+    """All of its states after are kept, also as hashes."""
+    outcome = search(program, NativeOptions(compact=compact))
+    assert isinstance(outcome.verdict, Holds)
+    assert outcome.statistics.distinct == 820
+
+
+@pytest.mark.usefixtures("program")
+def test_a_property_that_is_misjudged_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when constants of several words were read wrong."""
+    wrong = instantiate(check("deep.spec", SPEC.replace("k: k for", "k: 31 - 31 % (k + 1) for"))).program
+    assert isinstance(search(wrong, NativeOptions()).verdict, Violated)
+    real = Asm.bits
+
+    def cut(self: Asm, value: Any, offset: Any, width: int) -> Any:
+        return real(self, value & (1 << 64) - 1 if isinstance(value, int) else value, offset, width)
+
+    monkeypatch.setattr(Asm, "bits", cut)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")  # nothing is taken from there or kept
+    with pytest.raises(ReplayFailed, match="`light` fails where the search found nothing wrong"):
+        search(wrong, NativeOptions())
+
+
+def test_a_step_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch, program: Program) -> None:
+    """The states after it are not among those that were kept."""
+    real = Steps._action
+
+    def only_next(self: Steps, index: int, action: Any) -> None:
+        if action.name == "next":
+            real(self, index, action)
+
+    monkeypatch.setattr(Steps, "_action", only_next)
+    with pytest.raises(ReplayFailed, match="a step leads to a state that the search did not keep"):
+        search(program, NativeOptions())
+
+
+def test_a_sample_is_spread_over_all_runs() -> None:
+    """Numbers of all runs, ascending as the runs are; all of them where these are few."""
+    assert spread([(10, 2), (50, 1)], 100) == [10, 11, 50]
+    assert spread([(0, 6), (100, 6)], 4) == [0, 3, 100, 103]
+    assert spread([(7, 1000)], 1) == [7]
+    assert spread([], 5) == []
