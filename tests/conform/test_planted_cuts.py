@@ -243,6 +243,8 @@ BUGS: dict[str, tuple[Law, Bug]] = {
     "values share a number": (graphs_are_the_stepper_s, wrapped(
         _Numbered, "number", lambda _, number: min(number, 1))),
     "a change is lost": (graphs_are_the_stepper_s, wrapped(Instances, "_drawn", a_change_is_lost)),
+    "an instance that a change touches is as before": (graphs_are_the_stepper_s, wrapped(
+        Instances, "_touching_any", lambda _, positions: positions[1:])),
     "a step past a horizon is forbidden": (options_are_the_stepper_s, wrapped(
         SpecSide, "_goes_beyond", lambda _, __: False)),
     "beside a cut step nothing is forbidden": (options_are_the_stepper_s, wrapped(

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from specchk.conform.covers.classes import Classifier
-from specchk.conform.covers.instances import Drawn, Instances, InstanceSteps, Kinds, Numbers
+from specchk.conform.covers.instances import (
+    AllSteps,
+    Changes,
+    Drawn,
+    Instances,
+    InstanceSteps,
+    Kinds,
+    Numbers,
+)
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
@@ -65,6 +73,8 @@ class ClassGraph:
     expanded: set[int] = field(default_factory=set)
     edges: int = 0
     complete: bool = True
+    _waiting: dict[int, tuple[AllSteps, Changes]] = field(default_factory=dict)
+    """Of each state that is not expanded the steps before the first edge to it, and what that changes."""
     _looked: dict[int, Around] = field(default_factory=dict)  # what was asked for again
     _instances: Instances = field(init=False)
 
@@ -126,50 +136,56 @@ class ClassGraph:
         """Expand a state; the numbers of those that are reached from it first."""
         known = len(self.states)
         self.expanded.add(source)
-        numbers = self.states[source]
-        for index, steps_in in enumerate(self._instances.actions):
-            for steps in steps_in(numbers):
-                if not steps.edges and not steps.is_open:
-                    continue  # as it is for most instances in most states
-                edges = [self._edge(source, index, steps.args, drawn) for drawn in steps.edges]
-                self.edges += len(edges)
-                if steps.is_open:
-                    steps.is_open = self._note(source, index, steps, edges)
-                if keep:
-                    pairs = zip(edges, steps.edges, strict=True)
-                    self.out[source].update((edge, drawn.classes) for edge, drawn in pairs)
+        all_steps = self._steps_in(source)
+        for steps in all_steps:
+            if steps is None or not (steps.edges or steps.is_open):
+                continue  # as it is for most instances in most states
+            edges = [self._edge(source, steps, drawn, all_steps) for drawn in steps.edges]
+            self.edges += len(edges)
+            if steps.is_open:
+                steps.is_open = self._note(source, steps, edges)
+            if keep:
+                pairs = zip(edges, steps.edges, strict=True)
+                self.out[source].update((edge, drawn.classes) for edge, drawn in pairs)
         yield from range(known, len(self.states))
 
-    def _edge(self, source: int, index: int, args: tuple[Any, ...], drawn: Drawn) -> ClassifiedEdge:
-        """An edge of a state; where it leads may be new."""
+    def _edge(self, source: int, steps: InstanceSteps, drawn: Drawn, before: AllSteps) -> ClassifiedEdge:
+        """An edge of a state with these steps; where it leads may be new."""
         after = list(self.states[source])
         for location, value in drawn.changes:
             after[location] = value
         numbers = tuple(after)
         target = self.number.get(numbers, len(self.states))
-        edge = ClassifiedEdge(source, index, args, drawn.choice, target)
+        edge = ClassifiedEdge(source, steps.action, steps.args, drawn.choice, target)
         if target == len(self.states):
             self.add(numbers, edge, self.depth[source] + 1)
+            self._waiting[target] = before, drawn.changes
         return edge
 
-    def _note(self, source: int, index: int, steps: InstanceSteps, edges: list[ClassifiedEdge]) -> bool:
+    def _steps_in(self, source: int) -> AllSteps:
+        """The steps in a state: as before the edge to it, but for what that changes."""
+        numbers, edge = self.states[source], self._waiting.pop(source, None)
+        return self._instances.steps(numbers) if edge is None else self._instances.steps_after(*edge, numbers)
+
+    def _note(self, source: int, steps: InstanceSteps, edges: list[ClassifiedEdge]) -> bool:
         """Keep examples of the classes of steps; whether some of them keep more."""
         is_open = False
         for number, at in steps.ways:
             is_open |= self.classes.note(number, edges[at])
         if steps.refusal is not None:
-            is_open |= self.refusals.note(steps.refusal, Refusal(source, index, steps.args))
+            is_open |= self.refusals.note(steps.refusal, Refusal(source, steps.action, steps.args))
         return is_open
 
     def _look(self, source: int) -> Around:
         edges: dict[ClassifiedEdge, tuple[int, ...]] = {}
         refused: dict[int, Refusal] = {}
-        for index, steps_in in enumerate(self._instances.actions):
-            for steps in steps_in(self.states[source]):
-                args = steps.args
-                edges |= {self._edge(source, index, args, drawn): drawn.classes for drawn in steps.edges}
-                if steps.refusal is not None:
-                    refused.setdefault(steps.refusal, Refusal(source, index, args))
+        all_steps = self._steps_in(source)
+        for steps in all_steps:
+            if steps is None:
+                continue
+            edges |= {self._edge(source, steps, drawn, all_steps): drawn.classes for drawn in steps.edges}
+            if steps.refusal is not None:
+                refused.setdefault(steps.refusal, Refusal(source, steps.action, steps.args))
         return edges, refused
 
 
@@ -179,12 +195,14 @@ def explore(program: Program, max_states: int | None = None, *, keep_edges: bool
     graph = ClassGraph(program, Classifier(tracer))
     properties = Properties(program, tracer)
 
-    def inside(numbers: Iterable[int]) -> list[int]:
+    def inside(numbers: Iterable[int]) -> Iterable[int]:
+        if not program.constraints:
+            return numbers
         return [new for new in numbers if properties.inside(properties.environment(graph.state(new)))]
 
     for state in initial_states(program):
         graph.add(graph.numbers_of(state), None, 0)
-    queue = inside(range(len(graph.states)))
+    queue = [*inside(range(len(graph.states)))]
     for done, source in enumerate(queue):  # grows while it is walked
         if done == max_states:
             graph.complete = False

@@ -1,8 +1,9 @@
 """The steps of the instances of actions, in states that are kept as numbers, with their classes.
 
 A state has one number for the value of each location (`locations`).  The ways of an instance are
-traced once for what it reads, and its classes computed once for all that it touches: of a state only the
-edges are left to be drawn.  Hashing whole values for each of them took longer than the steps.
+traced once for what it reads, and its classes computed once for all that it touches.  Behind an edge an
+instance that touches none of its changes has the steps that it had before: of a state only the others are
+left, and edges to be drawn.  Hashing whole values for each of them took longer than the steps.
 """
 
 from __future__ import annotations
@@ -26,9 +27,7 @@ Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its 
 
 # Enough for `cover` to choose among; all of them would be the graph once more.
 CANDIDATES = 16  # examples kept of each class
-KEPT = (
-    1 << 14
-)  # of each action, and of each of its instances: near states come soon, and agree in most locations
+KEPT = 1 << 14  # of each instance: near states come soon, and agree in most locations
 
 
 @dataclass(slots=True)
@@ -68,42 +67,33 @@ class Drawn(NamedTuple):
 
 @dataclass(slots=True)
 class InstanceSteps:
-    """The steps of an instance where its locations have some values.
+    """The steps of an instance of an action where its locations have some values.
 
     `ways` has the class of each way to an edge, with the edge's position, and `refusal` the class of its
     being refused; `is_open` while some class of them keeps more examples.
     """
 
+    action: int
     args: tuple[Value, ...]
     edges: tuple[Drawn, ...]
-    ways: tuple[tuple[int, int], ...]
-    refusal: int | None
+    ways: tuple[tuple[int, int], ...] = ()
+    refusal: int | None = None
     is_open: bool = True
+
+
+AllSteps = list[InstanceSteps | None]  # of each instance in a state; None where it is undefined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Traced:
-    """An instance where it reads some values (`old`, by location): its ways, or that it is refused.
+    """An instance where it reads some values: the numbers that each of its ways writes.
 
-    `ways` have the numbers that each writes.  Which of them are changes, and of which class, also depends on
-    what was in the locations that are written and not read: `known` has the steps by the numbers of these.
+    Which of them are changes, and of which class, also depends on what was in the locations that are written
+    and not read.  `refused` are its steps where it has no way.
     """
 
-    index: int
-    args: tuple[Value, ...]
-    old: dict[int, int]
-    unread: Numbers
     ways: tuple[tuple[dict[int, int], Marks], ...]
     refused: InstanceSteps | None
-    known: dict[Numbers, InstanceSteps] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Together:
-    """The instances of an action where they read some values; `known`: their steps, as of `_Traced`."""
-
-    instances: tuple[_Traced, ...]
-    known: dict[Numbers, tuple[InstanceSteps, ...]] = field(default_factory=dict)
 
 
 class _Numbered:
@@ -122,11 +112,7 @@ class _Numbered:
 
 
 class Instances:
-    """The instances of a program; `classes` and `refusals` have what was met so far.
-
-    `actions`: for each action a function from the numbers of a state to the steps of all instances,
-    without those that are undefined there.
-    """
+    """The instances of a program, in order; `classes` and `refusals` have what was met so far."""
 
     def __init__(self, classifier: Classifier) -> None:
         self.classes = Kinds()
@@ -136,9 +122,13 @@ class Instances:
         self._locations = Locations(classifier.program, every)
         self._values = [_Numbered() for _ in range(self._locations.count)]
         self._effect = lru_cache(KEPT)(self._effect_of)
-        self.actions = [
-            self._action(index, every[index], all_) for index, all_ in enumerate(self._locations.of)
+        named = [(index, args) for index, all_ in enumerate(every) for args in all_]
+        self._touched = [touched for all_ in self._locations.of for touched in all_]
+        self._steps = [
+            _kept(touched.all, self._instance(index, args, touched))
+            for (index, args), touched in zip(named, self._touched, strict=True)
         ]
+        self._touching = lru_cache(KEPT)(self._touching_any)
 
     def numbers_of(self, state: State) -> Numbers:
         """A state as it is kept."""
@@ -150,36 +140,35 @@ class Instances:
         pairs = zip(self._values, numbers, strict=True)
         return self._locations.state([known.values[number] for known, number in pairs])
 
-    def _action(
-        self, index: int, every: Sequence[tuple[Value, ...]], all_: Sequence[Touched]
-    ) -> Of[tuple[InstanceSteps, ...]]:
-        read = tuple(sorted({location for touched in all_ for location in touched.read}))
-        instances = [
-            _kept(touched.read, partial(self._trace, index, args, touched))
-            for args, touched in zip(every, all_, strict=True)
-        ]
-        together_in = _kept(read, partial(self._together, read, instances))
-        unread = _picked(tuple(sorted({at for touched in all_ for at in touched.all} - set(read))))
+    def steps(self, numbers: Numbers) -> AllSteps:
+        """The steps of all instances in a state."""
+        return [steps_in(numbers) for steps_in in self._steps]
 
-        def steps_in(numbers: Sequence[int]) -> tuple[InstanceSteps, ...]:
-            together, own = together_in(numbers), unread(numbers)
-            steps = together.known.get(own)
-            if steps is None:
-                steps = tuple([self._steps(one, numbers) for one in together.instances])
-                together.known[own] = steps
-            return steps
+    def steps_after(self, before: AllSteps, changes: Changes, numbers: Numbers) -> AllSteps:
+        """As `steps`, behind an edge: only of instances that touch a change they are not as before it."""
+        steps = before.copy()
+        for at in self._touching(tuple([location for location, _ in changes])):
+            steps[at] = self._steps[at](numbers)
+        return steps
+
+    def _touching_any(self, locations: Numbers) -> list[int]:
+        """The positions of the instances that touch some locations."""
+        return [at for at, touched in enumerate(self._touched) if not set(locations).isdisjoint(touched.all)]
+
+    def _instance(
+        self, index: int, args: tuple[Value, ...], touched: Touched
+    ) -> Callable[[Numbers], InstanceSteps | None]:
+        """The steps of an instance by the numbers of all that it touches."""
+        traced_in = lru_cache(KEPT)(partial(self._trace, index, args, touched))
+        read = _picked(tuple([touched.all.index(location) for location in touched.read]))
+
+        def steps_in(numbers: Numbers) -> InstanceSteps | None:
+            traced = traced_in(read(numbers))
+            if traced is None or traced.refused is not None:
+                return None if traced is None else traced.refused
+            return self._drawn(index, args, traced, dict(zip(touched.all, numbers, strict=True)))
 
         return steps_in
-
-    def _together(
-        self, read: Numbers, instances: Sequence[Of[_Traced | None]], numbers: Numbers
-    ) -> _Together:
-        """The instances of an action where these are the numbers of what they read."""
-        all_ = [0] * self._locations.count  # those of others are not read
-        for location, number in zip(read, numbers, strict=True):
-            all_[location] = number
-        traced = [traced_in(all_) for traced_in in instances]
-        return _Together(tuple([one for one in traced if one is not None]))
 
     def _trace(self, index: int, args: tuple[Value, ...], touched: Touched, read: Numbers) -> _Traced | None:
         """An instance where these are the numbers of what it reads; None if it is undefined there."""
@@ -187,31 +176,22 @@ class Instances:
         looked = self._classifier.tracer.instance(index, args, before)
         if looked is None:
             return None
-        old = dict(zip(touched.read, read, strict=True))
         if not looked.reached:
             # Beyond a horizon the spec does not say whether the step is refused.
             refusal = None if looked.beyond else self.refusals.number((index, looked.dead_ends))
-            refused = InstanceSteps(args, (), (), refusal, is_open=refusal is not None)
-            return _Traced(index, args, old, (), (), refused)
+            refused = InstanceSteps(index, args, (), refusal=refusal, is_open=refusal is not None)
+            return _Traced((), refused)
         ways = []
         for after, marks in looked.reached:
             values = self._locations.values(after)
             # What is neither read nor written has no value here.
             written = [at for at in touched.all if values[at] is not None]
             ways.append(({at: self._values[at].number(values[at]) for at in written}, marks))
-        unread = tuple([at for at in touched.all if at not in old])
-        return _Traced(index, args, old, unread, tuple(ways), None)
+        return _Traced(tuple(ways), None)
 
-    def _steps(self, traced: _Traced, numbers: Sequence[int]) -> InstanceSteps:
-        """What an instance does in a state with these numbers."""
-        if traced.refused is not None:
-            return traced.refused
-        own = tuple([numbers[at] for at in traced.unread])
-        if own not in traced.known:
-            traced.known[own] = self._drawn(traced, traced.old | dict(zip(traced.unread, own, strict=True)))
-        return traced.known[own]
-
-    def _drawn(self, traced: _Traced, old: dict[int, int]) -> InstanceSteps:
+    def _drawn(
+        self, index: int, args: tuple[Value, ...], traced: _Traced, old: dict[int, int]
+    ) -> InstanceSteps:
         """The edges of an instance by the numbers of all that it touches."""
         ways = [
             (tuple([(at, new) for at, new in written.items() if new != old[at]]), marks)
@@ -224,13 +204,12 @@ class Instances:
         classes: list[dict[int, None]] = [{} for _ in choices]
         for changes, marks in ways:
             turned = tuple([(at, old[at], new) for at, new in changes])
-            effect = self._effect(traced.index, traced.args, turned)
-            number = self.classes.number((traced.index, marks, effect))
+            number = self.classes.number((index, marks, self._effect(index, args, turned)))
             classes[positions[changes]][number] = None
             numbered.append((number, positions[changes]))
         pairs = zip(choices.items(), classes, strict=True)
         edges = [Drawn(choice, changes, tuple(found)) for (changes, choice), found in pairs]
-        return InstanceSteps(traced.args, tuple(edges), tuple(numbered), None)
+        return InstanceSteps(index, args, tuple(edges), tuple(numbered))
 
     def _choices(self, old: dict[int, int], successors: Iterable[Changes]) -> dict[Changes, int]:
         """The successors, each with its position in the order of states."""
