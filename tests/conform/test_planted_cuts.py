@@ -18,11 +18,12 @@ from specchk import kept
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, action
 from specchk.conform.covers import cache
+from specchk.conform.covers.by_location import ByLocation, _Numbered
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import Suite
 from specchk.conform.covers.cover import build_suite
 from specchk.conform.covers.graph import explore
-from specchk.conform.covers.instances import Instances, InstanceSteps, _Numbered
+from specchk.conform.covers.instances import Instances, InstanceSteps
 from specchk.conform.covers.locations import Locations, Touched
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.ir.program import Program
@@ -215,13 +216,9 @@ def a_change_is_lost(_: Instances, behaviour: InstanceSteps) -> InstanceSteps:
     return replace(behaviour, edges=tuple(one._replace(changes=one.changes[1:]) for one in behaviour.edges))
 
 
-def options_lack_a_variable(side: SpecSide, _: None) -> None:
-    side._stepper.footprints = [touched[:1] for touched in side._stepper.footprints]
-
-
-def no_cut_is_noted(stepper: Stepper, successors: Any) -> Any:
-    stepper.cut.clear()
-    return successors
+def ways_are(change: Callable[[Any], Any]) -> Bug:
+    """What an instance allows is something else."""
+    return wrapped(SpecSide, "_ways", lambda _, ways: lambda numbers: change(ways(numbers)))
 
 
 BUGS: dict[str, tuple[Law, Bug]] = {
@@ -244,17 +241,14 @@ BUGS: dict[str, tuple[Law, Bug]] = {
         _Numbered, "number", lambda _, number: min(number, 1))),
     "a change is lost": (graphs_are_the_stepper_s, wrapped(Instances, "_drawn", a_change_is_lost)),
     "an instance that a change touches is as before": (graphs_are_the_stepper_s, wrapped(
-        Instances, "_touching_any", lambda _, positions: positions[1:])),
-    "a step past a horizon is forbidden": (options_are_the_stepper_s, wrapped(
-        SpecSide, "_goes_beyond", lambda _, __: False)),
-    "beside a cut step nothing is forbidden": (options_are_the_stepper_s, wrapped(
-        SpecSide, "_goes_beyond", lambda _, __: True)),
-    "no cut is noted": (options_are_the_stepper_s, wrapped(Stepper, "successors_by", no_cut_is_noted)),
+        ByLocation, "_touching_any", lambda _, positions: positions[1:])),
+    "an instance that another state changes is as before": (options_are_the_stepper_s, wrapped(
+        ByLocation, "_touching_any", lambda _, positions: positions[1:])),
+    "a step past a horizon is forbidden": (options_are_the_stepper_s, ways_are(lambda ways: ways or ())),
+    "what is forbidden is past a horizon": (options_are_the_stepper_s, ways_are(lambda ways: ways or None)),
     "steps kept for too few values": (options_are_the_stepper_s, wrapped(
-        SpecSide, "__init__", options_lack_a_variable)),
-    "one successor of several": (options_are_the_stepper_s, wrapped(
-        SpecSide, "_allowed_by", lambda _, allowed: replace(
-            allowed, steps={args: steps[:1] for args, steps in allowed.steps.items()}))),
+        Locations, "__init__", lacks_read)),
+    "one successor of several": (options_are_the_stepper_s, ways_are(lambda ways: ways and ways[:1])),
 }  # fmt: skip
 
 

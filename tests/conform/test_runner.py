@@ -63,8 +63,7 @@ def test_a_faithful_implementation_conforms(kind):
 
 def test_a_suite_that_tries_no_refusal_is_vacuous_unless_its_whole_graph_has_none(monkeypatch):
     """Probes that are skipped, and a graph in part, show nothing; a spec may forbid nothing."""
-    options = SpecSide._options
-    monkeypatch.setattr(SpecSide, "_options", lambda self, state: (options(self, state)[0], []))
+    monkeypatch.setattr(SpecSide, "forbidden", lambda self, state: [])
     free = replace(suite(), probe_classes=(), probes=())
     found = [run_suite(Replayer(BankBinding(PROGRAM)), one).vacuous
              for one in (suite(), free, replace(free, complete=False))]  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from specchk.conform.covers.by_location import Numbers
 from specchk.conform.covers.classes import Classifier
 from specchk.conform.covers.instances import (
     AllSteps,
@@ -22,7 +23,6 @@ from specchk.conform.covers.instances import (
     Instances,
     InstanceSteps,
     Kinds,
-    Numbers,
 )
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states

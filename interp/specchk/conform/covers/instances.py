@@ -1,33 +1,28 @@
-"""The steps of the instances of actions, in states that are kept as numbers, with their classes.
+"""The steps of the instances of actions, with their classes, in states that are kept as numbers.
 
-A state has one number for the value of each location (`locations`).  The ways of an instance are
-traced once for what it reads, and its classes computed once for all that it touches.  Behind an edge an
-instance that touches none of its changes has the steps that it had before: of a state only the others are
-left, and edges to be drawn.  Hashing whole values for each of them took longer than the steps.
+The ways of an instance are traced once for what it reads, and its classes computed once for all that it
+touches (`by_location`): of a state only the edges are left to be drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
+from specchk.conform.covers.by_location import KEPT, ByLocation, Numbers, picked
 from specchk.conform.covers.classes import Classifier
-from specchk.conform.covers.locations import Locations, Touched
+from specchk.conform.covers.locations import Touched
 from specchk.ir.nodes import Value
 from specchk.meaning.tracing import Marks
-from specchk.meaning.values import State
 
 T = TypeVar("T")
-Numbers = tuple[int, ...]
-Of = Callable[[Sequence[int]], T]  # of the numbers of a state
 Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its new value
 
 # Enough for `cover` to choose among; all of them would be the graph once more.
 CANDIDATES = 16  # examples kept of each class
-KEPT = 1 << 14  # of each instance: near states come soon, and agree in most locations
 
 
 @dataclass(slots=True)
@@ -96,21 +91,6 @@ class _Traced:
     refused: InstanceSteps | None
 
 
-class _Numbered:
-    """Numbers for the values of one location, in the order in which they are first seen."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-
-    def number(self, value: Any) -> int:
-        """The number of a value."""
-        number = self._numbers.setdefault(value, len(self.values))
-        if number == len(self.values):
-            self.values.append(value)
-        return number
-
-
 class Instances:
     """The instances of a program, in order; `classes` and `refusals` have what was met so far."""
 
@@ -118,49 +98,24 @@ class Instances:
         self.classes = Kinds()
         self.refusals = Kinds()
         self._classifier = classifier
-        every = classifier.tracer.every
-        self._locations = Locations(classifier.program, every)
-        self._values = [_Numbered() for _ in range(self._locations.count)]
         self._effect = lru_cache(KEPT)(self._effect_of)
-        named = [(index, args) for index, all_ in enumerate(every) for args in all_]
-        self._touched = [touched for all_ in self._locations.of for touched in all_]
-        self._steps = [
-            _kept(touched.all, self._instance(index, args, touched))
-            for (index, args), touched in zip(named, self._touched, strict=True)
-        ]
-        self._touching = lru_cache(KEPT)(self._touching_any)
-
-    def numbers_of(self, state: State) -> Numbers:
-        """A state as it is kept."""
-        values = self._locations.values(state)
-        return tuple([known.number(value) for known, value in zip(self._values, values, strict=True)])
-
-    def state(self, numbers: Numbers) -> State:
-        """The values of a state."""
-        pairs = zip(self._values, numbers, strict=True)
-        return self._locations.state([known.values[number] for known, number in pairs])
+        self._by = ByLocation(classifier.program, classifier.tracer.every, attrgetter("all"), self._instance)
+        self.numbers_of, self.state = self._by.numbers_of, self._by.state
 
     def steps(self, numbers: Numbers) -> AllSteps:
         """The steps of all instances in a state."""
-        return [steps_in(numbers) for steps_in in self._steps]
+        return self._by.everywhere(numbers)
 
     def steps_after(self, before: AllSteps, changes: Changes, numbers: Numbers) -> AllSteps:
-        """As `steps`, behind an edge: only of instances that touch a change they are not as before it."""
-        steps = before.copy()
-        for at in self._touching(tuple([location for location, _ in changes])):
-            steps[at] = self._steps[at](numbers)
-        return steps
-
-    def _touching_any(self, locations: Numbers) -> list[int]:
-        """The positions of the instances that touch some locations."""
-        return [at for at, touched in enumerate(self._touched) if not set(locations).isdisjoint(touched.all)]
+        """As `steps`, behind an edge that makes some changes."""
+        return self._by.near(before, [location for location, _ in changes], numbers)
 
     def _instance(
         self, index: int, args: tuple[Value, ...], touched: Touched
     ) -> Callable[[Numbers], InstanceSteps | None]:
         """The steps of an instance by the numbers of all that it touches."""
         traced_in = lru_cache(KEPT)(partial(self._trace, index, args, touched))
-        read = _picked(tuple([touched.all.index(location) for location in touched.read]))
+        read = picked(tuple([touched.all.index(location) for location in touched.read]))
 
         def steps_in(numbers: Numbers) -> InstanceSteps | None:
             traced = traced_in(read(numbers))
@@ -172,8 +127,7 @@ class Instances:
 
     def _trace(self, index: int, args: tuple[Value, ...], touched: Touched, read: Numbers) -> _Traced | None:
         """An instance where these are the numbers of what it reads; None if it is undefined there."""
-        before = self._locations.narrow(touched.read, self._known(touched.read, read))
-        looked = self._classifier.tracer.instance(index, args, before)
+        looked = self._classifier.tracer.instance(index, args, self._by.narrow(touched.read, read))
         if looked is None:
             return None
         if not looked.reached:
@@ -183,10 +137,8 @@ class Instances:
             return _Traced((), refused)
         ways = []
         for after, marks in looked.reached:
-            values = self._locations.values(after)
-            # What is neither read nor written has no value here.
-            written = [at for at in touched.all if values[at] is not None]
-            ways.append(({at: self._values[at].number(values[at]) for at in written}, marks))
+            written = self._by.written(touched, after)
+            ways.append(({at: self._by.number(at, value) for at, value in written.items()}, marks))
         return _Traced(tuple(ways), None)
 
     def _drawn(
@@ -218,7 +170,7 @@ class Instances:
 
             def values(changes: Changes) -> list[Any]:
                 after = old | dict(changes)
-                return self._known(tuple(after), tuple(after.values()))
+                return self._by.values(after, after.values())
 
             choices.update((changes, at) for at, changes in enumerate(sorted(choices, key=values)))
         return choices
@@ -228,25 +180,6 @@ class Instances:
     ) -> tuple[str, ...]:
         """The effect of a step by what it changes: locations, each with its numbers before and after."""
         locations = tuple([location for location, _, _ in turned])
-        before = self._known(locations, tuple([old for _, old, _ in turned]))
-        after = self._known(locations, tuple([new for _, _, new in turned]))
-        narrow = self._locations.narrow
-        return self._classifier.effect(index, args, narrow(locations, before), narrow(locations, after))
-
-    def _known(self, locations: Numbers, numbers: Numbers) -> list[Any]:
-        """The values that some locations have."""
-        pairs = zip(locations, numbers, strict=True)
-        return [self._values[location].values[number] for location, number in pairs]
-
-
-def _kept(locations: Numbers, known: Callable[[Numbers], T]) -> Of[T]:
-    """A function of the numbers of some locations, of those of a state; its results are kept."""
-    pick, known = _picked(locations), lru_cache(KEPT)(known)
-    return lambda numbers: known(pick(numbers))
-
-
-def _picked(locations: Numbers) -> Of[Numbers]:
-    # Called for each state and action; an itemgetter is the fastest, but of one position it makes no tuple.
-    if len(locations) > 1:
-        return itemgetter(*locations)
-    return lambda numbers: tuple([numbers[location] for location in locations])
+        before = self._by.narrow(locations, [old for _, old, _ in turned])
+        after = self._by.narrow(locations, [new for _, _, new in turned])
+        return self._classifier.effect(index, args, before, after)

@@ -37,7 +37,7 @@ class Forbidden:
         place = f"{case.id} {number}"
         allowed = self._known.get(place)
         if allowed is None:
-            _, disabled = self._spec.options(state)
+            disabled = self._spec.forbidden(state)
             forbidden = set(map(id, disabled))
             numbers = (n for n, call in enumerate(self._spec.instances) if id(call) not in forbidden)
             self.found[place] = " ".join(map(str, numbers))

@@ -1,21 +1,24 @@
 """The spec's side of a replay: instances of actions, and those that a state allows, with their successors.
 
-What an action allows depends on the variables that it touches, so it is computed once for the values of
-these: the places of a path differ in a few variables each.
+What an instance allows depends on what it reads, so it is computed once for the values of that, and only
+where they are others than in the state before: the places of a path differ in a few locations each.
 
 Not here: the implementation's side (`replay`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
 from specchk.conform.contract.binding import Binding, BindingError, Mistake
 from specchk.conform.contract.values import plain
+from specchk.conform.covers.by_location import ByLocation, Numbers
+from specchk.conform.covers.locations import Touched
 from specchk.ir.nodes import Value
 from specchk.meaning.explain import false_guards
 from specchk.meaning.initial import initial_states
@@ -26,8 +29,6 @@ from specchk.search.verdict import Step
 
 # States whose options are kept: cases share their beginnings, and a place is left by one step after another.
 RECENT = 1024
-KEPT = 4096  # of each action the values of its variables for which its steps are kept
-Changes = tuple[tuple[int, Value], ...]  # the variables that a step changes, with their new values
 Options = tuple[Sequence[tuple["ActionCall", tuple[State, ...]]], Sequence["ActionCall"]]
 
 
@@ -42,15 +43,8 @@ class ActionCall:
     ways: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Allowed:
-    """What an action does where its variables have some values: the steps of each instance that has any.
-
-    `beyond`: the instances without a step that lead beyond a horizon.
-    """
-
-    steps: dict[tuple[Value, ...], tuple[Changes, ...]]
-    beyond: frozenset[tuple[Value, ...]]
+# The values that each way of an instance writes, by location; None where it only leads beyond a horizon.
+Ways = tuple[dict[int, Any], ...] | None
 
 
 class SpecSide:
@@ -66,11 +60,11 @@ class SpecSide:
             raise BindingError((Mistake("no state satisfies the spec's `init`", hint),))
         ways = {bound.action: bound.ways or ("",) for bound in binding.actions()}
         self.instances = tuple(self._all_instances(ways))
-        self._by_action: list[list[ActionCall]] = [[] for _ in self.program.actions]
+        instances: list[list[tuple[Value, ...]]] = [[] for _ in self.program.actions]
         for call in self.instances:
-            self._by_action[call.index].append(call)
-        count = len(self.program.actions)
-        self._known = [lru_cache(KEPT)(partial(self._allowed_by, index)) for index in range(count)]
+            instances[call.index].append(call.args)
+        self._by = ByLocation(self.program, instances, attrgetter("read"), self._ways)
+        self._last: tuple[Numbers, list[Ways]] = (), []
         self.options = lru_cache(RECENT)(self._options)
         """For a state `_options`, which are the same whenever it is reached."""
         self._by_label = {(call.label.action, call.label.args): call for call in self.instances}
@@ -102,32 +96,38 @@ class SpecSide:
         One that only leads beyond a horizon is neither.
         """
         enabled: list[tuple[ActionCall, tuple[State, ...]]] = []
-        disabled: list[ActionCall] = []
-        for calls, touched, known in zip(self._by_action, self._stepper.footprints, self._known, strict=True):
-            allowed = known(tuple([state[slot] for slot in touched]))
-            for call in calls:
-                if call.args in allowed.steps:
-                    steps = allowed.steps[call.args]
-                    enabled.append((call, tuple([_after(state, changes) for changes in steps])))
-                elif call.args not in allowed.beyond:
-                    disabled.append(call)
-        return enabled, disabled
+        for call, ways in zip(self.instances, self._ways_in(state), strict=True):
+            if ways:
+                successors = dict.fromkeys(self._by.after(state, written) for written in ways)
+                enabled.append((call, tuple(successors)))
+        return enabled, self.forbidden(state)
 
-    def _allowed_by(self, index: int, values: tuple[Value, ...]) -> _Allowed:
-        """What an action does where its variables have these values; all others have none."""
-        state = self._stepper.narrow(index, values)
-        steps: dict[tuple[Value, ...], dict[State, None]] = {}
-        self._stepper.cut.clear()
-        for _, args, after in self._stepper.successors_by(state, index):
-            steps.setdefault(args, {})[after] = None
-        beyond: frozenset[tuple[Value, ...]] = frozenset()
-        # Checked only where some step of the action was cut: running every instance alone once more doubles
-        # the work.
-        if self._stepper.cut:
-            idle = [call for call in self._by_action[index] if call.args not in steps]
-            beyond = frozenset(call.args for call in idle if self._goes_beyond(state, call))
-        changes = {args: tuple([_changes(state, after) for after in all_]) for args, all_ in steps.items()}
-        return _Allowed(changes, beyond)
+    def forbidden(self, state: State) -> Sequence[ActionCall]:
+        """The disabled instances in a state."""
+        return [call for call, ways in zip(self.instances, self._ways_in(state), strict=True) if ways == ()]
+
+    def _ways_in(self, state: State) -> list[Ways]:
+        """The ways of all instances in a state."""
+        numbers, (before, known) = self._by.numbers_of(state), self._last
+        if before:
+            changed = [at for at, (old, new) in enumerate(zip(before, numbers, strict=True)) if old != new]
+            known = self._by.near(known, changed, numbers)
+        else:
+            known = self._by.everywhere(numbers)
+        self._last = numbers, known
+        return known
+
+    def _ways(self, index: int, args: tuple[Value, ...], touched: Touched) -> Callable[[Numbers], Ways]:
+        """The ways of an instance by the numbers of what it reads."""
+
+        def ways(numbers: Numbers) -> Ways:
+            cuts = self._stepper.horizon_cuts
+            reached = self._stepper.of_instance(self._by.narrow(touched.read, numbers), index, args)
+            if not reached and self._stepper.horizon_cuts > cuts:
+                return None
+            return tuple([self._by.written(touched, after) for _, _, after in reached])
+
+        return ways
 
     def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
         """The successors by one instance; none where it is not enabled."""
@@ -151,15 +151,3 @@ class SpecSide:
         cuts = self._stepper.horizon_cuts
         self._stepper.of_action(state, instance.index, instance.args)
         return self._stepper.horizon_cuts > cuts
-
-
-def _changes(before: State, after: State) -> Changes:
-    pairs = enumerate(zip(before, after, strict=True))
-    return tuple([(slot, new) for slot, (old, new) in pairs if old is not new])
-
-
-def _after(state: State, changes: Changes) -> State:
-    after = list(state)
-    for slot, value in changes:
-        after[slot] = value
-    return tuple(after)
