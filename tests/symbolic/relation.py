@@ -85,6 +85,7 @@ class Relation:
         self.solver = z3.Solver()
         self.solver.add(fresh.facts)
         self.open = {id(outcome): mentions(outcome.guard) for i in self.instances for outcome in i.outcomes}
+        self.open |= {id(fault): mentions(fault.when) for i in self.instances for fault in i.faults}
 
     def differences(self, state: Any) -> list[str]:
         """What the encoding says otherwise than the reference interpreter in a state."""
@@ -134,7 +135,7 @@ class Relation:
 
     def _fails(self, reading: ModelReader, instance: ActionInstance) -> bool:
         return any(
-            self.solver.check(fault.when) == z3.sat if mentions(fault.when) else reading.truth(fault.when)
+            self.solver.check(fault.when) == z3.sat if self.open[id(fault)] else reading.truth(fault.when)
             for fault in instance.faults
         )
 
@@ -154,7 +155,7 @@ class Relation:
 
     def _chosen(self, outcome: ActionPath, args: Any, value: int) -> Iterator[Any]:
         self.solver.push()
-        self.solver.add([number == value for number in mentions(outcome.guard)])
+        self.solver.add([number == value for number in self.open[id(outcome)]])
         if self.solver.check() == z3.sat:
             reading = ModelReader(self.solver.model())
             after = self._read(reading, outcome.after)
