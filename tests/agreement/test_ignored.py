@@ -15,7 +15,7 @@ from spec_texts import small_spec
 from agreement.both import LIMIT, differences, first_levels, program_of, said
 from agreement.random_specs import random_spec
 from agreement.sparse_specs import random_sparse_spec
-from specchk.ir.footprint import of_property
+from specchk.ir.footprint import read_by
 from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program
 from specchk.native import engine
@@ -68,7 +68,7 @@ model nine:
 
 def ignoring(random: Random, program: Program) -> Program | None:
     """The program with some variables ignored, None where it can have none."""
-    read = {slot for prop in program.constraints for slot in of_property(prop).reads}
+    read = {slot for prop in program.constraints for slot in read_by(prop)}
     free = [slot for slot in range(len(program.variables)) if slot not in read]
     if not free or program.temporal:
         return None

@@ -48,11 +48,12 @@ def along(program: Program, tracer: Tracer, case: SuiteCase) -> Iterator[tuple[S
     """The steps of a case as the spec takes them; an assertion fails where it does not."""
     state = initial_states(program)[case.start]
     for step in case.steps:
-        found = {}
-        for looked in tracer.look(state):
-            label = Step.of(program, looked.action, looked.args, state)
-            found[label.action, label.args] = sorted({reached.after for reached in looked.reached})
-        after = found[step.action, step.args][step.choice]
+        (index,) = (index for index, action in enumerate(program.actions) if action.name == step.action)
+        found = {
+            Step.of(program, index, looked.args, state).args: sorted({way.after for way in looked.reached})
+            for looked in tracer.instances(index, state)
+        }
+        after = found[step.args][step.choice]
         yield state, Step(step.action, step.args, after), after
         state = after
 
@@ -69,7 +70,8 @@ def everything(name: str) -> tuple[set[str], set[str], int]:
     for state in states:
         for looked in tracer.look(state):
             for way in looked.reached:
-                steps.add(classifier.described(classifier.edge(state, looked, way.after, way.marks)).id)
+                effect = classifier.effect(looked.action, looked.args, state, way.after)
+                steps.add(classifier.described((looked.action, way.marks, effect)).id)
                 if way.after not in known:
                     known.add(way.after)
                     states.append(way.after)

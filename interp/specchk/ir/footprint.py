@@ -1,41 +1,20 @@
-"""Which variables an action reads and writes, and a property reads."""
+"""Which variables a property reads and an action assigns often, and where a program can go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from specchk.ir.nodes import Assign, Block, Const, Cover, Either, Expr, Guard, Var, When
-from specchk.ir.program import Action, Program, Property
+from specchk.ir.program import Program, Property
 from specchk.ir.types import Type, has_horizon, has_horizon_keys
 from specchk.ir.typing import part_at
 from specchk.ir.walk import assignments, expressions, inside, roots, statements
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """Positions of variables; a partial write (`x'[k] = e`) also reads its variable."""
-
-    reads: frozenset[int]
-    writes: frozenset[int]
-
-
-def of_action(action: Action) -> Footprint:
-    """What an action touches."""
-    assigned = assignments(action.body)
-    # The other parts of a variable that is written in part go into the state after, unchanged.
-    reads = _read(roots(action.body)) | {stmt.slot for stmt in assigned if stmt.path}
-    return Footprint(frozenset(reads), frozenset(stmt.slot for stmt in assigned))
-
-
-def of_property(prop: Property) -> Footprint:
-    """The places that a property reads, before or after a step."""
-    return Footprint(frozenset(_read([prop.body])), frozenset())
-
-
-def _read(found: Iterable[Expr]) -> set[int]:
-    return {node.slot for root in found for node in inside(root) if isinstance(node, Var)}
+def read_by(prop: Property) -> frozenset[int]:
+    """The positions of the variables that a property reads, before or after a step."""
+    return frozenset(node.slot for node in inside(prop.body) if isinstance(node, Var))
 
 
 def assigned_often(body: Block) -> frozenset[int]:

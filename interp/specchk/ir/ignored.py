@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from specchk.ir.footprint import of_property
+from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Assign, Cover, Expr, Var
 from specchk.ir.program import Action, Program, nowhere
 from specchk.ir.totality import is_total
@@ -34,7 +34,7 @@ def decide_nothing(program: Program) -> bool:
     if program.deadlock_ok is not None:
         properties.append(program.deadlock_ok)
     # What a refinement reads is in more places than its body.
-    read = any(of_property(prop).reads & ignored for prop in properties) or program.refinements
+    read = any(read_by(prop) & ignored for prop in properties) or program.refinements
     return not read and all(_only_recorded(action, ignored) for action in program.actions)
 
 
@@ -88,7 +88,7 @@ def _refused(program: Program) -> Iterator[tuple[str, str]]:
     if len(program.ignored) == len(program.variables):
         yield "this model ignores every variable, so that all states are one", "leave a variable"
     for prop in program.constraints:
-        for slot in sorted(of_property(prop).reads & set(program.ignored)):
+        for slot in sorted(read_by(prop) & set(program.ignored)):
             name = program.variables[slot].name
             message = f"the constraint `{prop.name}` reads `{name}`, which this model ignores"
             yield message, f"do not ignore `{name}`"

@@ -12,13 +12,13 @@ back, so one environment serves all successors of a state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any, assert_never
 
 from specchk.ir import nodes
-from specchk.ir.footprint import assigned_often, of_action
+from specchk.ir.footprint import assigned_often
 from specchk.ir.nodes import Value
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, Type, has_horizon
@@ -46,8 +46,6 @@ class Stepper:
         self.size = len(program.variables)
         self.counts = [0] * len(program.points)
         self.horizon_cuts = 0
-        self.cut: set[int] = set()
-        """The positions of the actions with such steps; to be cleared by who reads them."""
         self.evaluator = self.make_evaluator()
         self._locals = max((action.locals for action in program.actions), default=0)
         # Behind the locals a place for each variable, where `_claim` keeps which parts of it were assigned.
@@ -81,40 +79,17 @@ class Stepper:
     def successors(self, state: State) -> list[Successor]:
         """All successors, in the order of actions, arguments and choices; with repetitions."""
         counts, cuts = self.counts.copy(), self.horizon_cuts
-        try:
-            return self._after(state, enumerate(self._actions))
-        except Faulty:
-            self.counts[:], self.horizon_cuts = counts, cuts
-            raise
-
-    def successors_by(self, state: State, index: int) -> list[Successor]:
-        """The successors by one action, in the order of arguments and choices; with repetitions."""
-        return self._after(state, ((index, self._actions[index]),))
-
-    def _after(self, state: State, actions: Iterable[tuple[int, Run]]) -> list[Successor]:
         env = self.environment(state)
         self._out.clear()
         index = 0
         try:
-            for index, run in actions:  # noqa: B007 - blamed below
+            for index, run in enumerate(self._actions):  # noqa: B007 - blamed below
                 run(env)
         except Undefined as undefined:  # a state in which a step is undefined has no successors
+            self.counts[:], self.horizon_cuts = counts, cuts
             # The arguments are still in the environment where the instance left them.
             raise Faulty(index, self._arguments(env, index), undefined) from None
         return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
-
-    @cached_property
-    def footprints(self) -> list[tuple[int, ...]]:
-        """Of each action the positions of the variables that it touches."""
-        touched = [of_action(action) for action in self.program.actions]
-        return [tuple(sorted(one.reads | one.writes)) for one in touched]
-
-    def narrow(self, index: int, values: Sequence[Any]) -> State:
-        """A state in which an action's variables have these values, and all others have none."""
-        state: list[Any] = [None] * self.size
-        for slot, value in zip(self.footprints[index], values, strict=True):
-            state[slot] = value
-        return tuple(state)
 
     @property
     def emitted(self) -> tuple[Successor, ...]:
@@ -272,7 +247,6 @@ class Compiled:
     def _cut(self) -> None:
         """Count a step that passes a horizon."""
         self.stepper.horizon_cuts += 1
-        self.stepper.cut.add(self.index)
 
     def _test(self, stmt: Test) -> list[RuleText]:
         # False, it ends the way and not only the block around it: `then` has all that follows, also behind

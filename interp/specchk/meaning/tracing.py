@@ -19,15 +19,11 @@ does something: a refusal is known by all that forbids the step, not by what was
 
 Places are spans of the source, so an inlined definition has the same marks wherever it is used, and
 a comparison in a loop has all the marks that it gets there.
-
-An action reads and writes a few of the variables, and many states agree in these: what an action does is
-kept for the values of its own variables, and is that of every state that has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
 from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -45,7 +41,6 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values
 
 Get = Callable[[list[Any]], Any]
-KEPT = 4096  # results of each action: states come by distance, so near ones agree in most variables
 
 
 class Decision(NamedTuple):
@@ -88,7 +83,6 @@ class Tracer(Stepper):
         self._dead_ends: list[Marks] = []
         super().__init__(program)
         self.every = [list(product(*domains)) for domains in self._domains]
-        self._known = [lru_cache(KEPT)(partial(self._known_by, index)) for index in range(len(self.every))]
 
     def make_evaluator(self) -> Evaluator:
         """One that notes what it decides."""
@@ -109,15 +103,8 @@ class Tracer(Stepper):
 
     def look(self, state: State) -> Iterator[Looked]:
         """Every instance of every action in a state; those that are undefined are left out."""
-        for footprint, known in zip(self.footprints, self._known, strict=True):
-            for looked in known(tuple([state[slot] for slot in footprint])):
-                if looked.reached:
-                    yield looked._replace(reached=_within(state, looked.reached))
-                else:
-                    yield looked
-
-    def _known_by(self, index: int, values: tuple[Any, ...]) -> tuple[Looked, ...]:
-        return tuple(self.instances(index, self.narrow(index, values)))
+        for index in range(len(self.every)):
+            yield from self.instances(index, state)
 
     def instances(self, index: int, state: State) -> Iterator[Looked]:
         """Every instance of an action in a state; those that are undefined are left out."""
@@ -149,15 +136,6 @@ class Tracer(Stepper):
     def end(self) -> None:
         """A path ended without a successor."""
         self._dead_ends.append(frozenset(self.trail))
-
-
-def _within(state: State, reached: tuple[Reached, ...]) -> tuple[Reached, ...]:
-    """The same successors, with the values that a state has of the other variables."""
-    successors = []
-    for one in reached:
-        pairs = zip(state, one.after, strict=True)
-        successors.append(Reached(tuple([old if new is None else new for old, new in pairs]), one.marks))
-    return tuple(successors)
 
 
 class _Watching(Evaluator):

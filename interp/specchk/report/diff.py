@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from specchk.ir.footprint import of_property
+from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Map, Option, Record, Type
@@ -69,7 +69,7 @@ def irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
     failing = [prop for prop in (*program.invariants, *program.step_invariants) if prop.name == name]
     if not failing:
         return frozenset()
-    read = {program.variables[slot].name for prop in failing for slot in of_property(prop).reads}
+    read = {program.variables[slot].name for prop in failing for slot in read_by(prop)}
     return unchanging(program, trace, read)
 
 

@@ -1,4 +1,4 @@
-"""What the instances of a program do, computed once for the values of what they touch.
+"""Functions of the instances of a program and a state, computed once for the values that they depend on.
 
 A state has one number for the value of each location (`locations`): hashing whole values for each instance
 took longer than its steps.  From one state to a near one only the instances that touch a change are looked
@@ -95,11 +95,11 @@ class ByLocation(Generic[T]):
         return self._locations.state(values)
 
     def everywhere(self, numbers: Numbers) -> list[T]:
-        """What all instances do in a state."""
+        """The values of all instances in a state."""
         return [known(numbers) for known in self._known]
 
     def near(self, before: list[T], changed: Iterable[int], numbers: Numbers) -> list[T]:
-        """As `everywhere`, where a state is another one but for some locations."""
+        """As `everywhere`, where a state differs from another one in some locations."""
         every = before.copy()
         for at in self._touching(tuple(changed)):
             every[at] = self._known[at](numbers)

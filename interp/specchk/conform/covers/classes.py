@@ -21,7 +21,7 @@ from typing import Any
 from specchk.conform.covers.cases import EffectClass, stable_id
 from specchk.ir.program import Action
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
-from specchk.meaning.tracing import Decision, Looked, Marks, Tracer
+from specchk.meaning.tracing import Decision, Marks, Tracer
 from specchk.meaning.values import State, universe
 
 Key = tuple[int, Marks, tuple[str, ...]]
@@ -39,10 +39,6 @@ class Classifier:
         self._orders: dict[Type, tuple[Any, ...]] = {}
         self._texts = _distinct(tracer)
         self._known = lru_cache(KEPT)(self._effect)
-
-    def edge(self, state: State, looked: Looked, after: State, marks: Marks) -> Key:
-        """The class of a step."""
-        return looked.action, marks, self.effect(looked.action, looked.args, state, after)
 
     def effect(self, index: int, args: Sequence[Any], before: State, after: State) -> tuple[str, ...]:
         """Each place that changes and how, ascending."""

@@ -163,7 +163,7 @@ class ClassGraph:
         return edge
 
     def _steps_in(self, source: int) -> AllSteps:
-        """The steps in a state: as before the edge to it, but for what that changes."""
+        """The steps in a state: as before the edge to it, except where that changes something."""
         numbers, edge = self.states[source], self._waiting.pop(source, None)
         return self._instances.steps(numbers) if edge is None else self._instances.steps_after(*edge, numbers)
 

@@ -6,17 +6,18 @@ touches (`by_location`): of a state only the edges are left to be drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from specchk.conform.covers.by_location import KEPT, ByLocation, Numbers, picked
-from specchk.conform.covers.classes import Classifier
+from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.locations import Touched
 from specchk.ir.nodes import Value
 from specchk.meaning.tracing import Marks
+from specchk.meaning.values import State
 
 T = TypeVar("T")
 Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its new value
@@ -76,6 +77,16 @@ class InstanceSteps:
     is_open: bool = True
 
 
+class ClassifiedStep(NamedTuple):
+    """A step of an instance to a state, with the keys of its classes; `choice` as in `Drawn`."""
+
+    action: int
+    args: tuple[Value, ...]
+    choice: int
+    after: State
+    classes: tuple[Key, ...]
+
+
 AllSteps = list[InstanceSteps | None]  # of each instance in a state; None where it is undefined
 
 
@@ -97,7 +108,7 @@ class Instances:
     def __init__(self, classifier: Classifier) -> None:
         self.classes = Kinds()
         self.refusals = Kinds()
-        self._classifier = classifier
+        self.classifier = classifier
         self._effect = lru_cache(KEPT)(self._effect_of)
         self._by = ByLocation(classifier.program, classifier.tracer.every, attrgetter("all"), self._instance)
         self.numbers_of, self.state = self._by.numbers_of, self._by.state
@@ -109,6 +120,21 @@ class Instances:
     def steps_after(self, before: AllSteps, changes: Changes, numbers: Numbers) -> AllSteps:
         """As `steps`, behind an edge that makes some changes."""
         return self._by.near(before, [location for location, _ in changes], numbers)
+
+    def classified(self, state: State) -> Iterator[ClassifiedStep]:
+        """All steps in a state."""
+        numbers, keys = self.numbers_of(state), self.classes.keys
+        for steps in self.steps(numbers):
+            if steps is None:
+                continue
+            for drawn in steps.edges:
+                after = list(numbers)
+                for location, number in drawn.changes:
+                    after[location] = number
+                classes = tuple([keys[number] for number in drawn.classes])
+                yield ClassifiedStep(
+                    steps.action, steps.args, drawn.choice, self.state(tuple(after)), classes
+                )
 
     def _instance(
         self, index: int, args: tuple[Value, ...], touched: Touched
@@ -127,7 +153,7 @@ class Instances:
 
     def _trace(self, index: int, args: tuple[Value, ...], touched: Touched, read: Numbers) -> _Traced | None:
         """An instance where these are the numbers of what it reads; None if it is undefined there."""
-        looked = self._classifier.tracer.instance(index, args, self._by.narrow(touched.read, read))
+        looked = self.classifier.tracer.instance(index, args, self._by.narrow(touched.read, read))
         if looked is None:
             return None
         if not looked.reached:
@@ -182,4 +208,4 @@ class Instances:
         locations = tuple([location for location, _, _ in turned])
         before = self._by.narrow(locations, [old for _, old, _ in turned])
         after = self._by.narrow(locations, [new for _, _, new in turned])
-        return self._classifier.effect(index, args, before, after)
+        return self.classifier.effect(index, args, before, after)

@@ -26,6 +26,7 @@ from typing import Any
 
 from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase, case_id
 from specchk.conform.covers.classes import Classifier
+from specchk.conform.covers.instances import Instances
 from specchk.conform.work import seal
 from specchk.ir.program import Program, setting
 from specchk.meaning.initial import initial_states
@@ -96,46 +97,41 @@ def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
     for number, effect_class in enumerate(suite.classes):
         # Two classes may have one id, where their words are the same; then a way has both.
         numbers.setdefault(effect_class.id, []).append(number)
-    classifier = Classifier(Tracer(program))
     # Before the ids are compared, so that a way that is no path is refused even if its case is known.
-    cases = [_case(suite, classifier, way, numbers) for way in listed.ways]
+    cases = []
+    if listed.ways:
+        instances = Instances(Classifier(Tracer(program)))
+        cases = [_case(suite, instances, way, numbers) for way in listed.ways]
     never = tuple(sorted(number for effect_class in listed.never for number in numbers.get(effect_class, ())))
     new = tuple(case for case in cases if case.id not in known)
     return replace(suite, cases=suite.cases + new, never=never)
 
 
 def _case(
-    suite: Suite, classifier: Classifier, way: ChosenPath, numbers: Mapping[str, Sequence[int]]
+    suite: Suite, instances: Instances, way: ChosenPath, numbers: Mapping[str, Sequence[int]]
 ) -> SuiteCase:
     try:
-        state = initial_states(classifier.program)[way.start]
+        state = initial_states(instances.classifier.program)[way.start]
         classes = []
         for step in way.steps:
             # The file's steps are taken anew by the spec, so that a way in it cannot claim classes that it
             # does not have.
-            state, ids = followed(classifier, state, step)
+            state, ids = followed(instances, state, step)
             classes.append(tuple(sorted(number for id_ in ids for number in numbers.get(id_, ()))))
     except LookupError:
         raise BadChoices(f"{NAME}: a way of {suite.label} is not a path of the spec") from None
     return SuiteCase(case_id(suite.label, way.start, way.steps), way.steps, tuple(classes), way.start)
 
 
-def followed(classifier: Classifier, state: State, step: CaseStep) -> tuple[State, frozenset[str]]:
+def followed(instances: Instances, state: State, step: CaseStep) -> tuple[State, frozenset[str]]:
     """Where a step leads, and the ids of its classes; `LookupError` where it cannot be taken."""
-    program = classifier.program
-    for looked in classifier.tracer.look(state):
-        action = program.actions[looked.action]
-        if action.name == step.action and looked.reached:
-            typed = zip(looked.args, action.params, strict=True)
+    classifier = instances.classifier
+    for found in instances.classified(state):
+        action = classifier.program.actions[found.action]
+        if (action.name, found.choice) == (step.action, step.choice):
+            typed = zip(found.args, action.params, strict=True)
             if tuple(show(arg, param.type) for arg, param in typed) == step.args:
-                # As in `graph`: a choice is a position among the successors in order.
-                after = sorted({reached.after for reached in looked.reached})[step.choice]
-                keys = {
-                    classifier.edge(state, looked, after, reached.marks)
-                    for reached in looked.reached
-                    if reached.after == after
-                }
-                return after, frozenset(classifier.described(key).id for key in keys)
+                return found.after, frozenset(classifier.described(key).id for key in found.classes)
     raise LookupError(str(step))
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from specchk.conform.covers.cases import CaseStep
 from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.cover import EDGES_PER_CLASS
+from specchk.conform.covers.instances import Instances
 from specchk.conform.gate.choices import Choices, ChosenPath, Listed, of_model
 from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.place import Diverged, Place
@@ -62,7 +63,7 @@ class Explorer:
 
     def __init__(self, replayer: Replayer[Any], wanted: frozenset[str]) -> None:
         self.replayer = replayer
-        self.classifier = Classifier(Tracer(replayer.program))
+        self.instances = Instances(Classifier(Tracer(replayer.program)))
         self.found = Product(wanted)
         self._initial = initial_states(replayer.program)
         self._ids: dict[Key, str] = {}
@@ -91,14 +92,12 @@ class Explorer:
 
     def _classes(self, state: State) -> Taken:
         taken: Taken = {}
-        for looked in self.classifier.tracer.look(state):
-            for reached in looked.reached:
-                key = self.classifier.edge(state, looked, reached.after, reached.marks)
+        for step in self.instances.classified(state):
+            for key in step.classes:
                 # Describing a class makes texts and a digest; a state graph has many edges and few classes.
                 if key not in self._ids:
-                    self._ids[key] = self.classifier.described(key).id
-                place = looked.action, looked.args, reached.after
-                taken[place] = taken.get(place, frozenset()) | {self._ids[key]}
+                    self._ids[key] = self.instances.classifier.described(key).id
+            taken[step.action, step.args, step.after] = frozenset(self._ids[key] for key in step.classes)
         return taken
 
     def _way(self, place: Place[Any]) -> ChosenPath:

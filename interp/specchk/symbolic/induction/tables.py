@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from specchk.ir.footprint import of_property
+from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property
 from specchk.ir.types import Map, cardinality
@@ -80,7 +80,7 @@ def tables(
         true = invariant("table", lowered(atom.table(names)))
         false = invariant("table", lowered(atom.table(names, negated=True))) if atom.options else None
         if not any(_faults(table, of_state(state)) for table in (true, false) if table is not None):
-            reads = frozenset(of_property(true).reads)
+            reads = read_by(true)
             by_atom[atom] = AtomTable(atom, true, false, reads, _sizes(true, len(atom.domains)))
     return by_atom
 

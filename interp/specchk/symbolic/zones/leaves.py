@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from specchk.ir.footprint import of_property
+from specchk.ir.footprint import read_by
 from specchk.ir.program import Property
 from specchk.meaning.moves import Test
 from specchk.meaning.paths import START, Matrix
@@ -46,7 +46,7 @@ class Question:
 def question_of(prop: Property, test: Test) -> Question:
     """The question of a property."""
     is_witness = prop.kind == "reachable"
-    slots = tuple(sorted(of_property(prop).reads))
+    slots = tuple(sorted(read_by(prop)))
     return Question("reached" if is_witness else prop.kind, prop.name, is_witness, test, slots)
 
 
