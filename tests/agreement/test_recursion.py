@@ -23,6 +23,7 @@ from specchk.native import engine as native
 from specchk.native.values import expressions
 from specchk.search.engine import Options
 from specchk.search.reference import search
+from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Holds, Violated
 from specchk.symbolic.induction.prove import ProofOptions, prove
 from specchk.symbolic.joins.engine import JoinOptions
@@ -180,11 +181,19 @@ def unchecked(e: Any, expr: Apply) -> Any:
     return e.value(expr.args[0])
 
 
+def is_noticed(call: str) -> bool:
+    """Whether the engines differ, or the native one refuses its own answer: it confirms a sample of it."""
+    try:
+        return bool(differences(faulty(call)))
+    except ReplayFailed:
+        return True
+
+
 def test_a_measure_that_is_not_checked_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Native code without the check goes on to a level below, where it may find a value."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # what is kept has the name of code without the flaw
     monkeypatch.setattr(expressions, "RULES", {**expressions.RULES, Op.DECREASED: unchecked})
-    assert any(differences(faulty(call)) for call in FAULTY)
+    assert any(is_noticed(call) for call in FAULTY)
 
 
 @pytest.mark.parametrize("seed", range(4))
