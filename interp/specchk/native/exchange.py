@@ -19,7 +19,7 @@ from specchk.native.store import Worker
 # Half a megabyte a partition at two words, so that what a block costs (a call, a row, a trailer) is spread
 # over many states.
 CAPACITY = 1 << 15
-BUDGET = 1 << 24  # bytes of all buckets, without what one more state may add
+BUDGET = 1 << 23  # bytes of all buckets, without what one more state may add
 LEAST = 64  # states in a bucket, where the budget or the need has room for fewer
 CACHE_SLOTS = 1 << 16
 
@@ -43,9 +43,9 @@ class Buckets:
         # FULL is checked between states, so the successors of one more must fit.
         share = (self.capacity + most + BATCH) * self.state_bytes
         self._room = Region(partitions * share)
-        if share > 2 * BUDGET // partitions:
-            # Room for many successors of one state, of which few are ever there: a huge page for the first
-            # state of each bucket would be more than all of the budget.
+        if share > 2 * BUDGET // partitions or states < partitions * LEAST:
+            # Room for many successors of one state, or for many states, of which few are ever there: a huge
+            # page for the first state of each bucket would be all of the budget, or more.
             self._room.use_small_pages()
         self._cache = Region(CACHE_SLOTS * (self.state_bytes + 8))
         self._block = Words(Exchange.BUCKETS + 2 * partitions)

@@ -22,6 +22,7 @@ from typing import Self
 # Constants of Linux that Python 3.11's `mmap` does not have.
 _NORESERVE, _FIXED, _HUGE_PAGE, _SMALL_PAGES, _PAGE_OUT, _MAY_MOVE = 0x4000, 0x10, 14, 15, 21, 1
 _WRITE_AT_ONCE = 1 << 26
+_FEW_WORDS = 2048  # that are cheaper written than mapped
 
 
 @cache  # a library makes a class of functions, and a task of Spark's has hundreds of regions
@@ -195,7 +196,14 @@ class Words:
     """A small block of 64-bit words that Python reads and writes, too."""
 
     def __init__(self, count: int) -> None:
-        self._block = (ctypes.c_uint64 * max(1, count))()
+        kind = ctypes.c_uint64 * max(1, count)
+        if count < _FEW_WORDS:
+            self._block = kind()
+        else:
+            # Pages that are not touched take no memory: a worker's list of runs has room for 4,096, and a
+            # task that makes many slices has a worker for each.
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+            self._block = kind.from_buffer(mmap.mmap(-1, ctypes.sizeof(kind), flags=flags))
         self.address = ctypes.addressof(self._block)
 
     @classmethod
