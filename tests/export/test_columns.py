@@ -23,9 +23,9 @@ from specchk.export.parquet.pages import Compression
 from specchk.export.streams import ColumnPages, LeafStreams
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Room, Seq, Set, Sort, Type, Union
 from specchk.meaning.values import positions
-from specchk.native.compiler import Loaded
 from specchk.native.kernel.column_kernel import column_shapes, emit_columns, emit_pack
 from specchk.native.machine.layout import WORD, BitRange, StateLayout, encode, mask, slots_of, width
+from specchk.native.machine.loaded import Loaded
 
 COLOUR, NODE = Enum("Colour", ("red", "green")), Sort("Node", ("n1", "n2", "n3"))
 PAIR = Record((("from", NODE), ("to", Option(NODE))))

@@ -21,8 +21,9 @@ from specchk.export.manifest import opened
 from specchk.meaning.initial import initial_states
 from specchk.meaning.undefined import Undefined
 from specchk.native import engine as native
-from specchk.native.compiler import Loaded, load_edges
+from specchk.native.compiler import load_edges
 from specchk.native.machine.layout import layout_of
+from specchk.native.machine.loaded import Loaded
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search, Unsupported
 from specchk.search.verdict import Inconclusive, Outcome, Violated

@@ -21,7 +21,7 @@ from specchk.native import compiler, engine
 from specchk.native.compiler import _essence
 from specchk.spark import engine as spark_engine
 from specchk.spark import ledger
-from specchk.spark.probe import write_archive
+from specchk.spark.worker.probe import write_archive
 from specchk.symbolic.kernels import loading
 
 TOP = PACKAGES["specchk"]

@@ -18,7 +18,7 @@ from threading import Barrier
 import pytest
 from pyarrow import fs
 
-from specchk.export.storage import ArrowStorage
+from specchk.export.arrow import ArrowStorage
 from specchk.native import claims
 from specchk.native.claims import Folder, Holder, bid, claimed
 from specchk.search.engine import Unusable

@@ -16,26 +16,19 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from spark.small import program
-from specchk.export.storage import ArrowStorage, LocalStorage, Storage, Unwritable, storage_at
+from specchk.export.arrow import ArrowStorage
+from specchk.export.storage import LocalStorage, Storage, Unwritable, storage_at
 from specchk.native import compiler
-from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
+from specchk.native.compiler import exchange_code, load_exchange
 from specchk.native.exchange import BUDGET, LEAST, Buckets, address_of, capacity, exchange_worker
 from specchk.native.machine.layout import StateLayout, layout_of
+from specchk.native.machine.loaded import Loaded, ObjectCode
 from specchk.native.machine.memory import Region
+from specchk.native.machine.runs import gaps
 from specchk.native.store import NotedState
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
-from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, Parcel
-from specchk.spark.probe import (
-    NEEDED,
-    WorkerReport,
-    complaint,
-    digest_of,
-    package_files,
-    question,
-    write_archive,
-)
 from specchk.spark.reasons import given_up, root_cause
 from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
 from specchk.spark.states.rows import HEAD_BYTES, Received, Trailer, block_row, trailer_row
@@ -49,6 +42,15 @@ from specchk.spark.states.slices import (
     tally_of,
 )
 from specchk.spark.tasks import successors
+from specchk.spark.worker.probe import (
+    NEEDED,
+    WorkerReport,
+    complaint,
+    digest_of,
+    package_files,
+    question,
+    write_archive,
+)
 
 CHECKED = program("kafka/kip320.spec", "small")
 LAYOUT: StateLayout = layout_of(CHECKED)

@@ -12,10 +12,11 @@ from shutil import copytree
 import pytest
 
 from spark.small import program
-from specchk.native.compiler import Loaded, exchange_code, load_exchange
+from specchk.native.compiler import exchange_code, load_exchange
 from specchk.native.exchange import address_of, exchange_worker
 from specchk.native.machine import mapped
 from specchk.native.machine.layout import StateLayout, layout_of
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
 from specchk.native.visited import Busy, InMemory, TooLarge, Visited, VisitedSet
 

@@ -29,11 +29,11 @@ from specchk.ir.program import Program
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
-from specchk.native.compiler import Loaded
 from specchk.native.exchange import address_of_bytes
 from specchk.native.kernel.column_kernel import column_shapes
 from specchk.native.machine.frames import NameTable
 from specchk.native.machine.layout import StateLayout
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 
 BLOCK = 1 << 16  # states that become columns at once

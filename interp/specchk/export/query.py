@@ -14,9 +14,10 @@ from typing import Any
 import duckdb
 from pyarrow.dataset import dataset
 
+from specchk.export.arrow import ArrowStorage
 from specchk.export.columns import distinct
 from specchk.export.manifest import Export
-from specchk.export.storage import ArrowStorage, LocalStorage, local_path
+from specchk.export.storage import LocalStorage, local_path
 
 AT_ONCE = 1024
 _READS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)

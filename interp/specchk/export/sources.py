@@ -16,8 +16,9 @@ from specchk.export.schemas import EDGES, states_schema
 from specchk.meaning.step import Stepper
 from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
-from specchk.native.compiler import Loaded, load_edges
+from specchk.native.compiler import load_edges
 from specchk.native.engine import NativeEngine
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.runs import Run
 from specchk.search.reference import ReferenceEngine
 

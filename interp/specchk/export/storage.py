@@ -1,8 +1,7 @@
 """Where a ledger or an export is: a directory that the driver and all executors reach under one name.
 
 A file is either whole or not there: it is written under a name of its own, synced and renamed.  Plain
-paths and `file:` are the machine's own; any other scheme (`hdfs:`, `s3:`, `gs:`) goes through
-`pyarrow.fs`, where renaming a file is as atomic as the store makes it.  `s3a:`, Hadoop's name, is `s3:`.
+paths and `file:` are the machine's own, and here; any other scheme (`hdfs:`, `s3:`, `gs:`) is in `arrow`.
 
 A driver claims the directory before it reads or writes there (`native.claims`): by a lock, or by files
 alone where the storage has no locks.
@@ -10,7 +9,6 @@ alone where the storage has no locks.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import socket
@@ -18,22 +16,19 @@ import uuid
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
-from pyarrow import fs
-
-from specchk.native.claims import bid, claimed
+from specchk.native.claims import claimed
 from specchk.native.machine.memory import sync_folder, write_fully
 from specchk.search.engine import Unusable
 
 Data = bytes | memoryview
 CONNECT_S = 5.0  # seconds for a connection to a store
-_ARROW_NAMES = MappingProxyType({"s3a": "s3", "s3n": "s3", "gcs": "gs"})
-_HADOOP = "; it needs Hadoop's client: HADOOP_HOME, CLASSPATH (`hadoop classpath --glob`) and JAVA_HOME"
-_NEEDS = MappingProxyType({"hdfs": _HADOOP, "viewfs": _HADOOP})
+ARROW_NAMES = MappingProxyType({"s3a": "s3", "s3n": "s3", "gcs": "gs"})
 # Of an object store the variables that name another endpoint, and its own.
 _STORES = MappingProxyType({
     "s3": (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), "s3.amazonaws.com"),
@@ -167,112 +162,15 @@ class LocalStorage:
         return str(self.root / path)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowStorage:
-    """A directory of a file system that pyarrow supports."""
-
-    system: Any
-    root: str
-
-    def write(self, path: str, parts: Iterable[Data]) -> None:
-        """See `Storage`."""
-        target = f"{self.root}/{path}"
-        folder, name = target.rsplit("/", 1)
-        # As in `LocalStorage`: no two attempts write under one name.
-        draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
-        try:
-            self.system.create_dir(folder, recursive=True)
-            with self.system.open_output_stream(draft) as file:
-                for part in parts:
-                    file.write(part)
-            # As atomic as the store makes it; a slice that is cut short is noticed by its checksums in any
-            # case.
-            self.system.move(draft, target)
-        except OSError as error:
-            with suppress(OSError):
-                self.system.delete_file(draft)
-            raise Unwritable(f"{target}: {error.strerror or error}") from error
-
-    def open(self, path: str) -> BinaryIO:
-        """See `Storage`."""
-        return self.system.open_input_file(f"{self.root}/{path}")  # type: ignore[no-any-return]
-
-    def exists(self, path: str) -> bool:
-        """See `Storage`."""
-        info = self.system.get_file_info(f"{self.root}/{path}")
-        return bool(info.type != fs.FileType.NotFound)
-
-    def size(self, path: str) -> int:
-        """See `Storage`."""
-        info = self.system.get_file_info(f"{self.root}/{path}")
-        if info.type != fs.FileType.File:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name_of(path))
-        return int(info.size)
-
-    def folders(self) -> list[str]:
-        """See `Storage`."""
-        return [info.base_name for info in self._below("") if info.type == fs.FileType.Directory]
-
-    def remove(self, folder: str) -> None:
-        """See `Storage`."""
-        with suppress(OSError):
-            self.system.delete_dir(f"{self.root}/{folder}".rstrip("/"))
-
-    def claim(self, purpose: str) -> AbstractContextManager[None]:
-        """See `Storage`."""
-        return bid(Bids(self), self.root, purpose)
-
-    def name_of(self, path: str) -> str:
-        """See `Storage`."""
-        return f"{self.root}/{path}"
-
-    def _below(self, folder: str) -> list[Any]:
-        wanted = fs.FileSelector(f"{self.root}/{folder}", allow_not_found=True)
-        return sorted(self.system.get_file_info(wanted), key=lambda info: str(info.base_name))
-
-    def file_names(self, folder: str) -> list[str]:
-        """See `Storage`."""
-        return [info.base_name for info in self._below(folder) if info.type == fs.FileType.File]
-
-    def remove_file(self, path: str) -> None:
-        """See `Storage`."""
-        self.system.delete_file(f"{self.root}/{path}")
-
-
-@dataclass(frozen=True, slots=True)
-class Bids:
-    """The bids for a ledger, in a folder of their own (`claims.BidFolder`)."""
-
-    storage: ArrowStorage
-
-    def write(self, name: str, data: bytes) -> None:
-        """See `claims.BidFolder`."""
-        try:
-            self.storage.write(f"claims/{name}", [data])
-        except Unwritable as error:
-            raise OSError(str(error)) from error
-
-    def read(self, name: str) -> bytes:
-        """See `claims.BidFolder`."""
-        with self.storage.open(f"claims/{name}") as file:
-            return file.read()
-
-    def names(self) -> list[str]:
-        """See `claims.BidFolder`."""
-        return self.storage.file_names("claims")
-
-    def remove(self, name: str) -> None:
-        """See `claims.BidFolder`."""
-        self.storage.remove_file(f"claims/{name}")
-
-
 def storage_at(place: str, *, durable: bool = True) -> Storage:
     """The storage of a path or URI; `Unusable` for an unsupported scheme."""
     path = local_path(place)
     if path is not None:
         return LocalStorage(path, durable)
     try:
-        return ArrowStorage(*system_of(place))
+        # By name: pyarrow has 27 MB, which an executor with a path needs for nothing.
+        storage: Storage = import_module("specchk.export.arrow").storage_of(place)
+        return storage
     except OSError as error:
         raise Unusable(f"{place}: {error}") from error
 
@@ -289,16 +187,6 @@ def local_path(place: str) -> Path | None:
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     return Path(place) if len(parts.scheme) <= 1 else None  # a path, or a drive letter
-
-
-def system_of(place: str) -> tuple[Any, str]:
-    """The file system of a URI, and the name of the place there; `OSError` with one line of reason."""
-    scheme, colon, rest = place.partition(":")
-    try:
-        system, name = fs.FileSystem.from_uri(f"{_ARROW_NAMES.get(scheme, scheme)}{colon}{rest}")
-    except (ValueError, OSError) as error:  # of a scheme that pyarrow does not have, or has no library for
-        raise OSError(f"{str(error).partition(chr(10))[0]}{_NEEDS.get(scheme, '')}") from error
-    return system, name
 
 
 def see_that_it_answers(place: str) -> None:
@@ -319,7 +207,7 @@ def see_that_it_answers(place: str) -> None:
 def _address_of(place: str) -> tuple[str, int] | None:
     """The host and port that serve a URI, where these are known."""
     parts = urlsplit(place)
-    default = _STORES.get(_ARROW_NAMES.get(parts.scheme, parts.scheme))
+    default = _STORES.get(ARROW_NAMES.get(parts.scheme, parts.scheme))
     if default is None:
         # Without a port it is a name that only Hadoop's configuration knows.
         is_known = parts.scheme == "hdfs" and parts.hostname and parts.port

@@ -24,9 +24,9 @@ from specchk.export.parquet.pages import (
     wide_groups,
 )
 from specchk.ir.types import Bool, Int
-from specchk.native.compiler import Loaded
 from specchk.native.exchange import address_of_bytes
 from specchk.native.kernel.column_kernel import LEAF_WORDS, block_words, levels_word
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.shapes import FIXED, ColumnLeaf, TableShape
 

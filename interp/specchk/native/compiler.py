@@ -6,7 +6,6 @@ the renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import ClassVar
 
 from specchk import kept
 from specchk.codegen import ir
+from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised, quick
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
@@ -28,28 +28,12 @@ from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
+from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses
 from specchk.native.optimise import Optimiser
 from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
 ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A kernel in this process: `call[name]` is a C function of 64-bit arguments."""
-
-    call: dict[str, ctypes._CFuncPtr]  # type: ignore[name-defined]
-    keeper: object  # what owns the code
-    is_optimised: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectCode:
-    """A compiled kernel of an exchanging engine, and the machine it is for."""
-
-    code: bytes
-    machine: str
 
 
 def emit_successors(
@@ -67,9 +51,6 @@ def emit_successors(
         arg.add_attribute("noalias")
     steps(Asm(successors), program, layout, facts).emit()
     return successors
-
-
-Entries = tuple[tuple[str, int], ...]  # the functions that Python calls, with the number of arguments
 
 
 @dataclass(frozen=True)
@@ -176,9 +157,7 @@ class ExchangeSource(KernelSource):
 
     kind: ClassVar = "-exchange"
     kernel: ClassVar = ExchangeKernel
-    entries: ClassVar = (
-        ("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6), ("resting", 4),
-    )  # fmt: skip
+    entries: ClassVar = EXCHANGE
 
 
 def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
@@ -199,13 +178,15 @@ def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming],
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
     initialize()
-    return ObjectCode(ExchangeSource(program, layout, renamings).code(), machine_name())
+    code = ExchangeSource(program, layout, renamings).code()
+    image = image_of(code, [name for name, _ in EXCHANGE])
+    return ObjectCode(code, machine_name(), image, processor_name())
 
 
 def load_exchange(
     program: Program, layout: StateLayout, renamings: list[Renaming], shipped: ObjectCode
 ) -> Loaded:
-    """The kernel of shipped object code or, on a machine of another kind, compiled here."""
+    """The kernel of shipped object code, linked, or, on a machine of another kind, compiled here."""
     initialize()
     source = ExchangeSource(program, layout, renamings)
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
@@ -224,12 +205,7 @@ def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
 
 def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Loaded:
     found = linked(code, [name for name, _ in entries])
-    calls = {}
-    for name, count in entries:
-        # Such functions run without the interpreter's lock, so workers are threads.
-        shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
-        calls[name] = shape(found.at[name])
-    return Loaded(calls, found, is_optimised)
+    return at_addresses(found.at, entries, found, is_optimised=is_optimised)
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:

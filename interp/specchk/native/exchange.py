@@ -10,9 +10,9 @@ import ctypes
 from collections.abc import Iterator, Sequence
 
 from specchk.ir.program import Program
-from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import BATCH, Exchange, SharedWord, most_successors
 from specchk.native.machine.layout import StateLayout
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 from specchk.native.store import Worker
 

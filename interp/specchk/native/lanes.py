@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from specchk.ir.program import Program
-from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
 from specchk.native.machine.layout import NoRoom
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.runs import Run, ends_of, pieces
 from specchk.native.store import Store, Worker

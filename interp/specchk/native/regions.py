@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import chain
 
 from specchk.ir.program import Clause, Form, Program
 from specchk.meaning.behaviours.fairness import FairSteps
@@ -370,7 +369,7 @@ class LoopStates:
             yield from (LoopStart(depth, number, is_bad) for number in owed)
             if region.form is Form.LEADS_TO and depth < len(region.source.levels):
                 runs = region.source.levels[depth]
-                all_ = chain.from_iterable(range(first, first + count) for first, count in runs)
+                all_ = (state for first, count in runs for state in range(first, first + count))
                 yield from (LoopStart(depth, n, False) for n in self._sorted(all_) if n not in known)
 
     def _sorted(self, numbers: Iterable[int]) -> list[int]:

@@ -11,8 +11,8 @@ import ctypes
 from collections.abc import Iterable, Iterator
 
 from specchk.meaning.deadlock import End, Ends
-from specchk.native.compiler import Loaded
 from specchk.native.machine.layout import StateLayout
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Words
 from specchk.search.findings import Findings
 

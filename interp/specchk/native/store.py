@@ -15,7 +15,6 @@ from typing import Any
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
-from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import (
     BATCH,
     CHUNK,
@@ -27,6 +26,7 @@ from specchk.native.machine.frames import (
     records_of,
 )  # fmt: skip
 from specchk.native.machine.layout import StateLayout
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words, address_space
 from specchk.native.machine.runs import Run, ends_of, pieces, spread, without
 from specchk.native.resting import resting

@@ -26,8 +26,8 @@ from typing import Protocol
 
 from crc32c import crc32c
 
-from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import CHUNK, SharedWord, Thread
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.runs import Run

@@ -42,6 +42,7 @@ from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, U
 from specchk.search.findings import Findings
 from specchk.search.liveness.regions import Look, StepSource
 from specchk.search.verdict import Inconclusive, Outcome
+from specchk.spark.deadlocks import confirmed
 from specchk.spark.exporting import SliceSource
 from specchk.spark.homes import NO_HOMES, Homes, tasks_of
 from specchk.spark.ledger import (
@@ -63,7 +64,7 @@ from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
 from specchk.spark.states.loaded import Crowded, LedgerStates
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
 from specchk.spark.states.tables import TableCount
-from specchk.spark.tasks import confirmed, precede, preceding
+from specchk.spark.tasks import precede, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself

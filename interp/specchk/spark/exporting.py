@@ -18,8 +18,9 @@ from pyspark import SparkContext
 from specchk.export.packed import PackedWriter, Written, names_of, see_that_names_differ
 from specchk.export.parts import Draft, Unwritten
 from specchk.meaning.values import State
-from specchk.native.compiler import Loaded, load_edges
+from specchk.native.compiler import load_edges
 from specchk.native.exchange import address_of
+from specchk.native.machine.loaded import Loaded
 from specchk.spark.parcel import host_of, worker_host
 from specchk.spark.reasons import SPARK_FAILED, root_cause
 from specchk.spark.states.slices import BrokenSlice

@@ -26,9 +26,9 @@ from typing import Any
 from pyspark import SparkContext, SparkFiles
 
 from specchk.search.engine import Unavailable
-from specchk.spark.probe import write_archive
 from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.session import lasting_folder, session
+from specchk.spark.worker.probe import write_archive
 
 Start = Callable[[Path], Callable[[Any], Any]]
 

@@ -18,12 +18,12 @@ from typing import Any
 
 from specchk.export.storage import Storage
 from specchk.native import compiler
-from specchk.native.compiler import Loaded
 from specchk.native.engine import NativeEngine
 from specchk.native.exchange import Buckets, exchange_worker
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.frames import Thread
-from specchk.native.machine.runs import Run, without
+from specchk.native.machine.loaded import Loaded
+from specchk.native.machine.runs import Run, gaps
 from specchk.native.store import NotedState
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
@@ -155,12 +155,6 @@ def _outside(native: NativeEngine) -> list[Run]:
         inner = [(a, n) for a, n in runs if first <= a < end]
         left += gaps(inner, first, end)
     return left
-
-
-def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
-    """The part of first..end that is in none of the runs."""
-    inner = [(start, start + count) for start, count in sorted(runs)]
-    return [(low, high - low) for low, high in without([(first, end)], inner)]
 
 
 def handed_of(native: NativeEngine, identity: Identity, run: str, partitions: int) -> Handed:

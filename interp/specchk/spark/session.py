@@ -27,13 +27,20 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable, Unusable
-from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
 from specchk.spark.reasons import (
     SPARK_FAILED,
     root_cause,
     see_that_it_is_not_connect,
     see_that_java_starts,
     see_that_settings_fit,
+)
+from specchk.spark.worker.probe import (
+    WorkerReport,
+    complaint,
+    digest_of,
+    package_files,
+    question,
+    write_archive,
 )
 
 LOCAL = "local[2]"

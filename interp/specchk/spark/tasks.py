@@ -21,19 +21,14 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import Buckets, address_of, address_of_bytes, smallest_predecessor
-from specchk.native.machine.frames import DEADLOCK, Thread
-from specchk.native.machine.runs import Run
-from specchk.native.resting import resting, smallest_deadlock
-from specchk.native.store import NotedState, Worker
+from specchk.native.machine.frames import Thread
+from specchk.native.machine.runs import Run, gaps
+from specchk.native.store import Worker
 from specchk.native.visited import Busy, Visited, VisitedSet
-from specchk.search.findings import Findings
-from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.states.rows import HEAD_BYTES, Lot, Received, Trailer, block_row, target, trailer_row
 from specchk.spark.states.slices import Slice, SliceTally
@@ -238,28 +233,6 @@ def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -
             if best is not None:
                 states.append(best)
     return min(states, default=None)
-
-
-def confirmed(
-    host: Host, level: int, noted: Iterable[NotedState], ends: Ends, findings: Findings
-) -> Iterator[NotedState]:
-    """The records of the states of a level; of deadlocks the smallest real one.  For the driver."""
-    for noted_state in noted:
-        if noted_state.record != DEADLOCK or not ends.lists_horizon:
-            yield noted_state
-            continue
-        partitions = range(host.parcel.partitions)
-        states = chain.from_iterable(_resting(host, level, partition) for partition in partitions)
-        state = smallest_deadlock(ends, findings, host.layout, states)
-        if state is not None:
-            yield NotedState(DEADLOCK, state, state)
-
-
-def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]]:
-    with host.worker() as worker, host.slices.open(level, partition) as opened:
-        for data, count in opened.blocks():
-            thread, words = worker.block.address, host.layout.words
-            yield from resting(host.kernel, thread, words, address_of(data), count)
 
 
 def forget(parcel: Any, partitions: Iterable[int]) -> Iterator[int]:

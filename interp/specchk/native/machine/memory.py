@@ -42,6 +42,7 @@ def _library() -> ctypes.CDLL:
     library.mremap.restype = ctypes.c_void_p
     library.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
     library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return library
 
 
@@ -77,6 +78,15 @@ class Region:
         """A region that has only the pages that are touched: of bytes far apart, or few or read in order."""
         region = cls(size)
         region.use_small_pages()
+        return region
+
+    @classmethod
+    def of_code(cls, code: bytes) -> Self:
+        """A region of code that can be run, and no longer be written; `OSError` where that is refused."""
+        region = cls.of_small_pages(len(code))
+        ctypes.memmove(region.address, code, len(code))
+        if region._libc.mprotect(region.address, region.size, mmap.PROT_READ | mmap.PROT_EXEC):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return region
 
     def use_small_pages(self) -> None:

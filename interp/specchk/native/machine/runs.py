@@ -42,6 +42,12 @@ def ends_of(runs: Iterable[Run]) -> list[Run]:
     return [(first, first + count) for first, count in runs]
 
 
+def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
+    """The part of first..end that is in none of the runs."""
+    inner = [(start, start + count) for start, count in sorted(runs)]
+    return [(low, high - low) for low, high in without([(first, end)], inner)]
+
+
 def pieces(ranges: Iterable[Run], size: int) -> list[Run]:
     """Ranges (first, end) in pieces of at most so many."""
     return [(low, min(low + size, end)) for first, end in ranges for low in range(first, end, size)]

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
-from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import most_successors, records_of
 from specchk.native.machine.layout import StateLayout, mask
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 from specchk.native.store import wait
 from specchk.native.walking.frames import END_BITS, REACHED_WORDS, WalkControl, WalkEnd, WalkThread

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from specchk.forecast.intervals import free_bytes
 from specchk.meaning.behaviours.fairness import FairSteps
-from specchk.native.compiler import Loaded
 from specchk.native.explain import Explainer
 from specchk.native.machine.layout import layout_of
+from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.runs import Run
 from specchk.native.optimise import LONG
 from specchk.native.regions import StepsOfSearch

@@ -30,7 +30,7 @@ class WorkerReport:
 
 def package_files() -> list[tuple[str, bytes]]:
     """The package's modules and their sources, by their path below it."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     files = [
         p for p in root.rglob("*") if p.suffix in (".py", ".lark", ".tables", ".properties") and p.is_file()
     ]

@@ -1,0 +1,164 @@
+"""Object code placed for good: bytes and entry points that a process can run without LLVM.
+
+LLVM's linker costs a process 45 MB of its library and 10 MB of its own memory.  A kernel is functions
+that call one another, with neither data nor libraries:
+
+    .text  .text.unlikely.     side by side in one piece, at any address
+    `call` from one to another relative to where it is, so known as soon as both are placed
+
+What is not of that kind, or for another machine than x86-64 with ELF, has no image, and is linked by
+LLVM (`objects`).
+
+Sources: the generic ABI of System V (ELF) and its supplement for x86-64.
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<2I4Q2I2Q")
+_SYMBOL = struct.Struct("<I2B H2Q")
+_RELOCATION = struct.Struct("<2Qq")
+_PLACE = struct.Struct("<i")
+_MAGIC, _RELOCATABLE, _X86_64 = b"\x7fELF\x02\x01\x01", 1, 62
+_CODE, _SYMBOLS, _RELOCATIONS, _ZEROES = 1, 2, 4, 8  # kinds of sections
+_WRITABLE, _LOADED, _EXECUTABLE = 1, 2, 4
+_RESERVED = 0xFF00  # numbers of sections from here on have a meaning of their own
+_TO_PLACE = (2, 4)  # PC32 and PLT32: 32 bits from here to there
+_FILL = b"\xcc"  # between functions; an interrupt, where anything should ever run into it
+# Two processors that agree in these have the same instructions.
+_PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Code at any address that is a multiple of a page, and where its functions begin in it."""
+
+    code: bytes
+    at: dict[str, int]
+
+
+class _NoImage(Exception):
+    """Object code that is not placed so simply."""
+
+
+class _Section(NamedTuple):
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    item_bytes: int
+
+
+class _Symbol(NamedTuple):
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+
+def image_of(code: bytes, names: Iterable[str]) -> Image | None:
+    """The functions of object code that have these names, placed; None where that takes a linker."""
+    try:
+        return _placed(code, list(names))
+    except (_NoImage, struct.error):
+        return None
+
+
+@cache
+def processor_name() -> str:
+    """The processor of this machine, as the system describes it; "" where images do not run."""
+    if platform.machine() != "x86_64" or platform.system() != "Linux":
+        return ""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
+    except OSError:
+        return ""
+    facts = {
+        name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first.splitlines())
+    }
+    return "; ".join(facts.get(name, "") for name in _PROCESSOR)
+
+
+def _placed(code: bytes, names: list[str]) -> Image:
+    sections = _sections(code)
+    places, image = _side_by_side(code, sections)
+    symbols, texts = _symbols(code, sections)
+    for section in sections:
+        if section.kind == _RELOCATIONS and section.info in places:
+            _connect(image, places, places[section.info], _items(code, section, _RELOCATION), symbols)
+        elif section.kind == _RELOCATIONS and sections[section.info].flags & _LOADED:
+            raise _NoImage
+    at = {}
+    for symbol in symbols:
+        if symbol.section in places:
+            end = code.index(b"\0", texts + symbol.name)
+            at[code[texts + symbol.name : end].decode()] = places[symbol.section] + symbol.value
+    if not at.keys() >= set(names):
+        raise _NoImage
+    return Image(bytes(image), {name: at[name] for name in names})
+
+
+def _sections(code: bytes) -> list[_Section]:
+    ident, kind, machine, *_, first, _flags, _size, _, _, bytes_each, count, _ = _HEADER.unpack_from(code)
+    if not ident.startswith(_MAGIC) or (kind, machine) != (_RELOCATABLE, _X86_64) or not count:
+        raise _NoImage
+    return [_Section(*_SECTION.unpack_from(code, first + number * bytes_each)) for number in range(count)]
+
+
+def _side_by_side(code: bytes, sections: list[_Section]) -> tuple[dict[int, int], bytearray]:
+    """Where each section of code begins in the image, by its number; and the image, not connected yet."""
+    places, image = {}, bytearray()
+    for number, section in enumerate(sections):
+        if not section.flags & _LOADED or not section.size:
+            continue
+        # Data would need pages of its own, and addresses of its own kinds.
+        if section.kind != _CODE or not section.flags & _EXECUTABLE or section.flags & _WRITABLE:
+            raise _NoImage
+        image += _FILL * (-len(image) % max(1, section.align))
+        places[number] = len(image)
+        image += code[section.offset : section.offset + section.size]
+    return places, image
+
+
+def _symbols(code: bytes, sections: list[_Section]) -> tuple[list[_Symbol], int]:
+    """All symbols by number, and where the texts of their names begin."""
+    for section in sections:
+        if section.kind == _SYMBOLS:
+            return [_Symbol(*item) for item in _items(code, section, _SYMBOL)], sections[section.link].offset
+    raise _NoImage
+
+
+def _items(code: bytes, section: _Section, item: struct.Struct) -> Iterator[tuple[int, ...]]:
+    return item.iter_unpack(code[section.offset : section.offset + section.size])
+
+
+def _connect(
+    image: bytearray,
+    places: dict[int, int],
+    base: int,
+    relocations: Iterable[tuple[int, ...]],
+    symbols: list[_Symbol],
+) -> None:
+    """Have calls of a section that begins at `base` lead to where the called functions are."""
+    for offset, info, addend in relocations:
+        symbol, kind = symbols[info >> 32], info & 0xFFFFFFFF
+        # Of another section only where it is placed, too: a library's function has no place here.
+        if kind not in _TO_PLACE or symbol.section not in places or symbol.section >= _RESERVED:
+            raise _NoImage
+        here, there = base + offset, places[symbol.section] + symbol.value
+        _PLACE.pack_into(image, here, there + addend - here)

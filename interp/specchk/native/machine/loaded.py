@@ -1,0 +1,65 @@
+"""A kernel in this process: C functions, from wherever their code is.
+
+A process that runs tasks needs no compiler: `ExchangeCode` has code that is ready, which is put into
+memory (`in_memory`) where the processor is the one that it is for.
+
+Not here: making code, and linking what is not that simple (`compiler`), for which LLVM is needed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from specchk.codegen.images import Image, processor_name
+from specchk.native.machine.memory import Region
+
+Entries = tuple[tuple[str, int], ...]  # the functions that Python calls, with the number of arguments
+EXCHANGE: Entries = (
+    ("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6), ("resting", 4),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A kernel in this process: `call[name]` is a C function of 64-bit arguments."""
+
+    call: dict[str, ctypes._CFuncPtr]  # type: ignore[name-defined]
+    keeper: object  # what owns the code
+    is_optimised: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCode:
+    """A compiled kernel of an exchanging engine, and the machine it is for.
+
+    `image`: the same as code that is placed, for processors of the name; None where that takes a linker.
+    """
+
+    code: bytes
+    machine: str
+    image: Image | None = None
+    processor: str = ""
+
+
+def at_addresses(
+    addresses: Mapping[str, int], entries: Entries, keeper: object, *, is_optimised: bool = True
+) -> Loaded:
+    """The functions at addresses, as long as `keeper` lives."""
+    calls = {}
+    for name, count in entries:
+        # Such functions run without the interpreter's lock, so workers are threads.
+        shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
+        calls[name] = shape(addresses[name])
+    return Loaded(calls, keeper, is_optimised)
+
+
+def in_memory(code: ObjectCode) -> Loaded | None:
+    """The kernel of an exchanging engine from its image; None where there is none for this processor."""
+    # Instructions of the driver's processor may be missing here; a signal would end the executor.
+    if code.image is None or code.processor != processor_name():
+        return None
+    room = Region.of_code(code.image.code)
+    addresses = {name: room.address + first for name, first in code.image.at.items()}
+    return at_addresses(addresses, EXCHANGE, room)
