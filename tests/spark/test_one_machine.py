@@ -306,7 +306,7 @@ class Command:
 
 
 def is_worker(line: str) -> bool:
-    return "pyspark.daemon" in line
+    return "pyspark.worker" in line
 
 
 def is_java(line: str) -> bool:

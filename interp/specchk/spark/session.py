@@ -155,6 +155,8 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
             # Else Spark resolves the machine's name, which may be slow, or wrong behind a VPN.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             conf.set("spark.driver.host", "127.0.0.1")
+            if _is_same_python():
+                conf.set("spark.python.daemon.module", "specchk.spark.worker.daemon")
             log = f"{log} {_SMALL_JVM}"
         conf.set("spark.driver.extraJavaOptions", log)
         conf.setAll([*_SETTINGS, *settings.items()])
@@ -171,6 +173,11 @@ def is_local(context: SparkContext) -> bool:
 
 def _is_local(master: str) -> bool:
     return master.partition("[")[0] == "local"
+
+
+def _is_same_python() -> bool:
+    """Whether workers on this machine are forks of this Python, with the same path."""
+    return os.environ.get("PYSPARK_PYTHON") in (None, sys.executable)
 
 
 def slots(context: SparkContext) -> int:
@@ -190,9 +197,8 @@ def _prepare(context: SparkContext, folder: Path) -> None:
 
     It is in `folder`, from which executors fetch it when they join.
     """
-    # Nothing to ship: workers are forks of this Python, with the same path.
-    if is_local(context) and os.environ.get("PYSPARK_PYTHON") in (None, sys.executable):
-        return  # the workers are this very Python
+    if is_local(context) and _is_same_python():
+        return
     files = package_files()
     if not is_local(context):
         _ship(context, folder / f"specchk-{digest_of(files)}.zip", files)
