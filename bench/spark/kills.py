@@ -58,7 +58,7 @@ def natively(size: str) -> dict[str, Any]:
 def python_below(pid: int) -> Iterator[int]:
     """The processes of PySpark below a process: daemons before their workers."""
     for child in children(pid):
-        if "pyspark.daemon" in command(child):
+        if "pyspark.worker" in command(child):
             yield child
         yield from python_below(child)
 

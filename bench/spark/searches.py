@@ -11,9 +11,9 @@ all levels.  Java's and Spark's start and compiling the program are not in the s
 
 `CPU`: seconds of processor of native engine and Spark (driver, JVM and workers), whose ratio depends
 less on what else runs.  `small level`: the median of levels of less than 10 000 states.  `worker MB`:
-the largest anonymous memory of a Python worker, then its largest address space, which has its
-partition's table, too.  `tables MB`: files of visited states at their largest, all partitions.
-`shuffled MB`: what tasks sent to one another.
+the largest anonymous memory of a Python worker; the most that one had in memory, libraries and mapped
+tables included (`VmHWM`); and its largest address space.  `tables MB`: files of visited states at their
+largest, all partitions.  `shuffled MB`: what tasks sent to one another.
 `--limit`: megabytes of address space for each Python worker (`ulimit -v`).  `--shuffle`: Spark's shuffle
 moves the states, as on a cluster, instead of files.
 """
@@ -112,7 +112,7 @@ class Watch(threading.Thread):
     def __init__(self, scratch: Path) -> None:
         super().__init__(daemon=True)
         self.scratch = scratch
-        self.anonymous_mb = self.address_mb = self.tables_mb = 0.0
+        self.anonymous_mb = self.resident_mb = self.address_mb = self.tables_mb = 0.0
         self.over = threading.Event()
 
     def run(self) -> None:
@@ -132,8 +132,9 @@ class Watch(threading.Thread):
         except OSError:
             return
         sizes = {name: int(kb) / 1024 for name, kb in re.findall(r"(\w+):\s+(\d+) kB", status)}
-        if "pyspark.daemon" in line and "RssAnon" in sizes and not status.startswith("Name:\tjava"):
+        if "pyspark.worker" in line and "RssAnon" in sizes and not status.startswith("Name:\tjava"):
             self.anonymous_mb = max(self.anonymous_mb, sizes["RssAnon"])
+            self.resident_mb = max(self.resident_mb, sizes["VmHWM"])
             self.address_mb = max(self.address_mb, sizes["VmPeak"])
 
 
@@ -189,8 +190,8 @@ def measure(name: str, handover: int, args: argparse.Namespace, folder: Path) ->
         f"| {SIZES[name].file} | {states:,} | {handover:,} | {states / seconds / 1e6:.2f} | "
         f"{states / taken / 1e6:.2f} | {seconds / taken:.2f}x | {native_cpu:.1f}, {cpu:.1f} | "
         f"{taken / states * 1e6:.2f} | {small_level(seen)} | "
-        f"{watch.anonymous_mb:.0f}, {watch.address_mb:.0f} | {watch.tables_mb:.0f} | "
-        f"{shuffled_mb(seen):.0f} |"
+        f"{watch.anonymous_mb:.0f}, {watch.resident_mb:.0f}, {watch.address_mb:.0f} | "
+        f"{watch.tables_mb:.0f} | {shuffled_mb(seen):.0f} |"
     )
 
 

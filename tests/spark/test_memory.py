@@ -22,9 +22,9 @@ from specchk.spark.reasons import NO_JAVA, has_java
 pytestmark = pytest.mark.slow
 
 THREE = ("--no-symmetry", "--set", "Replicas=3", "--set", "MaxRecords=3")  # 1 694 476 states of 16 bytes
-# Kilobytes beyond a worker that is idle.  In eight partitions a worker needs 70 MB: while one partition's
-# table grows 37, buckets 16, and the block, the rows and what PySpark loads with a first task.  In one it
-# needs more than 96 MB, and 128 are enough.
+# Kilobytes beyond a worker that is idle.  In eight partitions one partition's table has 37 MB while it grows,
+# buckets have 8, Spark's archives some 30 (`spark.worker.archives`), and there are the block, the rows and
+# what PySpark loads with a first task.  In one partition the table alone has more.
 ROOM = 84 << 10
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # what they reserve differs by machine
 IDLE = """\
