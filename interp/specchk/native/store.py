@@ -42,7 +42,8 @@ FAST_UNTIL = 1 << 22  # slots; up to here the table quadruples
 ADDRESS_SPACE = 1 << 42
 # Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
 PIECE = 512  # states in a piece of work
-SAMPLE = 100  # states, which the reference stepper expands in some ten milliseconds
+# The reference stepper takes up to half a millisecond for each: so 1 % of a search, or of its preparation.
+LEAST_SAMPLE, SAMPLE, SAMPLED_OF = 16, 100, 1 << 18
 # How late a limit, Control-C or progress may be noticed; the workers themselves are not slowed down.
 WAIT_S = 0.05
 
@@ -350,8 +351,9 @@ class Store:
         return tuple(self.states.view(number * self.state_bytes, self.state_bytes).cast("Q"))
 
     def sample(self, runs: Iterable[Run]) -> Iterator[tuple[int, ...]]:
-        """Some of the states of some runs, packed."""
-        return map(self.words_of, spread(list(runs), SAMPLE))
+        """Some of the states of some runs, packed; of more states more."""
+        most = min(SAMPLE, LEAST_SAMPLE + self.used // SAMPLED_OF)
+        return map(self.words_of, spread(list(runs), most))
 
     def make_exact(self, kernel: Loaded) -> None:
         """Fill the table of a compact search with numbers instead of hashes; then nothing can be added."""
