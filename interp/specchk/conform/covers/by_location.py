@@ -107,7 +107,8 @@ class ByLocation(Generic[T]):
 
     def _touching_any(self, locations: Numbers) -> list[int]:
         """The positions of the instances that depend on some locations."""
-        return [at for at, chosen in enumerate(self._chosen) if not set(locations).isdisjoint(chosen)]
+        changed = set(locations)
+        return [at for at, chosen in enumerate(self._chosen) if not changed.isdisjoint(chosen)]
 
 
 def picked(locations: Numbers) -> Callable[[Sequence[int]], Numbers]:

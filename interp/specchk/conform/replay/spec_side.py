@@ -96,11 +96,14 @@ class SpecSide:
         One that only leads beyond a horizon is neither.
         """
         enabled: list[tuple[ActionCall, tuple[State, ...]]] = []
+        disabled: list[ActionCall] = []
         for call, ways in zip(self.instances, self._ways_in(state), strict=True):
             if ways:
                 successors = dict.fromkeys(self._by.after(state, written) for written in ways)
                 enabled.append((call, tuple(successors)))
-        return enabled, self.forbidden(state)
+            elif ways is not None:
+                disabled.append(call)
+        return enabled, disabled
 
     def forbidden(self, state: State) -> Sequence[ActionCall]:
         """The disabled instances in a state."""
