@@ -44,8 +44,7 @@ def ends_of(runs: Iterable[Run]) -> list[Run]:
 
 def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
     """The part of first..end that is in none of the runs."""
-    inner = [(start, start + count) for start, count in sorted(runs)]
-    return [(low, high - low) for low, high in without([(first, end)], inner)]
+    return [(low, high - low) for low, high in without([(first, end)], ends_of(sorted(runs)))]
 
 
 def pieces(ranges: Iterable[Run], size: int) -> list[Run]:

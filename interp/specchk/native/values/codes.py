@@ -8,7 +8,7 @@ In registers a bool is an `i1`, a number its signed 64-bit value, everything els
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import comb
@@ -287,17 +287,17 @@ class Codes:
             ]  # bags that begin with an item here
             skipped = list(accumulate(begun, initial=0))
             here = self.rank(kind.item, self.slot(kind, value, index))
-            passed = asm.sub(self._entry("skipped", skipped, here), self._entry("skipped", skipped, before))
+            passed = asm.sub(*(self._entry("skipped", I64, skipped, item) for item in (here, before)))
             there = asm.cmp("<", index, self.length(kind, value))
             total = asm.add(total, asm.select(there, asm.add(1, passed), 0))
             before = here
         return total
 
-    def _entry(self, name: str, values: list[int], index: Val) -> Val:
+    def _entry(self, name: str, kind: ir.Type, values: Sequence[int], index: Val) -> Val:
         """One of several constants."""
         if isinstance(index, int):
             return values[index]
-        table = self.asm.table(name, I64, values)
+        table = self.asm.table(name, kind, values)
         return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), index]))
 
     def ordered(self, kind: Type, code: Val) -> Val:
@@ -337,8 +337,7 @@ class Codes:
         if is_scalar(kind):
             return self.held(kind, rank)
         # A table, as ranks are undone only where a type is small enough to be listed.
-        table = self.asm.table("values", register(kind), constants(kind))
-        return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), rank]))
+        return self._entry("values", register(kind), constants(kind), rank)
 
 
 @lru_cache(maxsize=4096)
