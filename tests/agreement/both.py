@@ -144,6 +144,13 @@ class ShallowSearch(Search):
         return sum(self.levels) >= self.most
 
 
+def check_agreement(text: str, folder: Path, *, symmetry: bool, keep_going: bool) -> None:
+    """The engines agree on a spec, if it is one."""
+    program = program_of(text, folder)
+    if program is not None:
+        assert not differences(program, symmetry=symmetry, keep_going=keep_going)
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The reference beside other runs: its states, whether there are more, and on what they differ."""

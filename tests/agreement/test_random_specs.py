@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from spec_texts import small_specs
 
-from agreement.both import differences, of_seed, program_of, states_found
+from agreement.both import check_agreement, differences, of_seed, program_of, states_found
 from agreement.random_specs import random_spec
 from specchk.search import reference
 from specchk.search.engine import Options, Search, explore
@@ -19,19 +19,13 @@ RANDOMS = st.randoms(use_true_random=False)
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
 
 
-def check_agreement(random: Random, folder: Path, *, symmetry: bool, keep_going: bool) -> None:
-    program = program_of(random_spec(random), folder)
-    if program is not None:
-        assert not differences(program, symmetry=symmetry, keep_going=keep_going)
-
-
 @settings(max_examples=8, suppress_health_check=SHARED)
 @given(random=RANDOMS, symmetry=st.booleans(), keep_going=st.booleans())
 def test_engines_agree_on_random_specs(
     random: Random, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
     """Verdict, counts, coverage, horizons and trace lengths are equal."""
-    check_agreement(random, tmp_path, symmetry=symmetry, keep_going=keep_going)
+    check_agreement(random_spec(random), tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
 @pytest.mark.slow
@@ -41,7 +35,7 @@ def test_engines_agree_on_many_random_specs(
     random: Random, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
     """Verdict, counts, coverage, horizons and trace lengths are equal."""
-    check_agreement(random, tmp_path, symmetry=symmetry, keep_going=keep_going)
+    check_agreement(random_spec(random), tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
 @settings(max_examples=12, suppress_health_check=SHARED)

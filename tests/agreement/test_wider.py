@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agreement.both import differences, program_of
+from agreement.both import check_agreement, differences, program_of
 from agreement.random_specs import wider_spec
 from specchk.native.engine import NativeOptions
 from specchk.native.engine import search as native
@@ -59,19 +59,13 @@ model two:
 """
 
 
-def check_agreement(random: Random, folder: Path, *, symmetry: bool, keep_going: bool) -> None:
-    program = program_of(wider_spec(random), folder)
-    if program is not None:
-        assert not differences(program, symmetry=symmetry, keep_going=keep_going)
-
-
 @settings(max_examples=8, suppress_health_check=SHARED)
 @given(random=RANDOMS, symmetry=st.booleans(), keep_going=st.booleans())
 def test_engines_agree_on_wider_specs(
     random: Random, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
     """Verdict, counts, coverage, horizons and trace lengths are equal."""
-    check_agreement(random, tmp_path, symmetry=symmetry, keep_going=keep_going)
+    check_agreement(wider_spec(random), tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
 @pytest.mark.slow
@@ -81,7 +75,7 @@ def test_engines_agree_on_many_wider_specs(
     random: Random, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
     """Verdict, counts, coverage, horizons and trace lengths are equal."""
-    check_agreement(random, tmp_path, symmetry=symmetry, keep_going=keep_going)
+    check_agreement(wider_spec(random), tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
 @pytest.mark.parametrize("optimise_after", [0, 1 << 40])

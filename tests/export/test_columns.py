@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from native.drawn import value_of
 from specchk.codegen import ir
 from specchk.codegen.objects import initialize, linked, quick
 from specchk.export.columns import arrow_type, distinct, plain
@@ -22,9 +23,8 @@ from specchk.export.parquet.files import PageFile
 from specchk.export.parquet.pages import Compression
 from specchk.export.streams import ColumnPages, LeafStreams
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Room, Seq, Set, Sort, Type, Union
-from specchk.meaning.values import positions
 from specchk.native.kernel.column_kernel import column_shapes, emit_columns, emit_pack
-from specchk.native.machine.layout import WORD, BitRange, StateLayout, encode, mask, slots_of, width
+from specchk.native.machine.layout import WORD, BitRange, StateLayout, encode, mask, width
 from specchk.native.machine.loaded import Loaded
 
 COLOUR, NODE = Enum("Colour", ("red", "green")), Sort("Node", ("n1", "n2", "n3"))
@@ -88,38 +88,6 @@ def test_values_are_readable(kind: Type, value: object, wanted: object) -> None:
 def test_names_differ_for_readers_that_ignore_case() -> None:
     """The first of each keeps its name."""
     assert distinct(["id", "ID", "Id_", "level"], ["level"]) == ["id", "ID_", "Id__", "level_"]
-
-
-def value_of(kind: Type, random: Random) -> object:
-    """A value of a type."""
-    match kind:
-        case Bool():
-            return random.randrange(2)
-        case Int():
-            return random.randint(kind.low, kind.high)
-        case Enum() | Sort():
-            return random.randrange(len(kind.members))
-        case Option():
-            return random.choice([(), (value_of(kind.item, random),)])
-        case Record():
-            return tuple(value_of(part, random) for _, part in kind.fields)
-        case Union():
-            tag = random.randrange(len(kind.variants))
-            return tag, value_of(kind.variants[tag][1], random)
-        case Map():
-            return tuple(value_of(kind.value, random) for _ in positions(kind.key))
-        case Set():
-            items = sorted(positions(kind.item))
-            if kind.keyed:  # one of each key
-                of_key: dict[object, object] = {item[0]: item for item in items if random.random() < 0.5}
-                items = sorted(of_key.values())
-            chosen = random.sample(items, random.randint(0, min(len(items), slots_of(kind))))
-            return tuple(sorted(chosen))
-        case Seq():
-            return tuple(value_of(kind.item, random) for _ in range(random.randint(0, kind.limit)))
-        case Bag():
-            items = [value_of(kind.item, random) for _ in range(random.randint(0, kind.limit))]
-            return tuple(sorted(items, key=lambda item: encode(kind.item, item)))
 
 
 def codes_of(kind: Type, values: list[object], offset: int, words: int, random: Random) -> ctypes.Array[Any]:

@@ -150,8 +150,15 @@ def edges(kind: Type) -> list[Any]:
 
 def tried(expr: Expr, kinds: Signature) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The meaning for all edge values of variables or locals: what is given and what comes of it, or None."""
+    return meant(expr, kinds, product(*map(edges, kinds)))
+
+
+def meant(
+    expr: Expr, kinds: Signature, every: Iterable[tuple[Any, ...]]
+) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The meaning for some values of variables or locals: what is given and what comes of it, or None."""
     function, room = Evaluator(len(kinds), [0]).compile(expr), [0] * 9
-    for values in product(*map(edges, kinds)):
+    for values in every:
         try:
             yield values, function([*values, *values, *values, *room])
         except Undefined:

@@ -8,14 +8,13 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from laws.operators import SPAN, Signature
+from laws.operators import SPAN, Signature, meant
+from native.drawn import value_of
 from native.emitted import compiled
 from specchk.ir.nodes import Apply, Const, Var
 from specchk.ir.ops import Op
-from specchk.ir.types import Bag, Bool, Int, Map, Option, Record, Seq, Set, Type, Union
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
 from specchk.ir.typing import result_type
-from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.undefined import Undefined
 
 DIGIT, KEY = Int(0, 6), Int(0, 29)
 LONG, BIG, HEAP, TABLE = Seq(DIGIT, 29), Set(Int(0, 99)), Bag(DIGIT, 29), Map(KEY, Int(0, 30))
@@ -64,40 +63,6 @@ def applied(op: Op) -> Iterator[tuple[Apply, Signature]]:
             yield Apply(kind, SPAN, op, args, data), kinds
 
 
-def a_value(kind: Type, random: Random) -> Any:
-    """A value of a type, by chance."""
-    match kind:
-        case Bool():
-            return random.random() < 0.5
-        case Int():
-            return random.randint(kind.low, kind.high)
-        case Option():
-            return (a_value(kind.item, random),) if random.random() < 0.8 else ()
-        case Record():
-            return tuple(a_value(part, random) for _, part in kind.fields)
-        case Union():
-            tag = random.randrange(len(kind.variants))
-            return tag, a_value(kind.variants[tag][1], random)
-        case Map():
-            assert isinstance(kind.key, Int)
-            return tuple(a_value(kind.value, random) for _ in range(kind.key.low, kind.key.high + 1))
-        case Set():
-            return tuple(sorted({a_value(kind.item, random) for _ in range(random.choice((0, 1, 3, 40)))}))
-        case Seq() | Bag():
-            items = [a_value(kind.item, random) for _ in range(random.choice((0, 1, 3, kind.limit)))]
-            return tuple(items if isinstance(kind, Seq) else sorted(items))
-    raise AssertionError(kind)
-
-
-def meaning_of(expr: Apply, values: Sequence[Any]) -> Any:
-    """The value of an operator on variables, None where there is none."""
-    function, room = Evaluator(len(values), [0]).compile(expr), [0] * 9
-    try:
-        return function([*values, *values, *room])
-    except Undefined:
-        return None
-
-
 def miscompiled(op: Op) -> list[str]:
     """Where wide code of an operator gives another value than its meaning."""
     return [line for expr, kinds in applied(op) for line in _miscompiled(expr, kinds)]
@@ -105,14 +70,15 @@ def miscompiled(op: Op) -> list[str]:
 
 def _miscompiled(expr: Apply, kinds: Signature) -> Iterator[str]:
     random = Random(f"{expr.op.name} {kinds}")
-    tried = [tuple(a_value(kind, random) for kind in kinds) for _ in range(TRIED)]
+    tried = [tuple(value_of(kind, random) for kind in kinds) for _ in range(TRIED)]
     forms = [(known, fixed) for known in _known(len(kinds)) for fixed in tried[: KNOWN if any(known) else 1]]
     codes = compiled([_partly(expr, known, fixed) for known, fixed in forms], kinds)
     for (known, fixed), code in zip(forms, codes, strict=True):
-        for values in tried:
-            given = tuple(a if k else b for a, b, k in zip(fixed, values, known, strict=True))
-            wanted, found = meaning_of(expr, given), code(values)
-            if found != wanted:
+        all_given = [
+            tuple(a if k else b for a, b, k in zip(fixed, values, known, strict=True)) for values in tried
+        ]
+        for values, (given, wanted) in zip(tried, meant(expr, kinds, all_given), strict=True):
+            if (found := code(values)) != wanted:
                 yield f"{expr.op.name} of {given} in {kinds} is {found}, not {wanted}; known: {known}"
 
 
