@@ -7,9 +7,11 @@ text by a number, so that a copy of a file under another path has the same tree,
 
 from __future__ import annotations
 
+import copyreg
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from specchk.lang.text.source import Source, Span
 
 ROOMS = ("lang",)  # whose sources decide what a tree is
 PARSER = lark.__version__
+Reducer = Callable[[Any], Any]  # from a value to a function and its arguments
 LEAST = 1024  # characters; a shorter text is parsed in the time that a file takes
 
 
@@ -55,11 +58,23 @@ class SourcePickler(pickle.Pickler):
 
     def __init__(self, data: BytesIO, sources: Sequence[Source]) -> None:
         super().__init__(data, protocol=pickle.HIGHEST_PROTOCOL)
+        # Not `persistent_id`: that is called for every number and text, too.
+        self.dispatch_table = self._reducers()
         self._numbers = {source: number for number, source in enumerate(sources)}
+        self.dispatch_table[Source] = self._source
 
-    def persistent_id(self, part: Any) -> int | None:
-        """The number of a source; None for anything else, a source of an option among it."""
-        return self._numbers.get(part) if type(part) is Source else None
+    def _reducers(self) -> dict[type, Reducer]:
+        return dict(copyreg.dispatch_table)
+
+    def _source(self, source: Source) -> tuple[Any, ...]:
+        number = self._numbers.get(source)
+        # One of an option is written whole.
+        return (Source, (source.path, source.text)) if number is None else (numbered, (number,))
+
+
+def numbered(number: int) -> Source:
+    """The source of a number; a reader replaces this function by one that knows its sources."""
+    raise LookupError(number)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -67,19 +82,35 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(data)
         self._sources = sources
 
-    def persistent_load(self, number: int) -> Source:
-        """The source of a number."""
-        return self._sources[number]
+    def find_class(self, module: str, name: str) -> Any:
+        """The class or function of a name; for `numbered`, one of these sources by its number."""
+        found = super().find_class(module, name)
+        return self._sources.__getitem__ if found is numbered else found
 
 
 class _NodePickler(SourcePickler):
     """Writes a node as a call of its class: a frozen class with slots finds its state field by field."""
 
-    def reducer_override(self, part: Any) -> Any:
-        """The class and the fields of a node or a place; anything else as usual."""
-        if isinstance(part, tree.Node | Span):
-            return type(part), tuple([getattr(part, name) for name in part.__match_args__])
-        return NotImplemented
+    def _reducers(self) -> dict[type, Reducer]:
+        return _Calls(copyreg.dispatch_table)
+
+
+class _Calls(dict[type, Reducer]):
+    """Reducers of nodes and places, each made when the first one of its class is written."""
+
+    def __missing__(self, kind: type) -> Reducer:
+        if not issubclass(kind, tree.Node | Span):
+            raise KeyError(kind)  # reduced as usual
+        self[kind] = reducer = _call_of(kind)
+        return reducer
+
+
+def _call_of(kind: type) -> Reducer:
+    names: tuple[str, ...] = kind.__match_args__  # type: ignore[attr-defined]
+    if len(names) == 1:
+        return lambda part: (kind, (getattr(part, names[0]),))
+    fields = attrgetter(*names)
+    return lambda part: (kind, fields(part))
 
 
 def _place(source: Source) -> Path | None:
