@@ -22,6 +22,8 @@ from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_parser import _Parser
 from lark.parsers.lalr_parser_state import ParseConf, ParserState
 
+from specchk.lang.syntax.lexing import TokenReader
+
 Extent = tuple[int, int]  # the offsets of a rule's text in its chunk
 Entry = Any  # of the stack: a token, or an extent's start and end with what was built
 Made = Callable[[Extent, list[Any]], Any]
@@ -105,11 +107,13 @@ class _Loop(_Parser):
 
 def build_while_parsing(parser: Lark, builder: object) -> None:
     """Make a parser return what the builder's methods, one a rule, make of a text in place of a tree."""
-    frontend = cast("Any", parser.parser).parser
-    table = frontend.parser.parse_table
-    loop = _Loop(table, frontend.parser.callbacks)
-    loop.plans = Plans(table.states, builder)
-    frontend.parser = loop
+    frontend = cast("Any", parser.parser)
+    larks = frontend.parser.parser
+    loop = _Loop(larks.parse_table, larks.callbacks)
+    loop.plans = Plans(larks.parse_table.states, builder)
+    frontend.parser.parser = loop
+    # The layout's connection to the lexer, which stays.
+    frontend.lexer.lexer = TokenReader(frontend.lexer.lexer)
 
 
 def _is_rung(rule: Rule) -> bool:

@@ -77,8 +77,10 @@ def _shipped(grammar: str) -> dict[str, object] | None:
 
 
 def _numbered(item: dict[str, object]) -> dict[Any, object]:
-    """An object of JSON whose keys were numbers, as those of states and of the memo."""
-    return {int(key) if key.isdigit() else key: value for key, value in item.items()}
+    """An object of JSON whose keys were numbers, as those of states and of the memo: all of them or none."""
+    if not next(iter(item), "").isdigit():
+        return cast("dict[Any, object]", item)
+    return {int(key): value for key, value in item.items()}
 
 
 def _name(grammar: str) -> str:
