@@ -6,6 +6,7 @@ import ctypes
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import pyarrow as pa
@@ -23,8 +24,10 @@ from specchk.export.parquet.files import PageFile
 from specchk.export.parquet.pages import Compression
 from specchk.export.streams import ColumnPages, LeafStreams
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Room, Seq, Set, Sort, Type, Union
-from specchk.native.kernel.column_kernel import column_shapes, emit_columns, emit_pack
+from specchk.native.kernel.column_kernel import column_shapes, emit_columns
+from specchk.native.machine import leaf_streams
 from specchk.native.machine.layout import WORD, BitRange, StateLayout, encode, mask, width
+from specchk.native.machine.leaf_streams import emit_packing
 from specchk.native.machine.loaded import Loaded
 
 COLOUR, NODE = Enum("Colour", ("red", "green")), Sort("Node", ("n1", "n2", "n3"))
@@ -103,8 +106,8 @@ def codes_of(kind: Type, values: list[object], offset: int, words: int, random: 
 def kernel_of(layout: StateLayout) -> Loaded:
     """What takes states of a layout apart; compiled fast, since it runs once."""
     module = ir.IRModule(ir.Tier.QUICK)
+    emit_packing(module)
     emit_columns(module, layout)
-    emit_pack(module)
     initialize()
     found = linked(quick(str(module)), ("columns", "pack"))
     shape = {"columns": 3, "pack": 4}
@@ -115,11 +118,15 @@ def kernel_of(layout: StateLayout) -> Loaded:
     return Loaded(call, found)
 
 
-def written(kind: Type, blocks: list[list[object]], offset: int, random: Random, rows: int) -> bytes:
-    """A file with a row group for each block of values, in pages of so many rows."""
+def written(
+    kind: Type, blocks: list[list[object]], offset: int, random: Random, rows: int, at_once: int
+) -> bytes:
+    """A file with a row group for each block of values, in pages of so many rows, some packed at once."""
     words = max(1, -(-(offset + width(kind)) // WORD))
     layout = StateLayout((BitRange("x", kind, offset, width(kind)),), words)
-    kernel, file = kernel_of(layout), PageFile(pa.schema([("x", arrow_type(kind))]))
+    with patch.object(leaf_streams, "SLICE", at_once):
+        kernel = kernel_of(layout)
+    file = PageFile(pa.schema([("x", arrow_type(kind))]))
     shapes, _ = column_shapes(layout)
     streams = LeafStreams(shapes, rows, kernel)
     pages = ColumnPages(shapes.leaves, file.columns, Compression())
@@ -138,16 +145,17 @@ def written(kind: Type, blocks: list[list[object]], offset: int, random: Random,
 @settings(max_examples=150, deadline=None)
 @given(
     kind=KINDS, seed=st.integers(0, 1 << 30), offset=st.integers(0, 130), many=st.integers(1, 40),
-    rows=st.sampled_from([1, 7, 8, 64]),
+    rows=st.sampled_from([1, 7, 8, 64]), at_once=st.sampled_from([1, 2, 16, 2048]),
 )  # fmt: skip
 def test_packed_states_become_the_columns_of_their_values(
-    kind: Type, seed: int, offset: int, many: int, rows: int
+    kind: Type, seed: int, offset: int, many: int, rows: int, at_once: int
 ) -> None:
-    """At any offset, across words, in row groups and pages of any size."""
+    """At any offset, across words, in row groups, pages and slices of any size."""
     random = Random(seed)
     values = [value_of(kind, random) for _ in range(many)]
     blocks = [values, values[: many // 2 + 1]]
-    found = pq.read_table(pa.BufferReader(written(kind, blocks, offset, random, rows)))["x"].combine_chunks()
+    file = written(kind, blocks, offset, random, rows, at_once)
+    found = pq.read_table(pa.BufferReader(file))["x"].combine_chunks()
     found.validate(full=True)
     assert found == pa.array([plain(kind, value) for some in blocks for value in some], arrow_type(kind))
 
@@ -181,7 +189,7 @@ def test_types_of_many_values_and_deep_ones(kind: Type, tmp_path: Path) -> None:
     random = Random(5)
     values = [value_of(kind, random) for _ in range(100)]
     file = tmp_path / "x.parquet"
-    file.write_bytes(written(kind, [values[:33], values[33:]], 3, random, 10))
+    file.write_bytes(written(kind, [values[:33], values[33:]], 3, random, 10, 4))
     wanted = pa.array([plain(kind, value) for value in values], arrow_type(kind))
     assert pq.read_table(file)["x"].combine_chunks() == wanted
     pq.write_table(pa.table({"x": wanted}), tmp_path / "y.parquet")

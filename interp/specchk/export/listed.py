@@ -23,11 +23,11 @@ from specchk.export.schemas import EDGES
 from specchk.export.streams import ColumnPages, LeafStreams
 from specchk.ir.program import Program
 from specchk.native.exchange import exchange_worker
-from specchk.native.kernel.column_kernel import block_words
 from specchk.native.kernel.edge_kernel import SOURCE_BITS
 from specchk.native.kernel.step_columns import step_shapes
 from specchk.native.machine.frames import Listing, Thread, most_successors
 from specchk.native.machine.layout import StateLayout
+from specchk.native.machine.leaf_streams import block_words
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 

@@ -165,7 +165,7 @@ class AboutStates:
         found = []
         # Names are random, and take as much room when they are compressed.
         for column, data, is_compressed in zip(
-            self.table.columns, (names, level, self.packer.packed_bytes(expanded, 1)), (False, True, True),
+            self.table.columns, (names, level, self.packer.packed(expanded, 1)), (False, True, True),
             strict=False,
         ):  # fmt: skip
             chunk = ColumnChunk(column, is_compressed=is_compressed)

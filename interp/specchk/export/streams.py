@@ -25,12 +25,20 @@ from specchk.export.parquet.pages import (
 )
 from specchk.ir.types import Bool, Int
 from specchk.native.exchange import address_of_bytes
-from specchk.native.kernel.column_kernel import LEAF_WORDS, block_words, levels_word
+from specchk.native.machine.leaf_streams import (
+    SLACK,
+    SLICE,
+    Stream,
+    block_words,
+    levels_word,
+    streams_of,
+    values_word,
+)
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.shapes import FIXED, ColumnLeaf, TableShape
 
-_SLACK = 16  # bytes behind a stream: the last value that was not taken, and what `pack` reads
+_LINE = 64  # bytes of a line of the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +47,12 @@ class Packer:
 
     kernel: Loaded
 
-    def packed(self, address: int, count: int, width: int) -> bytes:
-        """Some bytes, behind which there is room for eight, as numbers of so many bits."""
-        ctypes.memset(address + count, 0, 8)
-        size = -(-count // 8) * width
+    def packed(self, data: bytes, width: int) -> bytes:
+        """Bytes as numbers of so many bits."""
+        room, size = data + bytes(8), -(-len(data) // 8) * width
         out = ctypes.create_string_buffer(size + 8)
-        self.kernel.call["pack"](address, count, width, ctypes.addressof(out))
+        self.kernel.call["pack"](address_of_bytes(room), len(data), width, ctypes.addressof(out))
         return out.raw[:size]
-
-    def packed_bytes(self, data: bytes, width: int) -> bytes:
-        """The same of bytes of Python's."""
-        room = data + bytes(8)
-        return self.packed(address_of_bytes(room), len(data), width)
 
 
 class LeafStreams:
@@ -59,28 +61,27 @@ class LeafStreams:
     def __init__(self, shapes: TableShape, rows: int, kernel: Loaded, extra_words: int = 0) -> None:
         self._shapes, self._packer = shapes, Packer(kernel)
         self.block = Words(block_words(shapes) + extra_words)
-        self._regions: list[Region] = []
         self._patterns: dict[tuple[int, int], bytes] = {}
-        for leaf in shapes.leaves:
-            self.block[LEAF_WORDS * leaf.index] = self._room(leaf.value_bytes * leaf.most * rows)
-            if leaf.owns_levels:
-                for word in range(2):
-                    place = levels_word(shapes, leaf.levels) + word
-                    self.block[place] = self._room(leaf.most * rows)
-
-    def _room(self, size: int) -> int:
-        region = Region.of_small_pages(size + _SLACK)
-        self._regions.append(region)
-        return region.address
+        places, size = [], 0
+        for stream in streams_of(shapes):
+            at_once = min(rows, SLICE) if stream.is_packed else rows
+            packed = -(-stream.most * rows // 8) * stream.bits if stream.is_packed else 0
+            for word, room in (
+                (Stream.ITEMS, stream.item_bytes * (stream.most * at_once + 7)), (Stream.PACKED, packed),
+            ):  # fmt: skip
+                places.append((stream.word + word, size))
+                size += -(-(room + SLACK) // _LINE) * _LINE
+        self._region = Region.of_small_pages(max(1, size))
+        for at, offset in places:
+            self.block[at] = self._region.address + offset
 
     def release(self) -> None:
         """Give the memory back."""
-        for region in self._regions:
-            region.release()
+        self._region.release()
 
     def values(self, leaf: ColumnLeaf) -> tuple[int, int]:
-        """Where the values of a leaf are, and their number."""
-        return self.block[LEAF_WORDS * leaf.index], self.block[LEAF_WORDS * leaf.index + 1]
+        """Where the values of a leaf of more than a byte are, and their number."""
+        return self.block[values_word(leaf) + Stream.ITEMS], self.block[values_word(leaf) + Stream.COUNT]
 
     def levels(self, leaf: ColumnLeaf) -> tuple[list[bytes], int]:
         """The levels of a leaf as a page has them, and the number of entries."""
@@ -90,55 +91,39 @@ class LeafStreams:
             if leaf.definition:
                 parts.append(levels(run(count, leaf.definition, leaf.definition.bit_length())))
             return parts, count
-        word = levels_word(self._shapes, leaf.levels)
-        count = self.block[word + 2]
-        made = []
-        for address, most in zip(
-            (self.block[word], self.block[word + 1]), (leaf.repetition, leaf.definition), strict=True
-        ):
-            if most:
-                width = most.bit_length()
-                made.append(levels(groups(count, self._packer.packed(address, count, width))))
-        return made, count
+        word = levels_word(self._shapes, leaf)
+        made = [
+            levels(groups(self.block[at + Stream.COUNT], self._packed(at, most.bit_length())))
+            for at, most in ((word, leaf.repetition), (word + Stream.SIZE, leaf.definition))
+            if most
+        ]
+        return made, self.block[word + Stream.COUNT]
+
+    def _packed(self, word: int, width: int) -> bytes:
+        """The packed items of a stream."""
+        size = -(-self.block[word + Stream.COUNT] // 8) * width
+        return ctypes.string_at(self.block[word + Stream.PACKED], size)
 
     def _pattern(self, leaf: ColumnLeaf, count: int) -> bytes:
         """The repetition levels of a leaf that has the same ones in each state."""
         key = leaf.index, count
         if key not in self._patterns:
             every = bytes(leaf.pattern) * (count // len(leaf.pattern))
-            self._patterns[key] = groups(
-                count, self._packer.packed_bytes(every, leaf.repetition.bit_length())
-            )
+            self._patterns[key] = groups(count, self._packer.packed(every, leaf.repetition.bit_length()))
         return self._patterns[key]
 
     def codes(self, leaf: ColumnLeaf) -> tuple[bytes, Encoding]:
         """The values of a leaf as a page has them."""
-        address, count = self.values(leaf)
-        if isinstance(leaf.domain, Bool):
-            return self._packer.packed(address, count, 1), Encoding.PLAIN
+        size, (address, count) = leaf.value_bytes, self.values(leaf)
+        if size == 1:
+            packed = self._packed(values_word(leaf), leaf.value_bits)
+            if isinstance(leaf.domain, Bool):
+                return packed, Encoding.PLAIN
+            return positions(leaf.value_bits, groups(count, packed)), Encoding.RLE_DICTIONARY
+        wide = ctypes.string_at(address, size * count)
         if not leaf.is_listed:
-            return ctypes.string_at(address, leaf.value_bytes * count), Encoding.PLAIN
-        width = position_bits(leaf)
-        if leaf.value_bytes == 1:
-            found = groups(count, self._packer.packed(address, count, width))
-        else:
-            size = leaf.value_bytes
-            found = wide_groups(count, size, ctypes.string_at(address, size * count))
-        return positions(width, found), Encoding.RLE_DICTIONARY
-
-
-def position_bits(leaf: ColumnLeaf) -> int:
-    """The bits of a value's position, whole bytes if these are more than one."""
-    if leaf.value_bytes > 1:
-        return 8 * leaf.value_bytes
-    return max(1, (_values(leaf) - 1).bit_length())
-
-
-def _values(leaf: ColumnLeaf) -> int:
-    if isinstance(leaf.domain, Int):
-        return leaf.domain.high - leaf.domain.low + 1
-    assert isinstance(leaf.domain, tuple)
-    return len(leaf.domain)
+            return wide, Encoding.PLAIN
+        return positions(leaf.value_bits, wide_groups(count, size, wide)), Encoding.RLE_DICTIONARY
 
 
 class ColumnPages:

@@ -10,7 +10,7 @@ The block that Python and the kernel share has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -18,7 +18,7 @@ from typing import Protocol
 from specchk.codegen import ir
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Union
 from specchk.meaning.values import positions, universe
-from specchk.native.machine.asm import I8, I64, Asm, Val, code_type
+from specchk.native.machine.asm import I64, Asm, Val, code_type
 from specchk.native.machine.layout import (
     WORD,
     StateLayout,
@@ -34,21 +34,11 @@ from specchk.native.machine.layout import (
     slots_of,
     width,
 )
-from specchk.native.machine.shapes import ColumnLeaf, Shape, TableShape
+from specchk.native.machine.leaf_streams import LeafWriter
+from specchk.native.machine.shapes import Shape, TableShape
 
 _EACH_BYTE = 0x0101010101010101
 UNROLLED = 64  # copies of what is emitted for the keys of a map
-LEAF_WORDS, LEVEL_WORDS = 2, 3
-
-
-def block_words(shapes: TableShape) -> int:
-    """The words of the shared block."""
-    return LEAF_WORDS * len(shapes.leaves) + LEVEL_WORDS * shapes.level_count
-
-
-def levels_word(shapes: TableShape, levels: int) -> int:
-    """Where the words of some levels are in the block."""
-    return LEAF_WORDS * len(shapes.leaves) + LEVEL_WORDS * levels
 
 
 class Packed(Protocol):
@@ -98,87 +88,6 @@ class StateInMemory:
         return asm.band(asm.bor(first, second), mask(size))
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Where the next item of a leaf or of levels is put."""
-
-    base: tuple[ir.Value, ...]
-    filled: ir.Value
-
-
-class LeafWriter:
-    """The streams of some leaves, while a function fills them."""
-
-    def __init__(self, asm: Asm, shapes: TableShape, block: ir.Value) -> None:
-        self.asm, self._shapes, self._block = asm, shapes, block
-        self._values: dict[int, Stream] = {}
-        self._levels: dict[int, Stream] = {}
-
-    def open(self, leaves: Sequence[ColumnLeaf]) -> None:
-        """Begin to fill the streams of some leaves."""
-        for leaf in leaves:
-            kind = ir.int_type(8 * leaf.value_bytes).as_pointer()
-            self._values[leaf.index] = self._opened(LEAF_WORDS * leaf.index, [kind])
-            if leaf.owns_levels:
-                word = levels_word(self._shapes, leaf.levels)
-                self._levels[leaf.levels] = self._opened(word, [I8.as_pointer()] * 2)
-
-    def _opened(self, word: int, kinds: Sequence[ir.Type]) -> Stream:
-        asm = self.asm
-        bases = [asm.b.inttoptr(asm.load(self._block, word + i), kind) for i, kind in enumerate(kinds)]
-        return Stream(tuple(bases), asm.cell(I64))
-
-    def close(self) -> None:
-        """Note how many items there are."""
-        for leaf, stream in self._values.items():
-            self.asm.store(self.asm.b.load(stream.filled), self._block, LEAF_WORDS * leaf + 1)
-        for levels, stream in self._levels.items():
-            word = levels_word(self._shapes, levels) + 2
-            self.asm.store(self.asm.b.load(stream.filled), self._block, word)
-        self._values, self._levels = {}, {}
-
-    def value(self, leaf: ColumnLeaf, code: Val, taken: Val = 1) -> None:
-        """A value by its code; one that is not `taken` is overwritten by the next."""
-        asm, stream = self.asm, self._values[leaf.index]
-        if isinstance(leaf.domain, Int) and not leaf.is_listed:
-            code = asm.add(code, leaf.domain.low)
-        kind = ir.int_type(8 * leaf.value_bytes)
-        at = asm.b.load(stream.filled)
-        asm.b.store(asm.val(asm.resize(code, kind), kind), asm.at(stream.base[0], at))
-        asm.advance(stream.filled, asm.resize(taken, I64))
-
-    def entry(self, leaf: ColumnLeaf, repetition: Val, definition: Val) -> None:
-        """The levels of a value, or of what is in its place."""
-        if not leaf.owns_levels:
-            return
-        asm, stream = self.asm, self._levels[leaf.levels]
-        at = asm.b.load(stream.filled)
-        for base, level in zip(stream.base, (repetition, definition), strict=True):
-            asm.b.store(asm.val(asm.resize(level, I8), I8), asm.at(base, at))
-        asm.advance(stream.filled)
-
-    def eight(self, leaf: ColumnLeaf, values: Val, levels: tuple[Val, Val], taken: tuple[Val, Val]) -> None:
-        """Values, repetition and definition levels in the bytes of a word each, and how many are taken.
-
-        The others are overwritten; behind a stream there is room for them.
-        """
-        asm = self.asm
-        streams: list[tuple[Stream, tuple[Val, ...], Val]] = [(self._values[leaf.index], (values,), taken[0])]
-        if leaf.owns_levels:
-            streams.append((self._levels[leaf.levels], levels, taken[1]))
-        for stream, words, count in streams:
-            at = asm.b.load(stream.filled)
-            for base, word in zip(stream.base, words, strict=True):
-                place = asm.b.bitcast(asm.at(base, at), I64.as_pointer())
-                asm.b.store(asm.val(word), place, align=1)
-            asm.advance(stream.filled, count)
-
-    def absent(self, leaves: Sequence[ColumnLeaf], repetition: Val, definition: int) -> None:
-        """The levels of leaves that are not there."""
-        for leaf in leaves:
-            self.entry(leaf, repetition, definition)
-
-
 def column_shapes(layout: StateLayout) -> tuple[TableShape, tuple[Shape, ...]]:
     """The columns of a program's variables."""
     shapes = TableShape()
@@ -189,20 +98,23 @@ def emit_columns(module: ir.IRModule, layout: StateLayout) -> None:
     """`columns(block, states, count)`: the variables of packed states as columns."""
     asm = Asm.of(module, "columns", [I64.as_pointer()] * 3, ir.VoidType(), internal=False)
     block, states, count_ = asm.function.args
-    last = asm.sub(asm.b.ptrtoint(count_, I64), 1)
     shapes, columns = column_shapes(layout)
     writer = LeafWriter(asm, shapes, block)
     emitter = ColumnEmitter(asm, writer)
-    for place, shape in zip(layout.places, columns, strict=True):
-        writer.open(shape.leaves)
 
-        def visit(index: ir.Value, at: int = place.offset, shape: Shape = shape) -> None:
-            state = asm.at(states, asm.mul(index, layout.words))
-            emitter.emit(shape, StateInMemory(asm, state, layout.words), at, 0)
-
+    def some(first: Val, last: Val) -> None:
         # A loop for each variable, so that what it needs fits registers.
-        asm.loop(0, last, visit)
-        writer.close()
+        for place, shape in zip(layout.places, columns, strict=True):
+            writer.open(shape.leaves)
+
+            def visit(index: ir.Value, at: int = place.offset, shape: Shape = shape) -> None:
+                state = asm.at(states, asm.mul(index, layout.words))
+                emitter.emit(shape, StateInMemory(asm, state, layout.words), at, 0)
+
+            asm.loop(first, last, visit)
+            writer.close()
+
+    writer.fill(asm.b.ptrtoint(count_, I64), some)
     asm.end()
 
 
@@ -359,29 +271,3 @@ class ColumnEmitter:
 def _items(subset: int) -> list[int]:
     """The bits that are set."""
     return [bit for bit in range(subset.bit_length()) if subset >> bit & 1]
-
-
-def emit_pack(module: ir.IRModule) -> None:
-    """`pack(bytes, count, width, out)`: numbers of at most 8 bits side by side, eight numbers at once.
-
-    Behind the bytes there are 8 of 0, and behind what is written room for 8.
-    """
-    asm = Asm.of(module, "pack", [I64.as_pointer()] * 4, ir.VoidType(), internal=False)
-    numbers, count_, size_, out_ = asm.function.args
-    count, size = asm.b.ptrtoint(count_, I64), asm.b.ptrtoint(size_, I64)
-    out = asm.cell(I64, asm.b.ptrtoint(out_, I64))
-
-    def eight(index: ir.Value) -> None:
-        code: Val = asm.load(numbers, index)
-        for lane in (8, 16, 32):
-            # Of two neighbours the higher one moves next to the lower one.
-            low = sum(mask(lane) << at for at in range(0, WORD, 2 * lane))
-            used = asm.mul(size, lane // 8)
-            high = asm.shr(asm.band(code, mask(WORD) & ~low), asm.sub(lane, used))
-            code = asm.bor(asm.band(code, low), high)
-        at = asm.b.load(out)
-        asm.b.store(asm.val(code), asm.b.inttoptr(at, I64.as_pointer()), align=1)
-        asm.advance(out, size)
-
-    asm.loop(0, asm.sub(asm.shr(asm.add(count, 7), 3), 1), eight)
-    asm.end()

@@ -14,12 +14,13 @@ Not here: states and labels as columns (`column_kernel`, `step_columns`).
 from __future__ import annotations
 
 from specchk.codegen import ir
-from specchk.native.kernel.column_kernel import emit_columns, emit_pack
+from specchk.native.kernel.column_kernel import emit_columns
 from specchk.native.kernel.step_columns import OUTSIDE_BIT, RANK_BITS, emit_step_columns
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import TableKernel
 from specchk.native.machine.asm import I8, I64, Asm, Val
 from specchk.native.machine.frames import BATCH, Listing, NameTable, Thread
+from specchk.native.machine.leaf_streams import emit_packing
 
 SOURCE_BITS = 24  # of a state's position among those that are listed at once
 NAME_SHARES_BITS = 20  # of a name, by which its share is chosen; the others choose its slot
@@ -49,9 +50,9 @@ class EdgeKernel(TableKernel):
         self.emit_identify()
         self.emit_repeats()
         self.emit_represent()
+        emit_packing(self.module)
         emit_columns(self.module, self.layout)
         emit_step_columns(self.module, self.program)
-        emit_pack(self.module)
 
     def emit_edges(self) -> None:
         """`edges(listing, thread, states, count)`: the steps of states, until the arrays are full.

@@ -15,9 +15,9 @@ from specchk.codegen import ir
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Enum, Int, Option, Seq, Type, cardinality
 from specchk.meaning.values import positions, show
-from specchk.native.kernel.column_kernel import LEAF_WORDS, LeafWriter, block_words
-from specchk.native.machine.asm import I32, I64, Asm
+from specchk.native.machine.asm import I32, I64, Asm, Val
 from specchk.native.machine.layout import mask
+from specchk.native.machine.leaf_streams import LeafWriter, Stream, block_words, values_word
 from specchk.native.machine.shapes import ColumnLeaf, Shape, TableShape
 
 RANK_BITS = 32  # a state has at most 2^20 successors, and no action has more instances
@@ -29,7 +29,7 @@ _NAME = Option(Int(0, 1 << 61))  # a word that is there or not
 class StepShapes:
     """The columns `action`, `args` and, where there is a constraint, `target`, and the texts of arguments.
 
-    Behind the block of `column_kernel` there is, for each parameter, where the numbers of its values' texts
+    Behind the block of `leaf_streams` there is, for each parameter, where the numbers of its values' texts
     are, of 32 bits each.
     """
 
@@ -85,7 +85,6 @@ def emit_step_columns(module: ir.IRModule, program: Program) -> None:
     block, labels, targets, count = asm.function.args
     steps = step_shapes(program)
     writer = LeafWriter(asm, steps.shapes, block)
-    writer.open(steps.shapes.leaves)
     kept = asm.cell(I64)
 
     def visit(index: ir.Value) -> None:
@@ -100,10 +99,14 @@ def emit_step_columns(module: ir.IRModule, program: Program) -> None:
             asm.store(asm.load(targets, index), targets, place)
             asm.advance(kept, inside)
 
-    asm.loop(0, asm.sub(asm.b.ptrtoint(count, I64), 1), visit)
-    writer.close()
+    def some(first: Val, last: Val) -> None:
+        writer.open(steps.shapes.leaves)
+        asm.loop(first, last, visit)
+        writer.close()
+
+    writer.fill(asm.b.ptrtoint(count, I64), some)
     if steps.target is not None:
-        asm.store(asm.b.load(kept), block, LEAF_WORDS * steps.target.index + 1)
+        asm.store(asm.b.load(kept), block, values_word(steps.target) + Stream.COUNT)
     asm.end()
 
 

@@ -65,6 +65,18 @@ class ColumnLeaf:
                 return 1 if _few(self.domain) else 4 if is_short(self.domain) else 8
         return 1 if len(self.domain) <= 1 << 8 else 2 if len(self.domain) <= 1 << 16 else 4
 
+    @property
+    def value_bits(self) -> int:
+        """Bits of a value in a page: whole bytes if these are more than one."""
+        if self.value_bytes > 1:
+            return 8 * self.value_bytes
+        match self.domain:
+            case Bool():
+                return 1
+            case Int():
+                return max(1, (values_of(self.domain) - 1).bit_length())
+        return max(1, (len(self.domain) - 1).bit_length())
+
 
 def _few(kind: Int) -> bool:
     return values_of(kind) <= LISTED
