@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,12 @@ from export.exported import SPEC, exported, program, rows
 from specchk import kept
 from specchk.cli.commands.run import command
 from specchk.cli.sql import command as sql
-from specchk.export import packed, parts
+from specchk.export import names, parts
 from specchk.export.manifest import NoExport, opened
+from specchk.export.names import SharedNames
 from specchk.export.parts import Unwritten
 from specchk.native.compiler import load_edges
+from specchk.native.kernel.edge_kernel import NAME_SHARES
 from specchk.native.machine.layout import layout_of
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
@@ -90,23 +93,27 @@ def test_a_full_disk_costs_the_export_and_not_the_verdict(
     assert not list(tmp_path.iterdir())
 
 
-def test_states_of_equal_names_are_no_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step's end would be two states; it is refused, in passes of bounded memory, too."""
+def test_states_of_equal_names_are_no_export() -> None:
+    """A step's end would be two states; it is refused, wherever the two are, and whatever their share."""
     found = program("two_round_fetch.spec", "small")
     kernel = load_edges(found, layout_of(found), [], is_long=True)
 
-    def words(*ranges: range) -> list[bytes]:
-        return [array("q", some).tobytes() for some in ranges]
+    def shared(*blocks: Sequence[int]) -> list[SharedNames]:
+        some = []
+        for block in blocks:
+            words, out, ends = array("q", block), array("q", block), array("Q", bytes(8 * NAME_SHARES))
+            places = (words.buffer_info()[0], len(words), ends.buffer_info()[0], out.buffer_info()[0])
+            kernel.call["share_names"](*places)
+            some.append(SharedNames(out.tobytes(), ends))
+        return some
 
-    for at_once in (4, 1 << 10):
-        monkeypatch.setattr(packed, "_NAMES", at_once)
-        packed.see_that_names_differ(kernel, words(range(10), range(10, 23), range(-300, -1)))
-        packed.see_that_names_differ(kernel, [])
-        for again in (9, 0, 22, -1):
-            with pytest.raises(Unwritten, match="two of 25 states have the same 64-bit name"):
-                packed.see_that_names_differ(
-                    kernel, words(range(10), range(10, 23), range(-1, 0), range(again, again + 1))
-                )
+    alike = [share << 56 | 5 for share in range(9)]  # of one share
+    others = [0, *range(-300, -1), *(number << 40 | number for number in range(1, 2_000))]
+    names.see_that_names_differ(kernel, shared(alike, others))
+    names.see_that_names_differ(kernel, [])
+    for again in (alike[0], alike[8], 0, -2, others[-1]):
+        with pytest.raises(Unwritten, match="two of 2309 states have the same 64-bit name"):
+            names.see_that_names_differ(kernel, shared(alike, others, [again]))
 
 
 @pytest.mark.parametrize(

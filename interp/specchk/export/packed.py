@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from specchk.export.listed import StepWriter
+from specchk.export.names import Naming, SharedNames
 from specchk.export.parquet.pages import (
     ColumnChunk,
     Compression,
@@ -22,23 +23,17 @@ from specchk.export.parquet.pages import (
     plain_numbers,
     run,
 )
-from specchk.export.parts import Draft, PageWriter, TablePart, Unwritten
+from specchk.export.parts import Draft, PageWriter, TablePart
 from specchk.export.schemas import states_schema
 from specchk.export.streams import ColumnPages, LeafStreams, Packer
 from specchk.ir.program import Program
-from specchk.meaning.properties import Properties
-from specchk.meaning.step import Stepper
-from specchk.meaning.values import State
-from specchk.native.exchange import address_of_bytes
 from specchk.native.kernel.column_kernel import column_shapes
-from specchk.native.machine.frames import NameTable
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import Loaded
-from specchk.native.machine.memory import Region, Words
+from specchk.native.machine.memory import Region
 
 BLOCK = 1 << 16  # states that become columns at once
 STREAM_BYTES = 1 << 26  # of all streams, unless those of one state are more
-_NAMES = 1 << 21  # names that are compared at once
 
 
 @dataclass(slots=True)
@@ -49,7 +44,7 @@ class Written:
     states: Counter[int] = field(default_factory=Counter)
     expanded: Counter[int] = field(default_factory=Counter)
     edges: Counter[int] = field(default_factory=Counter)
-    names: list[bytes] = field(default_factory=list)  # words
+    names: list[SharedNames] = field(default_factory=list)
 
     def add(self, written: Written) -> None:
         """What another writer wrote, too."""
@@ -82,7 +77,7 @@ class PackedWriter:
         self._block = Region(BLOCK * self.state_bytes)
         self._runs: list[StateRun] = []
         self._count = 0
-        self._names = Region(8 * BLOCK)
+        self._naming = Naming(kernel, BLOCK)
 
     def add(self, level: int, address: int, count: int, *, expanded: bool) -> None:
         """States at an address; the steps of those that were expanded."""
@@ -105,15 +100,14 @@ class PackedWriter:
 
     def release(self) -> None:
         """Give the memory back."""
-        for region in (self._block, self._names, self._streams, self._steps):
+        for region in (self._block, self._naming, self._streams, self._steps):
             region.release()
 
     def _flush(self) -> None:
         count, runs = self._count, self._runs
         if not count:
             return
-        self._kernel.call["identify"](self._block.address, count, self._names.address)
-        names = ctypes.string_at(self._names.address, 8 * count)
+        names, shared = self._naming.names(self._block.address, count)
         chunks = self._pages.chunks()
         for first in range(0, count, self._rows):
             some = min(self._rows, count - first)
@@ -121,7 +115,7 @@ class PackedWriter:
             self._kernel.call["columns"](self._streams.block.address, address, some)
             self._pages.fill(chunks, self._streams)
         self._states.add(count, [*self._about.chunks(names, runs), *chunks])
-        self.written.names.append(names)
+        self.written.names.append(shared)
         self._list()
         self._count, self._runs = 0, []
 
@@ -175,45 +169,3 @@ class AboutStates:
         bounds = [plain_numbers(Physical.INT32, [end(one.level for one in runs)]) for end in (min, max)]
         found[1].bounds = bounds[0], bounds[1]
         return found
-
-
-def names_of(
-    states: Iterable[State], program: Program, layout: StateLayout, kernel: Loaded
-) -> list[int | None]:
-    """The names of the states that are kept of the classes of some states; None outside of a constraint."""
-    names: list[int | None] = []
-    words, name = Words(layout.words), Words(1)
-    properties = Properties(program, Stepper(program))
-    for state in states:
-        # A trace may end in a state that was checked and not kept.
-        if not properties.keeps(state):
-            names.append(None)
-            continue
-        words.fill(list(layout.pack(state)))
-        kernel.call["represent"](words.address)
-        kernel.call["identify"](words.address, 1, name.address)
-        names.append(ctypes.c_int64(name[0]).value)
-    return names
-
-
-def see_that_names_differ(kernel: Loaded, names: Sequence[bytes]) -> None:
-    """`Unwritten` where two states have the same name: once in 2^65 / states^2 exports."""
-    count = sum(map(len, names)) // 8
-    # By their lowest bits, so that the table of those that were seen is bounded.
-    shares = 1 << max(0, (count - 1) // _NAMES).bit_length()
-    block = Words(NameTable.SIZE)
-    for share in range(shares):
-        slots = 2 << (count // shares).bit_length()
-        table = Region(8 * slots)
-        try:
-            for word, value in (
-                (NameTable.SLOTS, table.address), (NameTable.MASK, slots - 1), (NameTable.SHARE, share),
-                (NameTable.SHARE_MASK, shares - 1), (NameTable.ZEROES, 0),
-            ):  # fmt: skip
-                block[word] = value
-            for some in names:
-                kernel.call["repeats"](block.address, address_of_bytes(some), len(some) // 8)
-        finally:
-            table.release()
-        if block[NameTable.REPEATED] or block[NameTable.ZEROES] > 1:
-            raise Unwritten(f"two of {count} states have the same 64-bit name: export another model")

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from specchk.export.columns import values_of
-from specchk.export.packed import PackedWriter, Written, names_of, see_that_names_differ
+from specchk.export.names import names_of, see_that_names_differ
+from specchk.export.packed import PackedWriter, Written
 from specchk.export.parts import Draft, TableWriter
 from specchk.export.schemas import EDGES, states_schema
 from specchk.meaning.step import Stepper

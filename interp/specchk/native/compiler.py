@@ -146,8 +146,8 @@ class EdgeSource(KernelSource):
     steps: ClassVar = RankedSteps
     kernel: ClassVar = EdgeKernel
     entries: ClassVar = (
-        ("edges", 4), ("identify", 3), ("repeats", 3), ("represent", 1), ("columns", 3), ("step_columns", 4),
-        ("pack", 4),
+        ("edges", 4), ("identify", 3), ("share_names", 4), ("repeats", 3), ("represent", 1), ("columns", 3),
+        ("step_columns", 4), ("pack", 4),
     )  # fmt: skip
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from specchk.export.packed import PackedWriter, Written, names_of, see_that_names_differ
+from specchk.export.names import names_of, see_that_names_differ
+from specchk.export.packed import PackedWriter, Written
 from specchk.export.parts import Draft, Unwritten
 from specchk.meaning.values import State
 from specchk.native.compiler import load_edges

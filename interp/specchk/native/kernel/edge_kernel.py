@@ -23,7 +23,9 @@ from specchk.native.machine.frames import BATCH, Listing, NameTable, Thread
 from specchk.native.machine.leaf_streams import emit_packing
 
 SOURCE_BITS = 24  # of a state's position among those that are listed at once
-NAME_SHARES_BITS = 20  # of a name, by which its share is chosen; the others choose its slot
+# Bits of a name choose its share, and the highest ones its slot; those between choose the partition of an
+# exchange (`exchange_kernel`), in which all names may be.
+NAME_SHARES, NAME_SLOT_BIT = 256, 40
 
 
 class RankedSteps(Steps):
@@ -48,6 +50,7 @@ class EdgeKernel(TableKernel):
         """Everything."""
         self.emit_edges()
         self.emit_identify()
+        self.emit_share_names()
         self.emit_repeats()
         self.emit_represent()
         emit_packing(self.module)
@@ -142,6 +145,34 @@ class EdgeKernel(TableKernel):
         asm.loop(0, asm.sub(asm.b.ptrtoint(count, I64), 1), name)
         asm.end()
 
+    def emit_share_names(self) -> None:
+        """`share_names(names, count, ends, out)`: names by their share; where each of these ends."""
+        asm = self.function("share_names", 4, ir.VoidType())
+        names, count_, ends, out = asm.function.args
+        last = asm.sub(asm.b.ptrtoint(count_, I64), 1)
+
+        def share(index: ir.Value) -> Val:
+            return asm.band(asm.load(names, index), NAME_SHARES - 1)
+
+        asm.loop(0, NAME_SHARES - 1, lambda one: asm.store(0, ends, one))
+        asm.loop(0, last, lambda index: asm.bump(ends, share(index)))
+        before = asm.cell(I64)
+
+        def begin(one: ir.Value) -> None:
+            many = asm.load(ends, one)
+            asm.store(asm.b.load(before), ends, one)
+            asm.advance(before, many)
+
+        asm.loop(0, NAME_SHARES - 1, begin)
+
+        def put(index: ir.Value) -> None:
+            place = asm.load(ends, share(index))
+            asm.store(asm.load(names, index), out, place)
+            asm.bump(ends, share(index))
+
+        asm.loop(0, last, put)
+        asm.end()
+
     def emit_repeats(self) -> None:
         """`repeats(block, names, count)`: enter the names of a share; `REPEATED` counts known ones.
 
@@ -151,10 +182,9 @@ class EdgeKernel(TableKernel):
         block, names, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
         slots, bits = asm.pointer(block, NameTable.SLOTS), asm.load(block, NameTable.MASK)
-        share, share_mask = asm.load(block, NameTable.SHARE), asm.load(block, NameTable.SHARE_MASK)
 
         def first_slot(name: Val) -> Val:
-            return asm.band(asm.shr(name, NAME_SHARES_BITS), bits)
+            return asm.band(asm.shr(name, NAME_SLOT_BIT), bits)
 
         def enter(name: ir.Value) -> None:
             at = asm.cell(I64, first_slot(name))
@@ -185,9 +215,8 @@ class EdgeKernel(TableKernel):
 
             def visit(index: ir.Value) -> None:
                 name = asm.load(names, index)
-                is_zero, mine = asm.cmp("==", name, 0), asm.cmp("==", asm.band(name, share_mask), share)
-                asm.when(asm.both(is_zero, mine), lambda: asm.bump(block, NameTable.ZEROES))
-                asm.when(asm.both(asm.negate(is_zero), mine), lambda: enter(name))
+                zero = asm.cmp("==", name, 0)
+                asm.when(zero, lambda: asm.bump(block, NameTable.ZEROES), lambda: enter(name))
 
             asm.loop(start, last, visit)
 

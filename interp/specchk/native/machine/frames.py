@@ -105,11 +105,9 @@ class NameTable(IntEnum):
 
     SLOTS = 0
     MASK = 1
-    SHARE = 2  # of all names those with these lowest bits
-    SHARE_MASK = 3
-    ZEROES = 4  # names that are 0, which an empty slot is
-    REPEATED = 5
-    SIZE = 8
+    ZEROES = 2  # names that are 0, which an empty slot is
+    REPEATED = 3
+    SIZE = 4
 
 
 class Owing(IntEnum):

@@ -1,0 +1,95 @@
+"""The names of packed states: their 64-bit hashes, and that no two states of an export have the same one.
+
+Names are compared by shares, each of which fits the processor's cache, so a writer sorts those of each block
+by their share.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from specchk.export.parts import Unwritten
+from specchk.ir.program import Program
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import State
+from specchk.native.exchange import address_of_bytes
+from specchk.native.kernel.edge_kernel import NAME_SHARES
+from specchk.native.machine.frames import NameTable
+from specchk.native.machine.layout import StateLayout
+from specchk.native.machine.loaded import Loaded
+from specchk.native.machine.memory import Region, Words
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNames:
+    """Words of names, by their share, and where each share ends."""
+
+    words: bytes
+    ends: Sequence[int]
+
+    def share(self, number: int) -> bytes:
+        """The names of a share."""
+        return self.words[8 * (self.ends[number - 1] if number else 0) : 8 * self.ends[number]]
+
+
+class Naming:
+    """Names the states of a block; `release` gives the memory back."""
+
+    def __init__(self, kernel: Loaded, most: int) -> None:
+        self._kernel = kernel
+        self._names, self._shared, self._ends = Region(8 * most), Region(8 * most), Words(NAME_SHARES)
+
+    def names(self, address: int, count: int) -> tuple[bytes, SharedNames]:
+        """The names of states at an address: in their order, and by their share."""
+        names, shared, ends = self._names.address, self._shared.address, self._ends.address
+        self._kernel.call["identify"](address, count, names)
+        self._kernel.call["share_names"](names, count, ends, shared)
+        found = array("Q", ctypes.string_at(ends, 8 * NAME_SHARES))
+        return ctypes.string_at(names, 8 * count), SharedNames(ctypes.string_at(shared, 8 * count), found)
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._names.release()
+        self._shared.release()
+
+
+def names_of(
+    states: Iterable[State], program: Program, layout: StateLayout, kernel: Loaded
+) -> list[int | None]:
+    """The names of the states that are kept of the classes of some states; None outside of a constraint."""
+    names: list[int | None] = []
+    words, name = Words(layout.words), Words(1)
+    properties = Properties(program, Stepper(program))
+    for state in states:
+        # A trace may end in a state that was checked and not kept.
+        if not properties.keeps(state):
+            names.append(None)
+            continue
+        words.fill(list(layout.pack(state)))
+        kernel.call["represent"](words.address)
+        kernel.call["identify"](words.address, 1, name.address)
+        names.append(ctypes.c_int64(name[0]).value)
+    return names
+
+
+def see_that_names_differ(kernel: Loaded, names: Sequence[SharedNames]) -> None:
+    """`Unwritten` where two states have the same name: once in 2^65 / states^2 exports."""
+    ends = [sum(some.ends[number] for some in names) for number in range(NAME_SHARES)]
+    largest = max(end - start for start, end in pairwise((0, *ends)))
+    slots = 2 << largest.bit_length()
+    table, block = Region(8 * slots), Words(NameTable.SIZE)
+    block[NameTable.SLOTS], block[NameTable.MASK] = table.address, slots - 1
+    try:
+        for number in range(NAME_SHARES):
+            share = b"".join([some.share(number) for some in names])
+            ctypes.memset(table.address, 0, 8 * slots)
+            kernel.call["repeats"](block.address, address_of_bytes(share), len(share) // 8)
+    finally:
+        table.release()
+    if block[NameTable.REPEATED] or block[NameTable.ZEROES] > 1:
+        raise Unwritten(f"two of {ends[-1]} states have the same 64-bit name: export another model")
