@@ -92,7 +92,7 @@ class LeafWriter:
         self._levels: dict[int, OpenStream] = {}
 
     def fill(self, rows: Val, some: Callable[[Val, Val], None]) -> None:
-        """Fill all streams anew: `some` emits what writes rows of a slice, by the first and the last one."""
+        """Fill all streams: `some` emits the writing of a slice of rows, by the first and the last one."""
         asm, planned = self.asm, list(streams_of(self._shapes))
         for stream in planned:
             for word in (Stream.FILLED, Stream.COUNT):
@@ -119,7 +119,7 @@ class LeafWriter:
                 asm.store(count, self._block, stream.word + Stream.COUNT)
 
     def open(self, leaves: Sequence[ColumnLeaf]) -> None:
-        """Go on to fill the streams of some leaves."""
+        """Continue the streams of some leaves."""
         for leaf in leaves:
             kind = ir.int_type(8 * leaf.value_bytes).as_pointer()
             self._values[leaf.index] = self._opened([values_word(leaf)], kind)
