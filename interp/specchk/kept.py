@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, BinaryIO
 
 from specchk.sealed import Damaged, sealed, unsealed
 
@@ -76,31 +76,54 @@ def write_json(path: Path | None, value: Any) -> None:
 
 
 def replace(path: Path, data: bytes | Sequence[bytes]) -> None:
-    """Make a file have this content (pieces): at every moment it has the old one or the new one, whole.
-
-    What is no file, as a pipe, is written to.
-    """
-    # Through links: what is replaced is the file, not the link to it.
-    target = path.resolve()
+    """Make a file have this content (pieces): at every moment it has the old one or the new one, whole."""
     pieces = [data] if isinstance(data, bytes) else data
     # A rename would put a file in the place of a pipe or a device, and who reads from it would wait without
     # end.
-    if target.exists() and not target.is_file():
+    if path.exists() and not path.is_file():
         path.write_bytes(b"".join(pieces))
         return
-    # In the same folder, because a rename is atomic only within a file system; the name is this writer's
-    # alone.
-    beside = target.with_name(f".{target.name[:40]}.{os.getpid()}.{token_hex(4)}")
+    replacement = Replacement(path)
     try:
-        with beside.open("xb") as file:
-            file.writelines(pieces)
-        if target.exists():
+        replacement.write(pieces)
+        replacement.finish()
+    finally:
+        replacement.abandon()
+
+
+class Replacement:
+    """A new file that is written piece by piece, and then takes the place of a path in one step."""
+
+    def __init__(self, path: Path) -> None:
+        # Through links: what is replaced is the file, not the link to it.
+        self.path = path.resolve()
+        # In the same folder, because a rename is atomic only within a file system; the name is this
+        # writer's alone.
+        self._beside = self.path.with_name(f".{self.path.name[:40]}.{os.getpid()}.{token_hex(4)}")
+        self._file: BinaryIO | None = self._beside.open("xb")
+
+    def write(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Add some pieces; `OSError`."""
+        assert self._file is not None
+        self._file.writelines(pieces)
+
+    def finish(self) -> None:
+        """Take the place of the path; `OSError`."""
+        assert self._file is not None
+        self._file.close()
+        if self.path.exists():
             # A new file would have the modes of the umask, not those that its owner gave the old one.
-            beside.chmod(target.stat().st_mode)
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+            self._beside.chmod(self.path.stat().st_mode)
+        self._beside.replace(self.path)
+        self._file = None
+
+    def abandon(self) -> None:
+        """Leave nothing, unless it is finished."""
+        if self._file is not None:
+            with suppress(OSError):  # closing writes what is left, and may fail where writing did
+                self._file.close()
+            self._beside.unlink(missing_ok=True)
+            self._file = None
 
 
 def name_of(*about: object) -> str:

@@ -130,6 +130,7 @@ def written(
     shapes, _ = column_shapes(layout)
     streams = LeafStreams(shapes, rows, kernel)
     pages = ColumnPages(shapes.leaves, file.columns, Compression())
+    pieces = []
     for values in blocks:
         chunks = pages.chunks()
         for first in range(0, len(values), rows):
@@ -137,9 +138,9 @@ def written(
             packed = codes_of(kind, some, offset, words, random)
             kernel.call["columns"](streams.block.address, ctypes.addressof(packed), len(some))
             pages.fill(chunks, streams)
-        file.add(len(values), chunks)
+        pieces += map(bytes, file.add(len(values), chunks))
     streams.release()
-    return b"".join(file.finished())
+    return b"".join([*pieces, *file.finish()])
 
 
 @settings(max_examples=150, deadline=None)

@@ -30,14 +30,16 @@ from specchk.native.machine.layout import layout_of
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 KILLED = """
 import os, signal, sys
-from specchk.export import parts
-real, left = parts.replace, [int(sys.argv.pop(1))]
-def replace(path, data):
-    real(path, data)
-    left[0] -= 1
-    if not left[0]:
+from specchk import kept
+left, after = int(sys.argv.pop(1)), sys.argv.pop(1)
+real = getattr(kept.Replacement, after)
+def step(file, *args):
+    global left
+    real(file, *args)
+    left -= ".unfinished-" in str(file.path)  # and not of a kept kernel
+    if not left:
         os.kill(os.getpid(), signal.SIGKILL)
-parts.replace = replace
+setattr(kept.Replacement, after, step)
 from specchk.cli.main import main
 main()
 """
@@ -55,10 +57,12 @@ def query(place: Path, text: str = "select count(*) from states") -> str:
     return found.output.splitlines()[-1].removeprefix("Error: ")
 
 
-@pytest.mark.parametrize("files", [1, 4, 8])
-def test_a_killed_export_is_none(files: int, tmp_path: Path) -> None:
-    """Whenever it ended, with all files but the last rename as well: the directory is not there."""
-    line = [sys.executable, "-c", KILLED, str(files), "run", KIP320, "--workers", "1"]
+@pytest.mark.parametrize(
+    ("files", "after"), [(1, "finish"), (4, "finish"), (8, "finish"), (1, "write"), (2, "write")]
+)
+def test_a_killed_export_is_none(files: int, after: str, tmp_path: Path) -> None:
+    """Whenever it ended, within a file or before the last rename: the directory is not there."""
+    line = [sys.executable, "-c", KILLED, str(files), after, "run", KIP320, "--workers", "1"]
     done = subprocess.run([*line, "--export", str(tmp_path / "E")], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert not (tmp_path / "E").exists()
@@ -71,19 +75,20 @@ def test_a_killed_export_is_none(files: int, tmp_path: Path) -> None:
     assert len(rows(tmp_path / "E", "states")) == opened(tmp_path / "E").about["states"]
 
 
+@pytest.mark.parametrize("at", [1, 3, 8])
 def test_a_full_disk_costs_the_export_and_not_the_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The report is printed; then one sentence with path and reason, exit code 2, and nothing is left."""
-    real, many = kept.replace, [3]
+    real, many = kept.Replacement.write, [at]
 
-    def replace(path: Path, data: bytes) -> None:
-        many[0] -= 1
+    def write(file: kept.Replacement, pieces: list[bytes]) -> None:
+        many[0] -= ".unfinished-" in str(file.path)  # and not of a kept kernel
         if not many[0]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(path, data)
+        real(file, pieces)
 
-    monkeypatch.setattr(parts, "replace", replace)
+    monkeypatch.setattr(kept.Replacement, "write", write)
     found = CliRunner().invoke(command, [KIP320, "--export", str(tmp_path / "E")])
     assert found.exit_code == 2
     assert found.output.startswith("holds: kip320, model small")
@@ -91,6 +96,20 @@ def test_a_full_disk_costs_the_export_and_not_the_verdict(
     assert last.startswith(f"Error: --export: cannot write {tmp_path}/E/")
     assert last.endswith(": No space left on device")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_executor_left_is_not_in_the_export(tmp_path: Path) -> None:
+    """Its file beside the part that another attempt wrote is removed before the directory appears."""
+    draft = parts.LocalDraft.at(tmp_path / "E")
+    lost = draft.begin("states/part-0-00000.parquet")
+    lost.write([b"ha"])
+    found = draft.begin("states/part-0-00000.parquet")
+    found.write([b"wh", memoryview(b"ole")])
+    found.finish()
+    draft.finish(b"{}")
+    lost.abandon()
+    assert [path.name for path in (tmp_path / "E" / "states").iterdir()] == ["part-0-00000.parquet"]
+    assert (tmp_path / "E" / "states" / "part-0-00000.parquet").read_bytes() == b"whole"
 
 
 def test_states_of_equal_names_are_no_export() -> None:

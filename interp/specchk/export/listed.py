@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 
 import pyarrow as pa
@@ -54,8 +53,9 @@ class StepWriter:
         # With room behind the end for the steps of one state: the kernel checks only between states.
         room = STEPS + most + 1
         self._listing = Words(int(Listing.SIZE))
-        self._arrays = [Region(size * room) for _, size in _ROOM]
-        for (word, _), region in zip(_ROOM, self._arrays, strict=True):
+        self._arrays = {word: Region(size * room) for word, size in _ROOM}
+        self._views = {word: self._arrays[word].view(0, size * room) for word, size in _ROOM}
+        for word, region in self._arrays.items():
             self._listing[word] = region.address
         self._listing[Listing.CAPACITY] = STEPS
         self._shapes = step_shapes(program)
@@ -89,10 +89,10 @@ class StepWriter:
 
     def release(self) -> None:
         """Give the memory back."""
-        for region in (self._successors, *self._arrays):
+        for region in (self._successors, *self._arrays.values()):
             region.release()
-        self._streams.release()
-        self._worker.release()
+        for part in (self._streams, self._worker, self._table):
+            part.release()
 
     def _flush(self) -> None:
         listing, count = self._listing, self._listing[Listing.FILLED]
@@ -112,11 +112,11 @@ class StepWriter:
     def _sources(self, column: FileColumn, count: int) -> ColumnChunk:
         """The states in which steps begin: each is named once, and then a run of its position."""
         listing, pages = self._listing, self._compression
-        names = ctypes.string_at(listing[Listing.SOURCES], 8 * listing[Listing.SOURCE_COUNT])
-        runs = ctypes.string_at(listing[Listing.RUNS], listing[Listing.RUN_BYTES])
+        names = self._views[Listing.SOURCES][: 8 * listing[Listing.SOURCE_COUNT]]
+        runs = self._views[Listing.RUNS][: listing[Listing.RUN_BYTES]]
         dictionary = pages.dictionary(names, listing[Listing.SOURCE_COUNT], is_compressed=False)
         chunk = ColumnChunk(column, dictionary, is_compressed=False)
-        parts = [levels(run(count, 1, 1)), positions(SOURCE_BITS, runs)]
+        parts = [*levels(run(count, 1, 1)), *positions(SOURCE_BITS, [runs])]
         # Names are random, and compressing the runs would save 2 % of the file.
         page = pages.values(parts, count, Encoding.RLE_DICTIONARY, is_compressed=False)
         chunk.add(page, count)
@@ -124,11 +124,11 @@ class StepWriter:
 
     def _targets(self, column: FileColumn, count: int) -> ColumnChunk:
         """The states in which they end, which are null outside of a constraint."""
-        above, kept = [levels(run(count, 1, 1))], count
+        above, kept = levels(run(count, 1, 1)), count
         if self._shapes.target is not None:
             above, _ = self._streams.levels(self._shapes.target)
             kept = self._streams.values(self._shapes.target)[1]
-        names = ctypes.string_at(self._listing[Listing.TARGETS], 8 * kept)
+        names = self._views[Listing.TARGETS][: 8 * kept]
         chunk = ColumnChunk(column, is_compressed=False)
         page = self._compression.values([*above, names], count, Encoding.PLAIN, is_compressed=False)
         chunk.add(page, count)
@@ -145,7 +145,7 @@ class StepWriter:
         chunk = ColumnChunk(column, pages.dictionary(plain_texts(used), len(used)))
         above, entries = self._streams.levels(leaf)
         places = encoded.indices.buffers()[1].to_pybytes()[: 4 * count]
-        parts = [*above, positions(32, wide_groups(count, 4, places))]
+        parts = [*above, *positions(32, wide_groups(count, 4, places))]
         page = pages.values(parts, entries, Encoding.RLE_DICTIONARY, is_compressed=True)
         chunk.add(page, entries)
         return chunk

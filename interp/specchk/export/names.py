@@ -43,14 +43,15 @@ class Naming:
     def __init__(self, kernel: Loaded, most: int) -> None:
         self._kernel = kernel
         self._names, self._shared, self._ends = Region(8 * most), Region(8 * most), Words(NAME_SHARES)
+        self._view = self._names.view(0, 8 * most)
 
-    def names(self, address: int, count: int) -> tuple[bytes, SharedNames]:
-        """The names of states at an address: in their order, and by their share."""
+    def names(self, address: int, count: int) -> tuple[memoryview, SharedNames]:
+        """The names of states at an address: in their order, until the next ones, and by their share."""
         names, shared, ends = self._names.address, self._shared.address, self._ends.address
         self._kernel.call["identify"](address, count, names)
         self._kernel.call["share_names"](names, count, ends, shared)
         found = array("Q", ctypes.string_at(ends, 8 * NAME_SHARES))
-        return ctypes.string_at(names, 8 * count), SharedNames(ctypes.string_at(shared, 8 * count), found)
+        return self._view[: 8 * count], SharedNames(ctypes.string_at(shared, 8 * count), found)
 
     def release(self) -> None:
         """Give the memory back."""

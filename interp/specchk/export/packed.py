@@ -17,6 +17,7 @@ from specchk.export.names import Naming, SharedNames
 from specchk.export.parquet.pages import (
     ColumnChunk,
     Compression,
+    Data,
     Encoding,
     Physical,
     levels,
@@ -100,7 +101,7 @@ class PackedWriter:
 
     def release(self) -> None:
         """Give the memory back."""
-        for region in (self._block, self._naming, self._streams, self._steps):
+        for region in (self._block, self._naming, self._streams, self._steps, self._states):
             region.release()
 
     def _flush(self) -> None:
@@ -149,7 +150,7 @@ class AboutStates:
     packer: Packer
     compression: Compression
 
-    def chunks(self, names: bytes, runs: Sequence[StateRun]) -> list[ColumnChunk]:
+    def chunks(self, names: Data, runs: Sequence[StateRun]) -> list[ColumnChunk]:
         """The columns of a row group."""
         count = sum(one.count for one in runs)
         there = levels(run(count, 1, 1))
@@ -163,7 +164,7 @@ class AboutStates:
             strict=False,
         ):  # fmt: skip
             chunk = ColumnChunk(column, is_compressed=is_compressed)
-            page = self.compression.values([there, data], count, Encoding.PLAIN, is_compressed=is_compressed)
+            page = self.compression.values([*there, data], count, Encoding.PLAIN, is_compressed=is_compressed)
             chunk.add(page, count)
             found.append(chunk)
         bounds = [plain_numbers(Physical.INT32, [end(one.level for one in runs)]) for end in (min, max)]

@@ -5,8 +5,8 @@
         edges/...
         manifest.json              last
 
-A part is made in memory and written at once (`kept.replace`), so memory is bounded by the parts that are
-open, and a reader never sees half of one.  At a URI files are written in place, the manifest last.
+A part is written beside its place, row group by row group, and then renamed (`kept.Replacement`), so a
+reader never sees half of one.  At a URI files are made in memory and written in place, the manifest last.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specchk.export.parquet.files import PageFile
-from specchk.export.parquet.pages import ColumnChunk, FileColumn
+from specchk.export.parquet.pages import ColumnChunk, Data, FileColumn
 from specchk.export.storage import Unwritable, answering, local_path, storage_at
-from specchk.kept import replace
+from specchk.kept import Replacement, replace
 from specchk.search.engine import Unusable
 
 MANIFEST = "manifest.json"  # the last file of an export
@@ -49,6 +49,19 @@ class TablePart:
     size: int
 
 
+class PartFile(Protocol):
+    """A file of a draft, while it is written."""
+
+    def write(self, pieces: Sequence[Data]) -> None:
+        """Add some pieces, which may change afterwards; `Unwritten`."""
+
+    def finish(self) -> None:
+        """Make the file appear; `Unwritten`."""
+
+    def abandon(self) -> None:
+        """Leave nothing, unless it is finished."""
+
+
 class Draft(Protocol):
     """A directory that becomes an export when all is in it; a value that is sent to executors."""
 
@@ -58,6 +71,9 @@ class Draft(Protocol):
 
     def write(self, name: str, data: Sequence[bytes]) -> None:
         """A file, in pieces; `Unwritten`."""
+
+    def begin(self, name: str) -> PartFile:
+        """A file that is written piece by piece; `Unwritten`."""
 
     def has(self, name: str) -> bool:
         """Whether a file that was written is seen from here."""
@@ -90,12 +106,18 @@ class LocalDraft:
 
     def write(self, name: str, data: Sequence[bytes]) -> None:
         """See `Draft`."""
+        with _writing(self.target / name):
+            replace(self._path(name), data)
+
+    def begin(self, name: str) -> PartFile:
+        """See `Draft`."""
+        with _writing(self.target / name):
+            return LocalPart(self.target / name, Replacement(self._path(name)))
+
+    def _path(self, name: str) -> Path:
         path = self.folder / name
-        try:
-            path.parent.mkdir(exist_ok=True)
-            replace(path, data)
-        except OSError as error:
-            raise Unwritten(f"{self.target / name}: {error.strerror or error}") from error
+        path.parent.mkdir(exist_ok=True)
+        return path
 
     def has(self, name: str) -> bool:
         """See `Draft`."""
@@ -104,15 +126,45 @@ class LocalDraft:
     def finish(self, manifest: bytes) -> None:
         """See `Draft`."""
         self.write(MANIFEST, [manifest])
-        try:
+        with _writing(self.target):
+            for left in self.folder.glob("*/.*"):  # by an executor that was killed
+                left.unlink()
             # In one step: whoever sees the directory sees all of it.
             self.folder.rename(self.target)
-        except OSError as error:
-            raise Unwritten(f"{self.target}: {error.strerror or error}") from error
 
     def abandon(self) -> None:
         """See `Draft`; nothing is left of it once it was renamed."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unwritten(f"{path}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPart:
+    """A file of a `LocalDraft`; `shown` is where it will be."""
+
+    shown: Path
+    file: Replacement
+
+    def write(self, pieces: Sequence[Data]) -> None:
+        """See `PartFile`."""
+        with _writing(self.shown):
+            self.file.write(pieces)
+
+    def finish(self) -> None:
+        """See `PartFile`."""
+        with _writing(self.shown):
+            self.file.finish()
+
+    def abandon(self) -> None:
+        """See `PartFile`."""
+        self.file.abandon()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +180,10 @@ class RemoteDraft:
         except (Unwritable, Unusable) as error:
             raise Unwritten(str(error)) from error
 
+    def begin(self, name: str) -> PartFile:
+        """See `Draft`."""
+        return HeldPart(self, name)
+
     def has(self, name: str) -> bool:
         """See `Draft`."""
         return storage_at(self.target).exists(name)
@@ -142,6 +198,27 @@ class RemoteDraft:
             storage = storage_at(self.target)
             if not storage.exists(MANIFEST):
                 storage.remove("")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPart:
+    """A file of a `RemoteDraft`, in memory until it is finished."""
+
+    draft: RemoteDraft
+    name: str
+    pieces: list[bytes] = field(default_factory=list)
+
+    def write(self, pieces: Sequence[Data]) -> None:
+        """See `PartFile`."""
+        self.pieces.extend(map(bytes, pieces))
+
+    def finish(self) -> None:
+        """See `PartFile`."""
+        self.draft.write(self.name, self.pieces)
+
+    def abandon(self) -> None:
+        """See `PartFile`."""
+        self.pieces.clear()
 
 
 def draft_at(place: str) -> Draft:
@@ -221,51 +298,63 @@ class TableWriter:
 
     def _flush(self) -> None:
         self._file.close()
-        self.parts.append(
-            written_part(
-                self.draft, self.table, 0, len(self.parts), [self._sink.getvalue().to_pybytes()], self._rows
-            )
-        )
+        name, data = part_name(self.table, 0, len(self.parts)), self._sink.getvalue().to_pybytes()
+        self.draft.write(name, [data])
+        self.parts.append(TablePart(self.table, name, self._rows, len(data)))
         self._sink = self._file = None
         self._rows = 0
 
 
 class PageWriter:
-    """Writes one writer's parts of a table whose rows are pages."""
+    """Writes one writer's parts of a table whose rows are pages; `release` removes one that is not whole."""
 
     def __init__(self, draft: Draft, table: str, schema: pa.Schema, writer: int = 0) -> None:
         self._draft, self._table, self._writer = draft, table, writer
-        self._file = PageFile(schema)
+        self._pages = PageFile(schema)
+        self._file: PartFile | None = None
         self._parts: list[TablePart] = []
 
     @property
     def columns(self) -> list[FileColumn]:
         """The columns of plain values, in the order in which a row group has them."""
-        return self._file.columns
+        return self._pages.columns
 
     def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> None:
-        """Some more rows, a row group."""
-        self._file.add(rows, chunks)
-        if self._file.size >= PART_BYTES or self._file.rows >= PART_ROWS:
-            self._flush()
+        """Some more rows, a row group; `Unwritten`."""
+        self._write(self._pages.add(rows, chunks))
+        if self._pages.size >= PART_BYTES or self._pages.rows >= PART_ROWS:
+            self._finish()
 
     def close(self) -> list[TablePart]:
-        """Write what is left, of a first writer at least an empty part; all parts."""
-        if self._file.rows or (not self._parts and not self._writer):
-            self._flush()
+        """Write what is left, of a first writer at least an empty part; all parts; `Unwritten`."""
+        if self._file is not None or (not self._parts and not self._writer):
+            self._finish()
         return self._parts
 
-    def _flush(self) -> None:
-        rows, data = self._file.rows, self._file.finished()
-        number = len(self._parts)
-        self._parts.append(written_part(self._draft, self._table, self._writer, number, data, rows))
-        self._file.empty()
+    def release(self) -> None:
+        """Remove a part that is not whole."""
+        if self._file is not None:
+            self._file.abandon()
+
+    @property
+    def _name(self) -> str:
+        return part_name(self._table, self._writer, len(self._parts))
+
+    def _write(self, pieces: Sequence[Data]) -> PartFile:
+        if self._file is None:
+            self._file = self._draft.begin(self._name)
+        self._file.write(pieces)
+        return self._file
+
+    def _finish(self) -> None:
+        rows, before = self._pages.rows, self._pages.size
+        pieces = self._pages.finish()
+        size = before + sum(map(len, pieces))
+        self._write(pieces).finish()
+        self._parts.append(TablePart(self._table, self._name, rows, size))
+        self._file = None
 
 
-def written_part(
-    draft: Draft, table: str, writer: int, number: int, data: Sequence[bytes], rows: int
-) -> TablePart:
-    """Write a part of a table; `Unwritten`."""
-    name = f"{table}/part-{writer}-{number:05d}.parquet"
-    draft.write(name, data)
-    return TablePart(table, name, rows, sum(map(len, data)))
+def part_name(table: str, writer: int, number: int) -> str:
+    """The path of a part of a table below the export."""
+    return f"{table}/part-{writer}-{number:05d}.parquet"

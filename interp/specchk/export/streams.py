@@ -14,6 +14,7 @@ from specchk.export.parquet.pages import (
     Compression,
     Encoding,
     FileColumn,
+    Pieces,
     StoredPage,
     groups,
     levels,
@@ -61,7 +62,7 @@ class LeafStreams:
     def __init__(self, shapes: TableShape, rows: int, kernel: Loaded, extra_words: int = 0) -> None:
         self._shapes, self._packer = shapes, Packer(kernel)
         self.block = Words(block_words(shapes) + extra_words)
-        self._patterns: dict[tuple[int, int], bytes] = {}
+        self._patterns: dict[tuple[int, int], Pieces] = {}
         places, size = [], 0
         for stream in streams_of(shapes):
             at_once = min(rows, SLICE) if stream.is_packed else rows
@@ -72,6 +73,7 @@ class LeafStreams:
                 places.append((stream.word + word, size))
                 size += -(-(room + SLACK) // _LINE) * _LINE
         self._region = Region.of_small_pages(max(1, size))
+        self._view = self._region.view(0, max(1, size))
         for at, offset in places:
             self.block[at] = self._region.address + offset
 
@@ -83,28 +85,31 @@ class LeafStreams:
         """Where the values of a leaf of more than a byte are, and their number."""
         return self.block[values_word(leaf) + Stream.ITEMS], self.block[values_word(leaf) + Stream.COUNT]
 
-    def levels(self, leaf: ColumnLeaf) -> tuple[list[bytes], int]:
+    def levels(self, leaf: ColumnLeaf) -> tuple[Pieces, int]:
         """The levels of a leaf as a page has them, and the number of entries."""
+        made: Pieces = []
         if leaf.levels == FIXED:
             count = self.values(leaf)[1]
-            parts = [levels(self._pattern(leaf, count))] if leaf.repetition else []
+            if leaf.repetition:
+                made += levels(self._pattern(leaf, count))
             if leaf.definition:
-                parts.append(levels(run(count, leaf.definition, leaf.definition.bit_length())))
-            return parts, count
+                made += levels(run(count, leaf.definition, leaf.definition.bit_length()))
+            return made, count
         word = levels_word(self._shapes, leaf)
-        made = [
-            levels(groups(self.block[at + Stream.COUNT], self._packed(at, most.bit_length())))
-            for at, most in ((word, leaf.repetition), (word + Stream.SIZE, leaf.definition))
-            if most
-        ]
+        for at, most in ((word, leaf.repetition), (word + Stream.SIZE, leaf.definition)):
+            if most:
+                made += levels(groups(self.block[at + Stream.COUNT], self._packed(at, most.bit_length())))
         return made, self.block[word + Stream.COUNT]
 
-    def _packed(self, word: int, width: int) -> bytes:
+    def _packed(self, word: int, width: int) -> memoryview:
         """The packed items of a stream."""
-        size = -(-self.block[word + Stream.COUNT] // 8) * width
-        return ctypes.string_at(self.block[word + Stream.PACKED], size)
+        return self._bytes(self.block[word + Stream.PACKED], -(-self.block[word + Stream.COUNT] // 8) * width)
 
-    def _pattern(self, leaf: ColumnLeaf, count: int) -> bytes:
+    def _bytes(self, address: int, size: int) -> memoryview:
+        first = address - self._region.address
+        return self._view[first : first + size]
+
+    def _pattern(self, leaf: ColumnLeaf, count: int) -> Pieces:
         """The repetition levels of a leaf that has the same ones in each state."""
         key = leaf.index, count
         if key not in self._patterns:
@@ -112,17 +117,17 @@ class LeafStreams:
             self._patterns[key] = groups(count, self._packer.packed(every, leaf.repetition.bit_length()))
         return self._patterns[key]
 
-    def codes(self, leaf: ColumnLeaf) -> tuple[bytes, Encoding]:
+    def codes(self, leaf: ColumnLeaf) -> tuple[Pieces, Encoding]:
         """The values of a leaf as a page has them."""
         size, (address, count) = leaf.value_bytes, self.values(leaf)
         if size == 1:
             packed = self._packed(values_word(leaf), leaf.value_bits)
             if isinstance(leaf.domain, Bool):
-                return packed, Encoding.PLAIN
+                return [packed], Encoding.PLAIN
             return positions(leaf.value_bits, groups(count, packed)), Encoding.RLE_DICTIONARY
-        wide = ctypes.string_at(address, size * count)
+        wide = self._bytes(address, size * count)
         if not leaf.is_listed:
-            return wide, Encoding.PLAIN
+            return [wide], Encoding.PLAIN
         return positions(leaf.value_bits, wide_groups(count, size, wide)), Encoding.RLE_DICTIONARY
 
 
@@ -158,5 +163,5 @@ class ColumnPages:
         for chunk, (leaf, _) in zip(chunks, self._pairs, strict=True):
             above, entries = streams.levels(leaf)
             codes, encoding = streams.codes(leaf)
-            page = self._compression.values([*above, codes], entries, encoding, is_compressed=True)
+            page = self._compression.values([*above, *codes], entries, encoding, is_compressed=True)
             chunk.add(page, entries)

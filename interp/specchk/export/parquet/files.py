@@ -11,21 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specchk.export.parquet.compact import Coded, Kind, binary, fields_of, i16, i64, listed, struct
-from specchk.export.parquet.pages import ColumnChunk, FileColumn, Physical
+from specchk.export.parquet.pages import ColumnChunk, FileColumn, Physical, Pieces
 
 MAGIC = b"PAR1"
 
 
 @dataclass(slots=True)
 class PageFile:
-    """A file in memory, row group by row group; `size` is that of all groups."""
+    """A file that is written row group by row group; `size` is that of the pieces so far."""
 
     schema: pa.Schema
     rows: int = 0
     columns: list[FileColumn] = field(init=False)
     _footer: dict[int, Coded] = field(init=False)
-    size: int = len(MAGIC)
-    _pieces: list[bytes] = field(default_factory=lambda: [MAGIC])
+    size: int = 0
     _groups: list[Coded] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -39,18 +38,15 @@ class PageFile:
         leaves = pq.ParquetFile(pa.BufferReader(empty)).schema
         self.columns = [_column(leaves.column(index)) for index in range(len(leaves))]
 
-    def empty(self) -> None:
-        """Begin a new file of the same schema."""
-        self.rows, self.size, self._pieces, self._groups = 0, len(MAGIC), [MAGIC], []
-
-    def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> None:
-        """A row group: a chunk for each column."""
+    def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> Pieces:
+        """The pieces of a row group: a chunk for each column."""
         assert [chunk.column for chunk in chunks] == self.columns
-        start, columns, whole = self.size, [], 0
+        pieces, columns, whole = self._head(), [], 0
+        start = self.size
         for chunk in chunks:
             columns.append(chunk.about(self.size))
             for page in chunk.stored:
-                self._pieces += page.pieces
+                pieces += page.pieces
                 self.size += page.size
                 whole += page.whole
         self._groups.append(struct({
@@ -58,13 +54,23 @@ class PageFile:
             6: i64(self.size - start), 7: i16(len(self._groups)),
         }))  # fmt: skip
         self.rows += rows
+        return pieces
 
-    def finished(self) -> list[bytes]:
-        """The whole file, in pieces."""
+    def finish(self) -> Pieces:
+        """The last pieces; then another file of the same schema can be written."""
         made = binary(f"specchk version {version('specchk')}".encode())
         groups = listed(Kind.STRUCT, self._groups)
         footer = struct(self._footer | {3: i64(self.rows), 4: groups, 6: made})[1]
-        return [*self._pieces, footer, len(footer).to_bytes(4, "little"), MAGIC]
+        pieces: Pieces = [*self._head(), footer, len(footer).to_bytes(4, "little"), MAGIC]
+        self.rows, self.size, self._groups = 0, 0, []
+        return pieces
+
+    def _head(self) -> Pieces:
+        """What a file begins with, where nothing is written yet."""
+        if self.size:
+            return []
+        self.size = len(MAGIC)
+        return [MAGIC]
 
 
 def _column(leaf: pq.ColumnSchema) -> FileColumn:

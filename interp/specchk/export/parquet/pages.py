@@ -35,6 +35,8 @@ class Encoding(IntEnum):
     RLE_DICTIONARY = 8
 
 
+Data = bytes | memoryview
+Pieces = list[Data]
 UNCOMPRESSED, ZSTD = 0, 6
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
@@ -49,29 +51,29 @@ class FileColumn:
     repetition: int
 
 
-def run(count: int, number: int, width: int) -> bytes:
+def run(count: int, number: int, width: int) -> Pieces:
     """The same number so many times."""
-    return varint(count << 1) + number.to_bytes(-(-width // 8), "little")
+    return [varint(count << 1) + number.to_bytes(-(-width // 8), "little")]
 
 
-def groups(count: int, packed: bytes) -> bytes:
+def groups(count: int, packed: Data) -> Pieces:
     """So many numbers of which eight after eight are packed."""
-    return varint(-(-count // 8) << 1 | 1) + packed if count else b""
+    return [varint(-(-count // 8) << 1 | 1), packed] if count else []
 
 
-def wide_groups(count: int, size: int, data: bytes) -> bytes:
+def wide_groups(count: int, size: int, data: Data) -> Pieces:
     """As `groups` of numbers of so many whole bytes: these are packed, and the last eight are filled up."""
-    return groups(count, data + bytes(size * (-count % 8)))
+    return [*groups(count, data), bytes(size * (-count % 8))]
 
 
-def levels(data: bytes) -> bytes:
+def levels(data: Pieces) -> Pieces:
     """Levels as a page has them."""
-    return len(data).to_bytes(4, "little") + data
+    return [sum(map(len, data)).to_bytes(4, "little"), *data]
 
 
-def positions(width: int, data: bytes) -> bytes:
+def positions(width: int, data: Pieces) -> Pieces:
     """Positions in a dictionary as a page has them."""
-    return bytes([width]) + data
+    return [bytes([width]), *data]
 
 
 def plain_texts(texts: Iterable[str]) -> bytes:
@@ -88,9 +90,12 @@ def plain_numbers(physical: Physical, numbers: Iterable[int]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page with its header, in pieces; `whole` is the size of both before the page was compressed."""
+    """A page with its header, in pieces; `whole` is the size of both before the page was compressed.
 
-    pieces: tuple[bytes, ...]
+    Pieces that are not compressed may be views, and are valid until their block is written.
+    """
+
+    pieces: tuple[Data, ...]
     whole: int
 
     @property
@@ -106,13 +111,13 @@ class Compression:
     # The fastest level, since threads write while they list steps.
     _codec: pa.Codec = field(default_factory=lambda: pa.Codec("zstd", compression_level=1))
 
-    def dictionary(self, values: bytes, count: int, *, is_compressed: bool = True) -> StoredPage:
+    def dictionary(self, values: Data, count: int, *, is_compressed: bool = True) -> StoredPage:
         """The dictionary of a column."""
         about = struct({1: i32(count), 2: i32(Encoding.PLAIN)})
         return self._page(_DICTIONARY_PAGE, 7, about, [values], is_compressed=is_compressed)
 
     def values(
-        self, parts: Sequence[bytes], entries: int, encoding: Encoding, *, is_compressed: bool
+        self, parts: Sequence[Data], entries: int, encoding: Encoding, *, is_compressed: bool
     ) -> StoredPage:
         """A page of so many entries."""
         rle = i32(Encoding.RLE)
@@ -120,7 +125,7 @@ class Compression:
         return self._page(_DATA_PAGE, 5, about, parts, is_compressed=is_compressed)
 
     def _page(
-        self, kind: int, number: int, about: Coded, parts: Sequence[bytes], *, is_compressed: bool
+        self, kind: int, number: int, about: Coded, parts: Sequence[Data], *, is_compressed: bool
     ) -> StoredPage:
         size = sum(map(len, parts))
         if is_compressed:
