@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from specchk.conform.contract.binding import BindingError
-from specchk.conform.contract.failures import exits_raised
+from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.known_bad import NoSuchText
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
@@ -166,7 +166,7 @@ class CheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the check."""
-        with exits_raised():
+        with contained():
             self.check(self.user_properties)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

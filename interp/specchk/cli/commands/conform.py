@@ -21,7 +21,7 @@ from specchk.cli.groups import GroupedCommand, takes
 from specchk.cli.options.suites import SuiteChoice
 from specchk.cli.output import echo
 from specchk.conform.contract.binding import Binding, BindingError
-from specchk.conform.contract.failures import exits_raised
+from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding
 from specchk.conform.contract.load import load_binding as load
 from specchk.conform.covers.cases import MADE_OF_CASES
@@ -46,7 +46,7 @@ from specchk.meaning.undefined import Faulty, Undefined
     "bindings", metavar="BINDING...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
 )
 @takes(wanted=SuiteChoice, options=GateOptions, cluster=ClusterChoice, files=Files)
-@exits_raised(partial(echo, err=True))
+@contained(partial(echo, err=True))
 def command(
     bindings: tuple[str, ...], wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
 ) -> None:

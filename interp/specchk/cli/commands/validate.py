@@ -14,7 +14,7 @@ from specchk.cli.executors import PipelineChoice
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
-from specchk.conform.contract.failures import exits_raised
+from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding, load_tracing
 from specchk.conform.recordings.campaign import run_campaign
 from specchk.conform.recordings.explainer import CampaignOptions
@@ -42,7 +42,7 @@ CODES = (("explained", Exit.OK), ("diverges", Exit.DIVERGED), ("vacuous", Exit.I
 )
 @takes(cluster=ClusterChoice, pipeline=PipelineChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-@exits_raised(partial(echo, err=True))
+@contained(partial(echo, err=True))
 def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
     cluster: ClusterChoice, pipeline: PipelineChoice, as_json: bool,

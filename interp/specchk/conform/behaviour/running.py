@@ -15,7 +15,8 @@ from specchk.conform.behaviour.comparison import Difference, difference
 from specchk.conform.behaviour.symbols import Symbols, digest_of, symbols_of
 from specchk.conform.behaviour.texts import Texts, Written, written
 from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
-from specchk.conform.contract.failures import LEAVING, exits_raised
+from specchk.conform.contract.failures import LEAVING
+from specchk.conform.contract.hangs import contained
 from specchk.conform.work.forks import each
 
 SHARES = 4
@@ -61,7 +62,7 @@ def observed(run: Run) -> RunWatch:
     """Take a run to its end."""
     watch = RunWatch()
     try:
-        with exits_raised():
+        with contained():
             run(watch)
     except LEAVING as error:  # whatever the implementation raises has left it
         watch.note("the run", "raises", error=type(error).__name__, text=str(error))

@@ -196,6 +196,8 @@ class Binding(Generic[S]):
     exhaustive: ClassVar[tuple[At, ...]] = (At(suite="product"),)
     controls: ClassVar[tuple[Control, ...]] = ()
     implementation: ClassVar[tuple[str, ...]] = ()
+    timeout_s: ClassVar[float] = 60.0
+    """Seconds after which a method that has not returned has failed (`hung`), by ticks of `hangs`."""
     runs_elsewhere: ClassVar[bool] = False
     """Whether the implementation runs in another process, whose calls are not seen here."""
 

@@ -15,10 +15,17 @@ from typing import NoReturn
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
             TypeError, ValueError)  # fmt: skip
 DIED, HUNG, GARBLED, UNREPEATABLE = "died", "hung", "garbled", "unrepeatable"
-# `sys.exit` in an implementation would end specchk, and with exit code 0.
-LEAVING = (Exception, SystemExit)  # what may leave a binding's method: see `is_implementations`
 EXITED = 13  # the exit code of a process that a thread of an implementation ends: that of a divergence
 LOST = (DIED, HUNG, GARBLED)  # kinds of a failure after which the process must be started again
+
+
+class Hang(BaseException):
+    """A call of an implementation that does not return, raised in it; no `Exception`, which it may catch."""
+
+
+# What may leave a binding's method: see `is_implementations`.  `sys.exit` in an implementation would end
+# specchk, and with exit code 0.
+LEAVING = (Exception, SystemExit, Hang)
 
 
 @contextmanager
@@ -67,11 +74,13 @@ def is_implementations(error: BaseException) -> bool:
     # An implementation has classes of its own, which derive from `Exception` alone.  Ours are what a binding
     # reports, or faults of specchk; and memory belongs to the whole process.
     ours = type(error).__module__.startswith("specchk.") or isinstance(error, MemoryError)
-    return isinstance(error, ImplementationFailure) or not ours
+    return isinstance(error, ImplementationFailure | Hang) or not ours
 
 
 def described(error: BaseException) -> tuple[str, str]:
     """The kind of divergence that a failure is, and its reason."""
     if isinstance(error, ImplementationFailure):
         return error.kind, error.reason
+    if isinstance(error, Hang):
+        return HUNG, str(error)
     return "raised", f"{type(error).__name__}: {error}"

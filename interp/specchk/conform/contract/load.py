@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from specchk.conform.contract.behaviours import Behaviours
 from specchk.conform.contract.binding import Binding
-from specchk.conform.contract.failures import exits_raised
+from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.tracing import Tracing
 from specchk.lang.text.diagnostics import nearest
 
@@ -46,7 +46,7 @@ def _load(path: Path, base: type[T]) -> type[T]:
     # `run_path` and no import: bindings may have the same file name, and an import would give the first one
     # again.
     try:
-        with exits_raised():
+        with contained():
             names = runpy.run_path(str(path))
     # An exit, too: it would end this program with a code that says something else.
     except (Exception, SystemExit) as error:

@@ -36,6 +36,7 @@ from specchk.conform.contract.binding import (  # fmt: skip
 from specchk.conform.contract.failures import (
     FAILURES,
     LEAVING,
+    Hang,
     ImplementationFailure,
     described,
     is_implementations,
@@ -50,7 +51,7 @@ from specchk.search.verdict import Step, Trace
 S = TypeVar("S")
 T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
-FAILING = (*FAILURES, ImplementationFailure)
+FAILING = (*FAILURES, ImplementationFailure, Hang)
 ANSWERS = (Accepted, Refused, Impossible)
 UNCHECKED = 15  # answers of a binding's `@unchanged` that are believed, one after another
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from specchk.conform.contract.failures import exits_raised
+from specchk.conform.contract.hangs import contained
 from specchk.conform.work.pool import Say, Task, run_all
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def each(
 def _saying(task: Callable[[], T], passing: tuple[type[Exception], ...]) -> Task:
     def work(say: Say) -> None:
         try:
-            with exits_raised():
+            with contained():
                 say((task(), None))
         except passing as error:
             say((None, error))

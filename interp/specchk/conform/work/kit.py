@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from specchk.conform.contract.failures import exits_raised
+from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import load_binding, load_tracing
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.work.crews import Job
@@ -103,7 +103,7 @@ class Shipped:
 
 def _done(do: Callable[[Any], Any], piece: Any) -> Any:
     """The result of a piece; an implementation that calls `os._exit` diverges, as it does here."""
-    with exits_raised():
+    with contained():
         return do(piece)
 
 
