@@ -66,7 +66,7 @@ class PageFile:
         return pieces
 
     def _head(self) -> Pieces:
-        """What a file begins with, where nothing is written yet."""
+        """The first piece of a file, where none is written yet."""
         if self.size:
             return []
         self.size = len(MAGIC)
