@@ -52,9 +52,10 @@ COMMANDS = MappingProxyType(
 # and the passes take several frames for each level.
 RECURSION_LIMIT = 20_000
 # Objects between two searches of the garbage collector for cycles.  Trees, programs and states are many and
-# have few: with Python's 700 they are traversed some two hundred times in a run of a second.  Garbage
-# with cycles is mostly exceptions and closures, and little.
-CYCLES_AFTER = 200_000
+# have few: with Python's 700 they are traversed some two hundred times in a run of a second, with 200,000
+# twice in two seconds, which takes a twentieth of them.  Garbage with cycles is mostly exceptions and
+# closures, and little.
+CYCLES_AFTER = 500_000
 
 
 class Commands(click.Group):
