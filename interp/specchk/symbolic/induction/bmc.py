@@ -22,6 +22,7 @@ from specchk.search.budget import Budget, Meter
 from specchk.search.refined import with_abstract_step, wrong_beginnings
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
+from specchk.symbolic.confirmation import confirm
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State as Open
 from specchk.symbolic.induction.encode.program import System, step
@@ -150,6 +151,7 @@ class _Unrolling:
             limit = self.meter.exceeded(0)
             if limit is not None:
                 return Inconclusive(f"{limit} after {steps} steps", budget=True)
+        confirm(self.program, self.depth)
         return Inconclusive(f"no violation within {self.depth} steps, which is not a proof", budget=True)
 
     def _level(self) -> Verdict | None:

@@ -32,6 +32,7 @@ from specchk.search.reference import ReferenceEngine
 from specchk.search.replay import ReplayFailed
 from specchk.search.symmetry import Renaming, decisive_sorts, renamer, renamings_of
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
+from specchk.symbolic.confirmation import confirm
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.steps import arguments
 from specchk.symbolic.induction.encode.trees import plain
@@ -75,7 +76,20 @@ def prove(program: Program, asked: ProofOptions) -> Proof:
     instances, alike = representatives(program)
     work, stopped = _asked(program, asked, instances, meter)
     proved = () if stopped else _proved(program, asked, instances, work, meter)
+    if proved:
+        confirm(_claimed(program, proved))
     return _concluded(program, asked, work, (len(instances), alike), meter, stopped, proved)
+
+
+def _claimed(program: Program, proved: tuple[str, ...]) -> Program:
+    """A program with the proved properties alone."""
+    return replace(
+        program,
+        invariants=tuple([prop for prop in program.invariants if prop.name in proved]),
+        step_invariants=tuple([prop for prop in program.step_invariants if prop.name in proved]),
+        witnesses=(),
+        deadlock_ok=any_end(program),
+    )
 
 
 def _proved(

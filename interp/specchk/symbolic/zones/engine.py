@@ -32,6 +32,7 @@ from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, e
 from specchk.search.findings import Findings
 from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Violation
 from specchk.symbolic.certificates.format import CertifiedPart
+from specchk.symbolic.confirmation import confirm
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.ranges import with_checks
 from specchk.symbolic.recording.solver import LinearSolver
@@ -195,6 +196,8 @@ class ZoneEngine(Engine[range]):
             self.options.on_fixpoint(self._parts())
         self.workers.close()
         if is_done:
+            if not self._is_answered():
+                confirm(self.search.program)
             return True
         self.refinements += 1
         if precision != self.abstraction.precision:

@@ -1,0 +1,39 @@
+"""A small search by the reference engine, which confirms what was found to hold for any offsets.
+
+Offsets below the horizons of a model are some of all offsets, so whatever the search finds to fail fails.  A
+sample is no proof: it excludes that an encoding which is wrong about common states is believed.
+"""
+
+from __future__ import annotations
+
+from specchk.ir.program import Program
+from specchk.meaning.initial import tries
+from specchk.meaning.undefined import Undefined
+from specchk.search.budget import Budget
+from specchk.search.engine import Options, Search
+from specchk.search.reference import ReferenceEngine
+from specchk.search.replay import ReplayFailed
+
+STATES = 200  # some milliseconds, up to tens where a spec is large
+INITIAL = 2_000  # values that are tried for the initial states; where there are more nothing is searched
+
+
+def confirm(program: Program, depth: int | None = None) -> None:
+    """Search the first states of a program of which nothing is said to fail (in `depth` steps).
+
+    `ReplayFailed` where something does.
+    """
+    try:
+        if tries(program, INITIAL) > INITIAL:
+            return
+    except Undefined:
+        pass  # found again below
+    search = Search(program, Options(Budget(max_states=STATES)))
+    engine = ReferenceEngine(search)
+    frontier, steps = engine.begin(), 0
+    while engine.size(frontier) and not search.is_stopped and not search.is_answered and steps != depth:
+        frontier = engine.expand(frontier)
+        steps += 1
+    for violation in search.findings.found.values():
+        length = 0 if violation.trace is None else len(violation.trace.steps)
+        raise ReplayFailed(f"`{violation.name}` fails after {length} steps where the solver found it to hold")
