@@ -24,7 +24,6 @@ import fcntl
 import json
 import os
 import re
-import socket
 import time
 import uuid
 from collections.abc import Iterator
@@ -63,7 +62,7 @@ class Holder:
     def this(cls, purpose: str) -> Holder:
         """The process that runs."""
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        return cls(socket.gethostname(), os.getpid(), since, purpose, _system(), _started(os.getpid()))
+        return cls(os.uname().nodename, os.getpid(), since, purpose, _system(), _started(os.getpid()))
 
     @property
     def is_gone(self) -> bool:

@@ -79,8 +79,9 @@ def search(
     from, or no place for a checkpoint.
     """
     options = replace(options, room=options.room or first_room(program, options.functions))
-    layout_of(with_room(program, options.room or FIRST_ROOM))
     place = options.checkpoint
+    if place is not None:  # refused before there is a claim; without one, by the engine
+        layout_of(with_room(program, options.room or FIRST_ROOM))
     if place is not None and options.resume and not place.is_dir():  # a claim would make it
         raise Unusable(f"there is no checkpoint in {place}")
     with nullcontext() if place is None else claimed(place, purpose_of(program)):

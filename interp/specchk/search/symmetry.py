@@ -153,23 +153,28 @@ def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
     `exists` with a true item reaches its witness; that it has no value in a renamed state, where an
     item without a value comes first, is no reason to search them all.
     """
-    answers: tuple[Expr, ...] = ()
-    match expr:
-        case Quantifier():
-            if expr.every is answer:
-                answers = (expr.body,)
-            elif any(sorts_in(expr.local.type)) and not is_total(expr.body):
-                yield expr
-        case And():
-            answers = expr.parts if answer else expr.parts[-1:]  # all true, or the last one decides
-        case Or():
-            answers = expr.parts[-1:]
-        case Implies():
-            answers = (expr.right,)
-        case _:
-            answers = results(expr)
-    for part in parts(expr):
-        yield from _decisive(part, answer if any(part is one for one in answers) else None)
+    left = [(expr, answer)]
+    while left:
+        expr, answer = left.pop()
+        answers: tuple[Expr, ...] = ()
+        match expr:
+            case Quantifier():
+                if expr.every is answer:
+                    answers = (expr.body,)
+                elif any(sorts_in(expr.local.type)) and not is_total(expr.body):
+                    yield expr
+            case _ if answer is None:  # then it is of no part
+                pass
+            case And():
+                answers = expr.parts if answer else expr.parts[-1:]  # all true, or the last one decides
+            case Or():
+                answers = expr.parts[-1:]
+            case Implies():
+                answers = (expr.right,)
+            case _:
+                answers = results(expr)
+        known = {id(one) for one in answers}
+        left.extend([(part, answer if id(part) in known else None) for part in parts(expr)])
 
 
 def renamer(kind: Type, renaming: Renaming) -> Rename:

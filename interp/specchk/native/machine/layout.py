@@ -302,10 +302,12 @@ def _check_expressions(program: Program) -> None:
     """
     kinds = {variable.type for variable in program.variables}
     kinds.update(param.type for action in program.actions for param in action.params)
+    types: dict[int, Type] = {}  # by identity: most are shared, and hashing one walks it
     for expr in searched(program):
-        kinds.add(expr.type)
+        types[id(expr.type)] = expr.type
         if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
             raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")
+    kinds.update(types.values())
     most = 1 << MAX_NUMBER_BITS
     for number in chain.from_iterable(map(numbers, kinds)):
         if number.low <= -most or number.high >= most:

@@ -83,7 +83,7 @@ class Fitting(Codes):
 
     def convert(self, value: Val, given: Type, wanted: Type) -> Val:
         """A held value of one type as one of another; what does not fit is cut off unseen."""
-        if same_code(given, wanted):
+        if given is wanted or same_code(given, wanted):  # most are one object, and hashing two walks both
             return value
         if is_empty(given) or is_empty(wanted):
             return 0  # an item of an empty collection, as in `none`: there is none, whatever its shape
