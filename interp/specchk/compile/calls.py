@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from specchk.compile.enabled import EnabledLowering
@@ -30,6 +30,7 @@ from specchk.ir.types import (
 )  # fmt: skip
 from specchk.ir.typing import sorts_in
 from specchk.ir.walk import inside
+from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
@@ -87,8 +88,7 @@ class CallLowering:
             p.name: self._closure(a.value, scope) for p, a in pairs if isinstance(p, decls.OperatorParam)
         }
         args = [self.make.expression(value, scope) for value in values]
-        closure = self._of_def(decl, replace(scope, home=home, operators=given))
-        return self._applied(closure, args, node.span)
+        return self._applied(self._of_def(decl, home, given, scope), args, node.span)
 
     def _of_partial_map(self, node: tree.CallExpr, args: list[Expr]) -> Expr:
         match node.callee.text:
@@ -98,10 +98,10 @@ class CallLowering:
                 return self.make.partial.get(node.span, args[0], args[1], args[2])
         return self.make.partial.remove(node.span, args[0], args[1])
 
-    def _of_def(self, decl: decls.Def, scope: Scope) -> Closure:
+    def _of_def(self, decl: decls.Def, home: Spec, operators: Mapping[str, Closure], scope: Scope) -> Closure:
         # None of the caller's names: a definition means the same wherever it is used.  Its arguments are
         # lowered already, and slots are never used twice, so nothing is captured.
-        inner = replace(scope, names={}, owner="")
+        inner = replace(scope, home=home, operators=operators, names={}, owner="")
         names = tuple(param.name for param in decl.params if isinstance(param, decls.Param))
         return Closure(names, decl.lets, decl.value, inner, decl if decl.measure is not None else None)
 
@@ -113,7 +113,7 @@ class CallLowering:
         if ref.kind == "operator":
             return scope.operators[ref.name]
         assert ref.home is not None
-        return self._of_def(ref.home.defs[ref.name], replace(scope, home=ref.home, operators={}))
+        return self._of_def(ref.home.defs[ref.name], ref.home, {}, scope)
 
     def _applied(self, closure: Closure, args: Sequence[Expr], span: Span) -> Expr:
         """The operator's value with the arguments for its parameters, at the span of a call."""
@@ -124,7 +124,8 @@ class CallLowering:
             name, rest = closure.params[0], closure.params[1:]
 
             def bound(value: Expr) -> Expr:
-                inner = replace(closure, params=rest, scope=closure.scope.bind(name, value))
+                inside = closure.scope.bind(name, value)
+                inner = Closure(rest, closure.lets, closure.body, inside, closure.decl)
                 return self._applied(inner, args[1:], span)
 
             return self.make.let(name, args[0], args[0].span, bound)
