@@ -42,7 +42,7 @@ from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, U
 from specchk.search.findings import Findings
 from specchk.search.liveness.regions import Look, StepSource
 from specchk.search.verdict import Inconclusive, Outcome
-from specchk.spark.deadlocks import confirmed
+from specchk.spark.confirming import confirm, confirmed
 from specchk.spark.exporting import SliceSource
 from specchk.spark.homes import NO_HOMES, Homes, tasks_of
 from specchk.spark.ledger import (
@@ -339,7 +339,7 @@ class SparkEngine(Engine[int]):
                 self.findings.announced.add(name)
 
     def finish(self) -> bool:
-        """Make violations and witnesses of what was noted, also after a stop: violations first."""
+        """Make violations and witnesses of what was noted, also after a stop; confirm that there are none."""
         # Only now, when all cores are free for it.
         if self.made is not None:
             self.made.close()
@@ -350,6 +350,8 @@ class SparkEngine(Engine[int]):
             for kind, name in sorted(self.noted, key=lambda noted: noted[0] == "reached"):
                 found, depth = self.noted[kind, name]
                 self.explain.note(self.findings, found, range(depth))
+            if not (self.search.is_stopped or self.findings.found):
+                confirm(self.explain, host_of(self.packed), self.search.levels)
         except SpoiledSlice as error:
             self.findings.stopped = ended_by(error)
         return True
@@ -363,9 +365,7 @@ class SparkEngine(Engine[int]):
                 numbers = self.context.parallelize(range(many), tasks_of(self.context, many))
                 task = partial(precede, self.parcel, level, wanted)
                 return min(numbers.mapPartitions(task).collect(), default=None)
-        host = host_of(self.packed)
-        smallest = [preceding(host, level, partition, wanted) for partition in range(many)]
-        return min((state for state in smallest if state is not None), default=None)
+        return preceding(host_of(self.packed), level, range(many), wanted)
 
     def step_source(self, fair: FairSteps, look: Look) -> StepSource:
         """The step graph over all states, in the driver; as on the native engine."""

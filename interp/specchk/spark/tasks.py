@@ -216,22 +216,24 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int
 def precede(
     parcel: Any, level: int, target: tuple[int, ...], partitions: Iterable[int]
 ) -> Iterator[tuple[int, ...]]:
-    """Of each partition the smallest state of a level with the target as a successor, if there is one."""
+    """Of some partitions the smallest state of a level with the target as a successor, if there is one."""
     host = worker_host(parcel.value)
-    for partition in partitions:
-        best = preceding(host, level, partition, target)
-        if best is not None:
-            yield best
+    best = preceding(host, level, partitions, target)
+    if best is not None:
+        yield best
 
 
-def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The smallest state of a slice that has the target as a successor."""
+def preceding(
+    host: Host, level: int, partitions: Iterable[int], target: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The smallest state of some slices of a level that has the target as a successor."""
     states = []
-    with host.worker() as worker, host.slices.open(level, partition) as opened:
-        for data, count in opened.blocks():
-            best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
-            if best is not None:
-                states.append(best)
+    for partition in partitions:
+        with host.worker() as worker, host.slices.open(level, partition) as opened:
+            for data, count in opened.blocks():
+                best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
+                if best is not None:
+                    states.append(best)
     return min(states, default=None)
 
 

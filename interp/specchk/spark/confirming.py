@@ -1,0 +1,62 @@
+"""Confirmed by the driver: deadlocks that tasks noted, and states where nothing is found to be wrong."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+
+from specchk.meaning.deadlock import Ends
+from specchk.native.exchange import address_of
+from specchk.native.explain import Explainer
+from specchk.native.machine.frames import DEADLOCK
+from specchk.native.machine.runs import spread
+from specchk.native.resting import resting, smallest_deadlock
+from specchk.native.store import LEAST_SAMPLE, SAMPLE, SAMPLED_OF, NotedState
+from specchk.search.findings import Findings
+from specchk.spark.parcel import Host
+
+
+def confirmed(
+    host: Host, level: int, noted: Iterable[NotedState], ends: Ends, findings: Findings
+) -> Iterator[NotedState]:
+    """The records of the states of a level; of deadlocks the smallest real one."""
+    for noted_state in noted:
+        if noted_state.record != DEADLOCK or not ends.lists_horizon:
+            yield noted_state
+            continue
+        partitions = range(host.parcel.partitions)
+        states = chain.from_iterable(_resting(host, level, partition) for partition in partitions)
+        state = smallest_deadlock(ends, findings, host.layout, states)
+        if state is not None:
+            yield NotedState(DEADLOCK, state, state)
+
+
+def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]]:
+    with host.worker() as worker, host.slices.open(level, partition) as opened:
+        for data, count in opened.blocks():
+            thread, words = worker.block.address, host.layout.words
+            yield from resting(host.kernel, thread, words, address_of(data), count)
+
+
+def confirm(explain: Explainer, host: Host, levels: Sequence[int]) -> None:
+    """Judge some states of a search that found nothing wrong by the meaning of the spec; `ReplayFailed`.
+
+    Not whether the states after them are kept: only the tables of their partitions could say.
+    """
+    explain.confirm(_sampled(host, levels), lambda _: True)
+
+
+def _sampled(host: Host, levels: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Packed states of some levels, by their sizes, spread over all partitions; of more states more."""
+    ends, many = list(accumulate(levels)), host.parcel.partitions
+    most = min(SAMPLE, LEAST_SAMPLE + ends[-1] // SAMPLED_OF)
+    for number in spread([(0, ends[-1])], most):
+        with host.slices.open(bisect_right(ends, number), number % many) as opened:
+            # A partition may have none of a small level.
+            data, count = next(opened.blocks(), (b"", 0))
+            if count:
+                size = 8 * host.layout.words
+                first = number % count * size
+                yield tuple(array("Q", data[first : first + size]))
