@@ -36,6 +36,37 @@ model one:
     weights = { k: k for k in Key }
     order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
 """
+# Of a number of 100 bits the highest 85 are 0.
+LATE = """\
+spec late
+type Key = 0..19
+const weights : Key -> 0..31
+var key : Key = 0
+var weight : 0..31 = 0
+action next():
+    require key < 19
+    key' = key + 1
+    weight' = weights[key]
+invariant light: weight == 0
+deadlock ok
+model one:
+    weights = { k: if k == 17 then 7 else 0 for k in Key }
+"""
+# Numbers of 8 bits each; sets of 129 bits and of 256.
+SETS = """\
+spec sets
+var a : set[0..128] = {}
+var b : set[0..255] = {}
+var n : 0..128 = 0
+action next():
+    require n < 128
+    n' = n + 1
+    a' = a union {n}
+    b' = b union {n}
+invariant same: a == b and a subset b
+invariant few: card(a intersect b) < 100
+deadlock ok
+"""
 PLANS = """\
 spec plans
 sort Node
@@ -87,6 +118,16 @@ def test_a_constant_may_be_longer_than_a_word(optimise_after: int, tmp_path: Pat
     assert isinstance(found.verdict, Violated)
     assert found.verdict == reference(program, Options()).verdict
     assert len(found.verdict.violations[0].trace.steps) == 12
+
+
+@pytest.mark.parametrize(("text", "steps"), [(LATE, 18), (SETS, 100)])
+def test_a_value_is_as_wide_as_its_type(text: str, steps: int, tmp_path: Path) -> None:
+    """Whatever its highest bits are, and whatever the width of the value beside it."""
+    program = program_of(text, tmp_path)
+    assert program is not None
+    assert differences(program) == {}
+    (violation,) = reference(program, Options()).verdict.violations
+    assert len(violation.trace.steps) == steps
 
 
 def test_parameters_are_maps_sequences_and_bags(tmp_path: Path) -> None:

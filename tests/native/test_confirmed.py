@@ -59,8 +59,8 @@ def test_a_property_that_is_misjudged_is_noticed(monkeypatch: pytest.MonkeyPatch
     assert isinstance(search(wrong, NativeOptions()).verdict, Violated)
     real = Asm.bits
 
-    def cut(self: Asm, value: Any, offset: Any, width: int) -> Any:
-        return real(self, value & (1 << 64) - 1 if isinstance(value, int) else value, offset, width)
+    def cut(self: Asm, value: Any, *rest: Any) -> Any:
+        return real(self, value & (1 << 64) - 1 if isinstance(value, int) else value, *rest)
 
     monkeypatch.setattr(Asm, "bits", cut)
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")  # nothing is taken from there or kept

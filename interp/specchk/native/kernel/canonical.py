@@ -82,7 +82,7 @@ class Renamed:
         raise AssertionError(kind)
 
     def _nibble(self, number: Val, index: Val) -> Val:
-        return self.asm.band(self.asm.shr(number, self.asm.mul(index, 4)), NIBBLES - 1)
+        return self.asm.band(self.asm.shr(number, self.asm.mul(index, 4), I64), NIBBLES - 1)
 
     def _looked_up(self, kind: Type, value: Val) -> Val:
         assert self.renaming is not None

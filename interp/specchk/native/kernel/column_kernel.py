@@ -54,10 +54,11 @@ class HeldCode:
 
     asm: Asm
     value: Val
+    type: ir.IntType
 
     def bits(self, offset: Val, size: int) -> Val:
         """See `Packed`."""
-        return self.asm.resize(self.asm.bits(self.value, offset, size), I64)
+        return self.asm.resize(self.asm.bits(self.value, offset, size, self.type), I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class ColumnEmitter:
         asm, (item,) = self.asm, shape.parts
         if is_scalar(kind):
             whole = code.bits(at, width(kind))
-            present, inner = asm.cmp("!=", whole, 0), HeldCode(asm, asm.sub(whole, 1))
+            present, inner = asm.cmp("!=", whole, 0), HeldCode(asm, asm.sub(whole, 1), I64)
             if not item.parts:  # no jump, which could not be foreseen
                 (leaf,) = item.leaves
                 self.writer.entry(leaf, repetition, asm.select(present, leaf.definition, shape.absent))
@@ -190,7 +191,7 @@ class ColumnEmitter:
         further = shape.repetition + 1
 
         def pair(known: Val, offset: Val, level: Val) -> None:
-            self.emit(key, HeldCode(asm, known), 0, level)
+            self.emit(key, HeldCode(asm, known, code_type(width(kind.key))), 0, level)
             self.emit(value, code, asm.add(at, offset), level)
 
         if not count:
@@ -241,7 +242,7 @@ class ColumnEmitter:
                 known = asm.add(first, known)
             now = asm.b.load(level)
             asm.b.store(asm.val(shape.repetition + 1), level)
-            self.emit(item, HeldCode(asm, known), 0, now)
+            self.emit(item, HeldCode(asm, known, code_type(width(kind.item))), 0, now)
             asm.b.store(asm.band(bits, asm.sub(bits, 1)), rest)
 
         some: Val = 0

@@ -22,7 +22,7 @@ from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality, of_shape
 from specchk.meaning.values import universe
 from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, is_straight
-from specchk.native.machine.asm import I64, Asm, Val
+from specchk.native.machine.asm import I64, Asm, Val, code_type
 from specchk.native.machine.frames import Thread
 from specchk.native.machine.layout import WORD, StateLayout, field_offset, width
 from specchk.native.values.codes import constant
@@ -308,7 +308,8 @@ class Steps(ExpressionEmitter):
         # The sequence as assigned so far, and not as before the step: its length may have changed on this
         # path.
         whole = read_bits(self.asm, list(path.words), place.offset, place.width)
-        items = self.asm.bits(whole, self.asm.sub(offset, place.offset), width(kind))
+        inner = self.asm.sub(offset, place.offset)
+        items = self.asm.bits(whole, inner, width(kind), code_type(place.width))
         check_index(self, kind, items, index)
 
     def _written(self, slot: int, words: tuple[Val, ...], offset: Val, size: int, code: Val) -> list[Val]:

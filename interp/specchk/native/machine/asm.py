@@ -150,16 +150,18 @@ class Asm:
         operand = self.val(a, kind)
         return self.b.shl(operand, self.val(self.resize(by, operand.type)))
 
-    def shr(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
-        """Shifted right: a >> by, without sign, within `kind` where `a` is an int."""
+    def shr(self, a: Val, by: Val, kind: ir.IntType | None = None) -> Val:
+        """Shifted right: a >> by, without sign; within `kind` where `a` is an int and `by` is not."""
         if isinstance(by, int):
             if by < 0:
                 return 0  # only where control never comes
             if by == 0 or isinstance(a, int):
                 return a >> by if isinstance(a, int) else a
             return 0 if by >= a.type.width else self.b.lshr(a, self.val(by, a.type))
-        operand = self.val(a, kind)
-        return self.b.lshr(operand, self.val(self.resize(by, operand.type)))
+        if isinstance(a, int):  # it has no width of its own: its highest digits may be 0, and be read
+            assert kind is not None, "a constant of unknown width"
+            a = self.val(a, kind)
+        return self.b.lshr(a, self.val(self.resize(by, a.type)))
 
     def resize(self, value: Val, kind: ir.Type) -> Val:
         """The value in another width: zero-extended or cut."""
@@ -169,12 +171,10 @@ class Asm:
             return self.b.zext(value, kind)
         return self.b.trunc(value, kind) if value.type.width > kind.width else value
 
-    def bits(self, value: Val, offset: Val, width: int) -> Val:
-        """`width` bits of a code from `offset`, as a code of their own."""
+    def bits(self, value: Val, offset: Val, width: int, kind: ir.IntType | None = None) -> Val:
+        """`width` bits from `offset` of a code, as a code of their own; `kind` as of `shr`."""
         if width == 0:
             return 0
-        # A constant may have any number of words: a table that a model gives has.
-        kind = code_type(value.bit_length()) if isinstance(value, int) else I64
         return self.band(self.resize(self.shr(value, offset, kind), code_type(width)), mask(width))
 
     def with_bits(self, value: Val, offset: Val, width: int, part: Val, kind: ir.IntType) -> Val:

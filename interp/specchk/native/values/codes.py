@@ -97,9 +97,12 @@ class Codes:
             return bool(code) if isinstance(code, int) else self.asm.b.trunc(code, I1)
         return code
 
-    def part(self, kind: Type, whole: Val, offset: Val) -> Val:
-        """The held value of the code that lies at an offset of a larger one."""
-        return self.held(kind, self.asm.bits(whole, offset, width(kind)))
+    def part(self, kind: Type, whole: Val, offset: Val, of: ir.IntType | None = None) -> Val:
+        """The held value of the code at an offset of a larger one, which is in a register `of` its own type.
+
+        The register may be omitted where the offset is known.
+        """
+        return self.held(kind, self.asm.bits(whole, offset, width(kind), of))
 
     def placed(self, kind: Type, value: Val, offset: Val, into: ir.IntType) -> Val:
         """A held value as a contribution to a larger code, at an offset."""
@@ -187,7 +190,7 @@ class Codes:
 
     def slot(self, kind: Seq | Bag, items: Val, index: Val) -> Val:
         """The held value in a slot (whatever is there beyond the length)."""
-        return self.part(kind.item, items, self.slot_offset(kind, index))
+        return self.part(kind.item, items, self.slot_offset(kind, index), register(kind))
 
     def key_offset(self, kind: Map, position: Val) -> Val:
         """Where the value at a key's position starts."""
@@ -253,7 +256,7 @@ class Codes:
             raise Unsupported("an order of sets over more than 64 values")
         asm = self.asm
         # The items below the greatest one of the set; `or 1`, because of 0 no leading zeros can be counted.
-        below = asm.shr(mask(64), asm.intrinsic("ctlz", asm.b.or_(value, asm.val(1))))
+        below = asm.shr(mask(64), asm.intrinsic("ctlz", asm.b.or_(value, asm.val(1))), I64)
         # An item left out skips the subsets that have it: twice as many for each lesser item, hence the
         # reversal.
         left_out = asm.band(asm.xor(value, mask(64)), below)

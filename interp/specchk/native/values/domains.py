@@ -166,11 +166,13 @@ class Domains:
     def _loop_bag(self, kind: Bag, bag: Val, body: Body) -> None:
         if kind.limit == 0:
             return
-        asm, size = self.asm, width(kind.item)
+        asm = self.asm
+
+        def code_at(index: Val) -> Val:
+            return asm.bits(bag, self.codes.slot_offset(kind, index), width(kind.item), register(kind))
 
         def visit(index: Val) -> None:
-            here = asm.bits(bag, self.codes.slot_offset(kind, index), size)
-            before = asm.bits(bag, self.codes.slot_offset(kind, asm.max(asm.sub(index, 1), 0)), size)
+            here, before = code_at(index), code_at(asm.max(asm.sub(index, 1), 0))
             fresh = asm.either(asm.cmp("==", index, 0), asm.cmp("!=", here, before))
             asm.when(fresh, lambda: body(self.codes.held(kind.item, here)))
 

@@ -42,7 +42,9 @@ def same_code(a: Type, b: Type) -> bool:
             return is_sparse(a) and is_sparse(b) and slots_of(a) == slots_of(b) and same_bits(a.item, b.item)
         case Set(), Set():
             # A set has its bits by rank, and ranks of composite items depend on every interval in them.
-            return same_bits(a.item, b.item) and (a.item == b.item or _same_ranks(a.item, b.item))
+            # Where items have as many bits, as in 0..128 and 0..255, sets may still differ in words.
+            same = same_bits(a.item, b.item) and (a.item == b.item or _same_ranks(a.item, b.item))
+            return same and register(a) == register(b)
         case Seq(), Seq():
             return a.limit == b.limit and same_bits(a.item, b.item)
         case Bag(), Bag():

@@ -137,7 +137,8 @@ def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
 def _map_get(e: Emitter, expr: Apply) -> Val:
     kind = of_shape(expr.args[0].type, Map)
     whole = e.value(expr.args[0])
-    return e.codes.part(kind.value, whole, e.codes.key_offset(kind, key_position(e, kind.key, expr.args[1])))
+    offset = e.codes.key_offset(kind, key_position(e, kind.key, expr.args[1]))
+    return e.codes.part(kind.value, whole, offset, register(kind))
 
 
 def _map_set(e: Emitter, expr: Apply) -> Val:

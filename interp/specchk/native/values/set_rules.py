@@ -66,13 +66,8 @@ def _in_set(e: Emitter, expr: Apply) -> Val:
     # it.
     if not isinstance(fitting, int):
         rank = e.asm.select(fitting, rank, 0)
-    hit = e.asm.cmp("!=", e.asm.bits(_code(e, members, kind, rank), rank, 1), 0)
+    hit = e.asm.cmp("!=", e.asm.bits(members, rank, 1, register(kind)), 0)
     return e.asm.both(fitting, hit)
-
-
-def _code(e: Emitter, members: Val, kind: Type, rank: Val) -> Val:
-    """A set as an operand where the rank is only known at run time."""
-    return members if isinstance(rank, int) else e.asm.val(members, register(kind))
 
 
 def _subset_of(e: Emitter, kind: Type, inner: Val, outer: Val) -> Val:
