@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from spec_texts import first, outcome_of
 
+from specchk.ir.types import Bag, Int, Option, Seq, Type
 from specchk.ir.walk import expressions
+from specchk.meaning.values import universe
 from specchk.search import budget
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
@@ -239,3 +241,9 @@ def test_a_constant_that_names_one_of_three_leaves_the_others_interchangeable() 
     outcome = outcome_of(f"{text}model only:\n    R = 3, boss = first\n", Options())
     assert outcome.statistics.symmetry == "on (2 renamings)"
     assert outcome.statistics.distinct == 3
+
+
+@pytest.mark.parametrize("kind", [Seq(Int(0, 1 << 50), 0), Bag(Int(0, 1 << 50), 0)])
+def test_a_collection_of_nothing_has_one_value_whatever_its_items(kind: Type) -> None:
+    """They are not listed: there may be more than fit into memory."""
+    assert universe(Option(kind)) == [(), ((),)]

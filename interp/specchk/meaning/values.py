@@ -90,13 +90,18 @@ def universe(kind: Type, offsets: Sequence[int] | None = None) -> list[Value]:
             # not be.
             return [tuple(sorted(items)) for items in _subsets(universe(kind.item, offsets))]
         case Seq():
-            items = universe(kind.item, offsets)
+            items = _items(kind, offsets)
             return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
         case Bag():
             # With repetition and in order: each multiset once.
-            items = sorted(universe(kind.item, offsets))
+            items = sorted(_items(kind, offsets))
             sizes = range(kind.limit + 1)
             return [bag for size in sizes for bag in combinations_with_replacement(items, size)]
+
+
+def _items(kind: Seq | Bag, offsets: Sequence[int] | None) -> list[Value]:
+    # A collection of no items has one value, and items that may be far too many to list.
+    return universe(kind.item, offsets) if kind.limit else []
 
 
 def pairs_of(value: Value) -> list[tuple[Value, Value]]:
