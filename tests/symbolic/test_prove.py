@@ -135,6 +135,14 @@ def test_an_inductive_invariant_is_proved(tmp_path: Path) -> None:
     assert isinstance(proof_of(tmp_path).verdict, Holds)
 
 
+@pytest.mark.parametrize("claim", ["== 2", "== card({ low, high })", "<= 1"])
+def test_offsets_that_may_be_equal_are_one_item_of_a_sum(claim: str, tmp_path: Path) -> None:
+    """They are equal at first and differ later: there is not always one item, nor are there always two."""
+    proof = proof_of(tmp_path, more=f"invariant claimed: sum(1 for x in {{ low, high }}) {claim}")
+    assert ("claimed" in proof.proved) is ("card" in claim)
+    assert isinstance(proof.verdict, Holds if "card" in claim else Violated)
+
+
 def test_a_violation_beyond_any_horizon_is_never_proved_away(tmp_path: Path) -> None:
     """A follower that takes two at a time passes the leader, and the first state of that step is reached."""
     proof = proof_of(tmp_path, pace=2)

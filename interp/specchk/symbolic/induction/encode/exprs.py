@@ -13,7 +13,7 @@ from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.types import Int, Map, Set, of_shape
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, implies, negation
-from specchk.symbolic.induction.encode.collections import first_by, items_of, summed
+from specchk.symbolic.induction.encode.collections import distinct, first_by, items_of, summed
 from specchk.symbolic.induction.encode.merge import merge, select, set_of, tag_is
 from specchk.symbolic.induction.encode.numbers import less
 from specchk.symbolic.induction.encode.ops import decided_position, operate
@@ -196,7 +196,10 @@ def _gathered(
                 yield encode(expr.body, scope), both(guard, counts)
         return
     local, domain = expr.binders[depth]
-    for item, present in _items(domain, scope).items:
+    listing = _items(domain, scope)
+    # Only a sum counts an item that is listed twice, as offsets are that may be equal.
+    is_counted = expr.gather is nodes.Gather.SUM
+    for item, present in distinct(listing) if is_counted else listing.items:
         if present is False:
             continue
         scope.locals[local.slot] = item
