@@ -143,6 +143,35 @@ def test_offsets_that_may_be_equal_are_one_item_of_a_sum(claim: str, tmp_path: P
     assert isinstance(proof.verdict, Holds if "card" in claim else Violated)
 
 
+# Sequences whose length the encoding keeps as a number: one of many, or the sum of two.
+LENGTHS = """spec lengths
+var s : seq[0..1] upto 7 = []
+var n : 0..20 = 0
+action put(x: 0..1):
+    require len(s) < 7
+    s' = append(s, x)
+action count():
+    require n < 20
+    n' = n + 1
+invariant claimed: len(s) > 0 and 0 < n and n <= len(s) implies {claim}
+deadlock ok
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_true"),
+    [("card({ prefix(s, n) }) == 0", False), ("s ++ s not in { s ++ s }", False),
+     ("card({ prefix(s, n) }) == 1", True), ("s ++ s in { s ++ s }", True)],
+)  # fmt: skip
+def test_a_set_has_sequences_of_any_length(claim: str, is_true: bool, tmp_path: Path) -> None:
+    """Also where their values are too many to list."""
+    found = program_of(LENGTHS.format(claim=claim), tmp_path)
+    assert found is not None
+    proof = prove(found, ProofOptions())
+    assert isinstance(proof.verdict, Holds) is is_true
+    assert proof.proved == (("claimed",) if is_true else ())
+
+
 def test_a_violation_beyond_any_horizon_is_never_proved_away(tmp_path: Path) -> None:
     """A follower that takes two at a time passes the leader, and the first state of that step is reached."""
     proof = proof_of(tmp_path, pace=2)

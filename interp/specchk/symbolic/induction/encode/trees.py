@@ -169,7 +169,10 @@ def _expanded_option(tree: Opt, limit: int) -> list[tuple[Value, Truth]] | None:
 
 def _expanded_union(tree: Tagged, limit: int) -> list[tuple[Value, Truth]] | None:
     rows: list[tuple[Value, Truth]] = []
-    for tag, guard in ways(tree.tag) or ():
+    tags = ways(tree.tag)
+    if tags is None:
+        return None
+    for tag, guard in tags:
         records = expanded(tree.records[tag], limit)
         if records is None:
             return None
@@ -180,7 +183,10 @@ def _expanded_union(tree: Tagged, limit: int) -> list[tuple[Value, Truth]] | Non
 def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[Value, Truth]] | None:
     if isinstance(tree, SeqOf):
         sized: list[tuple[Value, Truth]] = []
-        for size, guard in ways(tree.length) or ():
+        sizes = ways(tree.length)
+        if sizes is None:  # a term: no list, which is not an empty one
+            return None
+        for size, guard in sizes:
             rows = _product([expanded(slot, limit) for slot in tree.slots[:size]], limit)
             if rows is None:
                 return None
