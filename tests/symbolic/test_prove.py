@@ -143,6 +143,25 @@ def test_offsets_that_may_be_equal_are_one_item_of_a_sum(claim: str, tmp_path: P
     assert isinstance(proof.verdict, Holds if "card" in claim else Violated)
 
 
+LISTED = """spec listed
+var x : 0..2000000 = 5
+action up():
+    require x in 0..x + {more}
+    x' = 6
+invariant small: x < 7
+deadlock ok
+"""
+
+
+@pytest.mark.parametrize(("more", "is_undefined"), [(1048569, False), (1048570, True)])
+def test_a_range_with_too_many_numbers_is_undefined(more: int, is_undefined: bool, tmp_path: Path) -> None:
+    """As for the reference: 2 ** 20 of them can be listed, and in state 6 the second one has one more."""
+    found = program_of(LISTED.format(more=more), tmp_path)
+    assert found is not None
+    verdicts = [prove(found, ProofOptions()).verdict, search(found, Options()).verdict]
+    assert [isinstance(verdict, Violated) for verdict in verdicts] == [is_undefined] * 2
+
+
 # Sequences whose length the encoding keeps as a number: one of many, or the sum of two.
 LENGTHS = """spec lengths
 var s : seq[0..1] upto 7 = []

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from specchk.ir.nodes import Apply
+from specchk.ir.totality import is_partial
+from specchk.ir.types import MAX_LISTED_BITS, has_horizon
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
 from specchk.symbolic.induction.encode.merge import equal, has, merge, select, set_of
 from specchk.symbolic.induction.encode.numbers import (
@@ -35,8 +37,12 @@ def items_of(tree: Tree) -> SetOf:
     return tree
 
 
-def numbers(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
+def numbers(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """`low..high`."""
+    # Between offsets, which have no largest one, no range is too large.
+    if is_partial(expr) and not has_horizon(expr.type):
+        size = combine(lambda x, y: x - y, args[1], args[0])
+        scope.fail(at_most(1 << MAX_LISTED_BITS, size), expr.span, "this range is too large to list")
     low, high = ways(args[0]), ways(args[1])
     # With an open end, or too long to list: the two ends are kept, which is all that membership and choice
     # need.
