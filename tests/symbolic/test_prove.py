@@ -135,62 +135,6 @@ def test_an_inductive_invariant_is_proved(tmp_path: Path) -> None:
     assert isinstance(proof_of(tmp_path).verdict, Holds)
 
 
-@pytest.mark.parametrize("claim", ["== 2", "== card({ low, high })", "<= 1"])
-def test_offsets_that_may_be_equal_are_one_item_of_a_sum(claim: str, tmp_path: Path) -> None:
-    """They are equal at first and differ later: there is not always one item, nor are there always two."""
-    proof = proof_of(tmp_path, more=f"invariant claimed: sum(1 for x in {{ low, high }}) {claim}")
-    assert ("claimed" in proof.proved) is ("card" in claim)
-    assert isinstance(proof.verdict, Holds if "card" in claim else Violated)
-
-
-LISTED = """spec listed
-var x : 0..2000000 = 5
-action up():
-    require x in 0..x + {more}
-    x' = 6
-invariant small: x < 7
-deadlock ok
-"""
-
-
-@pytest.mark.parametrize(("more", "is_undefined"), [(1048569, False), (1048570, True)])
-def test_a_range_with_too_many_numbers_is_undefined(more: int, is_undefined: bool, tmp_path: Path) -> None:
-    """As for the reference: 2 ** 20 of them can be listed, and in state 6 the second one has one more."""
-    found = program_of(LISTED.format(more=more), tmp_path)
-    assert found is not None
-    verdicts = [prove(found, ProofOptions()).verdict, search(found, Options()).verdict]
-    assert [isinstance(verdict, Violated) for verdict in verdicts] == [is_undefined] * 2
-
-
-# Sequences whose length the encoding keeps as a number: one of many, or the sum of two.
-LENGTHS = """spec lengths
-var s : seq[0..1] upto 7 = []
-var n : 0..20 = 0
-action put(x: 0..1):
-    require len(s) < 7
-    s' = append(s, x)
-action count():
-    require n < 20
-    n' = n + 1
-invariant claimed: len(s) > 0 and 0 < n and n <= len(s) implies {claim}
-deadlock ok
-"""
-
-
-@pytest.mark.parametrize(
-    ("claim", "is_true"),
-    [("card({ prefix(s, n) }) == 0", False), ("s ++ s not in { s ++ s }", False),
-     ("card({ prefix(s, n) }) == 1", True), ("s ++ s in { s ++ s }", True)],
-)  # fmt: skip
-def test_a_set_has_sequences_of_any_length(claim: str, is_true: bool, tmp_path: Path) -> None:
-    """Also where their values are too many to list."""
-    found = program_of(LENGTHS.format(claim=claim), tmp_path)
-    assert found is not None
-    proof = prove(found, ProofOptions())
-    assert isinstance(proof.verdict, Holds) is is_true
-    assert proof.proved == (("claimed",) if is_true else ())
-
-
 def test_a_violation_beyond_any_horizon_is_never_proved_away(tmp_path: Path) -> None:
     """A follower that takes two at a time passes the leader, and the first state of that step is reached."""
     proof = proof_of(tmp_path, pace=2)
