@@ -83,8 +83,8 @@ class Divergence:
     `outside` (a state without a projection), `ambiguous` (successors that the projection does not
     tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
     is not the state), `fault` (what a fault inside a step left), `raised` (an exception), `hung` (a
-    call that does not return); of an implementation that is a process also `died` (it ended), `garbled`
-    (it broke the protocol) and `unrepeatable` (the same requests had another outcome).
+    call that does not return); of an implementation that is a process also `died` (it ended),
+    `garbled` (it broke the protocol) and `unrepeatable` (the same requests had another outcome).
     `reason` says more than the kind, where there is more to say.
     `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
     in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
