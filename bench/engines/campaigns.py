@@ -40,6 +40,7 @@ from spec_texts import small_spec  # noqa: E402
 
 from agreement.both import first_levels, program_of  # noqa: E402
 from agreement.every_engine import OnSpark, compare  # noqa: E402
+from agreement.gathered_specs import gathered_spec  # noqa: E402
 from agreement.metamorphic import CHANGES  # noqa: E402
 from agreement.open_specs import open_spec  # noqa: E402
 from agreement.pairs import ENGINES, disagreement  # noqa: E402
@@ -54,7 +55,7 @@ from specchk.search.budget import Budget  # noqa: E402
 from specchk.search.engine import Unsupported  # noqa: E402
 
 GENERATORS: tuple[Callable[[Random], str], ...] = (
-    open_spec, random_spec, small_spec, offset_spec, linear_spec,
+    open_spec, random_spec, small_spec, offset_spec, linear_spec, gathered_spec,
 )  # fmt: skip
 SPARK_EVERY = 4  # seeds; Spark takes seconds for what the others do in one
 Result = tuple[Counter[str], list[str]]

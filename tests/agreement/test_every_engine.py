@@ -12,10 +12,13 @@ from linear_specs import linear_spec
 from spec_texts import small_spec
 
 from agreement.every_engine import compare
+from agreement.gathered_specs import gathered_spec
 from agreement.metamorphic import CHANGES, Relation, Said, broken
 from agreement.open_specs import open_spec
 from agreement.pairs import disagreement
 from agreement.random_specs import random_spec
+from specchk.search.replay import ReplayFailed
+from specchk.symbolic.induction.encode import exprs
 
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
 GENERATORS = (open_spec, random_spec, small_spec, linear_spec)
@@ -24,7 +27,7 @@ SEEDS = st.integers(0, 10**9)
 
 def check_every_engine(seed: int, folder: Path, *, symmetry: bool, keep_going: bool) -> None:
     random = Random(seed)
-    text = random.choice((open_spec, linear_spec))(random)
+    text = random.choice((open_spec, linear_spec, gathered_spec))(random)
     found = compare(text, folder, symmetry=symmetry, keep_going=keep_going)
     assert found is None or not found.wrong
 
@@ -51,6 +54,21 @@ def test_engines_owe_each_other_answers_on_open_specs(seed, symmetry, keep_going
 def test_engines_owe_each_other_answers_on_many_open_specs(seed, symmetry, keep_going, tmp_path):
     """The same of more."""
     check_every_engine(seed, tmp_path, symmetry=symmetry, keep_going=keep_going)
+
+
+@pytest.mark.system
+def test_equal_offsets_that_are_summed_twice_are_noticed(monkeypatch, tmp_path):
+    """As --prove and --depth did; one of fifty gathered specs shows it, the second of these."""
+    monkeypatch.setattr(exprs, "distinct", lambda listing: listing.items)
+    assert any(is_noticed(gathered_spec(Random(seed)), tmp_path) for seed in (97, 98))
+
+
+def is_noticed(text: str, folder: Path) -> bool:
+    try:
+        found = compare(text, folder, symmetry=False, keep_going=False)
+    except ReplayFailed:
+        return True
+    return found is not None and bool(found.wrong)
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
