@@ -151,7 +151,6 @@ class _Unrolling:
             limit = self.meter.exceeded(0)
             if limit is not None:
                 return Inconclusive(f"{limit} after {steps} steps", budget=True)
-        confirm(self.program, self.depth)
         return Inconclusive(f"no violation within {self.depth} steps, which is not a proof", budget=True)
 
     def _level(self) -> Verdict | None:
@@ -205,6 +204,21 @@ def _wrong_beginnings(program: Program) -> Iterator[Violation]:
 
 
 def bounded(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
+    """As `unrolled`; that there is no violation is confirmed on some states."""
+    outcome = unrolled(program, depth, budget, query_seconds)
+    if is_whole(outcome, depth):
+        confirm(program, depth)
+    return outcome
+
+
+def is_whole(outcome: Outcome, depth: int) -> bool:
+    """Whether all behaviours of so many steps were checked, and nothing is wrong in them."""
+    # A limit or the solver may have ended it earlier.
+    verdict = outcome.verdict
+    return isinstance(verdict, Inconclusive) and verdict.budget and outcome.statistics.depth > depth
+
+
+def unrolled(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
     """Search for a violation in at most `depth` steps; finding none is not a proof, nor reported as one.
 
     Raises `Unencodable` where the program has something that has no encoding.

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
@@ -33,7 +34,7 @@ from specchk.search.replay import ReplayFailed
 from specchk.search.symmetry import Renaming, decisive_sorts, renamer, renamings_of
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
 from specchk.symbolic.confirmation import confirm
-from specchk.symbolic.induction.bmc import bounded
+from specchk.symbolic.induction.bmc import is_whole, unrolled
 from specchk.symbolic.induction.encode.steps import arguments
 from specchk.symbolic.induction.encode.trees import plain
 from specchk.symbolic.induction.induct import Induction, InductionWork, ObligationResult
@@ -66,30 +67,34 @@ def prove(program: Program, asked: ProofOptions) -> Proof:
             program, asked, Inconclusive(NO_INVARIANTS, budget=False), InductionWork(), (0, 0), meter
         )
     # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
-    start = bounded(replace(program, witnesses=(), deadlock_ok=any_end(program)), asked.k - 1, asked.budget)
-    # "Inconclusive" is what the base reports where it holds: its depth ended.  If a limit or the solver
-    # ended it earlier, the first k states were not all checked, and induction from them would prove
-    # nothing.
-    is_whole = isinstance(start.verdict, Inconclusive) and start.verdict.budget
-    if not is_whole or start.statistics.depth < asked.k:
+    start = unrolled(_without_ends(program), asked.k - 1, asked.budget)
+    # If the first k states were not all checked, induction from them would prove nothing.
+    if not is_whole(start, asked.k - 1):
         return _proof(program, asked, start.verdict, InductionWork(), (0, 0), meter)
     instances, alike = representatives(program)
     work, stopped = _asked(program, asked, instances, meter)
     proved = () if stopped else _proved(program, asked, instances, work, meter)
     if proved:
-        confirm(_claimed(program, proved))
+        confirm(_without_ends(_with_goals(program, lambda prop: prop.name in proved)))
     return _concluded(program, asked, work, (len(instances), alike), meter, stopped, proved)
 
 
-def _claimed(program: Program, proved: tuple[str, ...]) -> Program:
-    """A program with the proved properties alone."""
+def _with_goals(program: Program, wanted: Callable[[Property], bool]) -> Program:
+    """A program with some of its invariants and step invariants."""
     return replace(
         program,
-        invariants=tuple([prop for prop in program.invariants if prop.name in proved]),
-        step_invariants=tuple([prop for prop in program.step_invariants if prop.name in proved]),
-        witnesses=(),
-        deadlock_ok=any_end(program),
+        invariants=tuple(filter(wanted, program.invariants)),
+        step_invariants=tuple(filter(wanted, program.step_invariants)),
     )
+
+
+def _is_closed(open_: Container[tuple[str, str]], prop: Property) -> bool:
+    return (prop.kind, prop.name) not in open_
+
+
+def _without_ends(program: Program) -> Program:
+    """A program without witnesses and deadlocks, which induction leaves out."""
+    return replace(program, witnesses=(), deadlock_ok=any_end(program))
 
 
 def _proved(
@@ -107,11 +112,7 @@ def _proved(
         # While a step may be undefined, the states behind it were not considered, and nothing is proved.
         if any(kind == "undefined" for kind, _ in open_):
             return ()
-        kept = replace(
-            program,
-            invariants=tuple([p for p in program.invariants if (p.kind, p.name) not in open_]),
-            step_invariants=tuple([p for p in program.step_invariants if (p.kind, p.name) not in open_]),
-        )
+        kept = _with_goals(program, partial(_is_closed, open_))
         goals = tuple([prop.name for prop in (*kept.invariants, *kept.step_invariants)])
         # Step invariants are goals and no hypotheses, so dropping some of these takes nothing from the
         # others.
@@ -301,14 +302,8 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
         Property("invariant", str(index), _differs(program, failure.trace.initial), 0, span)
         for index, failure in enumerate(failures)
     ]
-    asked = replace(
-        # "The state is not this one" as an invariant: its violation is a way to the state.
-        program,
-        invariants=tuple(differ),
-        step_invariants=(),
-        witnesses=(),
-        deadlock_ok=any_end(program),
-    )
+    # "The state is not this one" as an invariant: its violation is a way to the state.
+    asked = _without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
     options = Options(LOOK, symmetry=False, keep_going=True)
     search = Search(asked, options)
     explore(ReferenceEngine(search))
