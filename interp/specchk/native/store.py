@@ -28,7 +28,7 @@ from specchk.native.machine.frames import (
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words, address_space
-from specchk.native.machine.runs import Run, ends_of, pieces, spread, without
+from specchk.native.machine.runs import Run, ends_of, pieces, sampled, without
 from specchk.native.resting import resting
 
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIPPED)
@@ -42,8 +42,6 @@ FAST_UNTIL = 1 << 22  # slots; up to here the table quadruples
 ADDRESS_SPACE = 1 << 42
 # Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
 PIECE = 512  # states in a piece of work
-# The reference stepper takes up to half a millisecond for each: so 1 % of a search, or of its preparation.
-LEAST_SAMPLE, SAMPLE, SAMPLED_OF = 16, 100, 1 << 18
 # How late a limit, Control-C or progress may be noticed; the workers themselves are not slowed down.
 WAIT_S = 0.05
 
@@ -352,8 +350,7 @@ class Store:
 
     def sample(self, runs: Iterable[Run]) -> Iterator[tuple[int, ...]]:
         """Some of the states of some runs, packed; of more states more."""
-        most = min(SAMPLE, LEAST_SAMPLE + self.used // SAMPLED_OF)
-        return map(self.words_of, spread(list(runs), most))
+        return map(self.words_of, sampled(list(runs)))
 
     def make_exact(self, kernel: Loaded) -> None:
         """Fill the table of a compact search with numbers instead of hashes; then nothing can be added."""

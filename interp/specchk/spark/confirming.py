@@ -11,9 +11,9 @@ from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import address_of
 from specchk.native.explain import Explainer
 from specchk.native.machine.frames import DEADLOCK
-from specchk.native.machine.runs import spread
+from specchk.native.machine.runs import sampled
 from specchk.native.resting import resting, smallest_deadlock
-from specchk.native.store import LEAST_SAMPLE, SAMPLE, SAMPLED_OF, NotedState
+from specchk.native.store import NotedState
 from specchk.search.findings import Findings
 from specchk.spark.parcel import Host
 
@@ -51,8 +51,7 @@ def confirm(explain: Explainer, host: Host, levels: Sequence[int]) -> None:
 def _sampled(host: Host, levels: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Packed states of some levels, by their sizes, spread over all partitions; of more states more."""
     ends, many = list(accumulate(levels)), host.parcel.partitions
-    most = min(SAMPLE, LEAST_SAMPLE + ends[-1] // SAMPLED_OF)
-    for number in spread([(0, ends[-1])], most):
+    for number in sampled([(0, ends[-1])]):
         with host.slices.open(bisect_right(ends, number), number % many) as opened:
             # A partition may have none of a small level.
             data, count = next(opened.blocks(), (b"", 0))
