@@ -35,25 +35,22 @@ def contained(report: Callable[[str], object] = lambda _: None) -> Iterator[None
 def _hangs_raised() -> Iterator[None]:
     # A process has one such timer: of an outer `contained`, or of somebody else, as pytest-timeout.  A forked
     # process has inherited the handler, and no timer.
+    handler = signal.getsignal(signal.SIGALRM)
     is_free = (
         threading.current_thread() is threading.main_thread()
-        and (signal.getsignal(signal.SIGALRM) is signal.SIG_DFL or _is_ours(signal.SIGALRM))
+        and (handler is signal.SIG_DFL or isinstance(handler, _Watch))
         and signal.getitimer(signal.ITIMER_REAL)[0] == 0
     )
     if not is_free:
         yield
         return
-    before = signal.signal(signal.SIGALRM, _Watch())
+    signal.signal(signal.SIGALRM, _Watch())
     signal.setitimer(signal.ITIMER_REAL, TICK_S, TICK_S)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _is_ours(number: signal.Signals) -> bool:
-    return isinstance(signal.getsignal(number), _Watch)
+        signal.signal(signal.SIGALRM, handler)
 
 
 class _Watch:
