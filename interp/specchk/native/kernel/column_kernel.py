@@ -1,11 +1,7 @@
 """Packed states as columns of plain values, as instructions.
 
 `columns` takes states apart, a variable after the other: for each leaf (`machine.shapes`) its values and its
-levels, as bytes or words one behind the other.  `pack` makes of bytes what Parquet calls bit-packed.
-The block that Python and the kernel share has
-
-    of each leaf    where its values are, and their number
-    of each levels  where the repetition and definition levels are, and their number
+levels.  Not here: where these are put, and how they are packed (`machine.leaf_streams`).
 """
 
 from __future__ import annotations
