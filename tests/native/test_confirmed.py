@@ -7,39 +7,21 @@ from typing import Any
 
 import pytest
 
+from native.deep import deep, misread_constants
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native.engine import NativeOptions, search
 from specchk.native.kernel.steps import Steps
-from specchk.native.machine.asm import Asm
 from specchk.native.machine.runs import spread
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Holds, Violated
-
-SPEC = """\
-spec deep
-type Key = 0..19
-const weights : Key -> 0..31
-var key : Key = 0
-var far : 0..40 = 0
-action next():
-    key' = if key < 19 then key + 1 else 0
-action on():
-    require far < 40
-    far' = far + 1
-invariant light: weights[key] < 31 or far < 20
-step invariant onward: far' >= far
-deadlock ok
-model one:
-    weights = { k: k for k in Key }
-"""
 
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # no kernel with a flaw is kept
-    return instantiate(check("deep.spec", SPEC)).program
+    return instantiate(check("deep.spec", deep())).program
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -53,17 +35,9 @@ def test_a_search_that_is_right_is_confirmed(program: Program, compact: bool) ->
 @pytest.mark.usefixtures("program")
 def test_a_property_that_is_misjudged_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when constants of several words were read wrong."""
-    wrong = instantiate(
-        check("deep.spec", SPEC.replace("k: k for", "k: if k < 6 then 31 else k for"))
-    ).program
+    wrong = instantiate(check("deep.spec", deep("if k < 6 then 31 else k"))).program
     assert isinstance(search(wrong, NativeOptions()).verdict, Violated)
-    real = Asm.bits
-
-    def cut(self: Asm, value: Any, *rest: Any) -> Any:
-        return real(self, value & (1 << 64) - 1 if isinstance(value, int) else value, *rest)
-
-    monkeypatch.setattr(Asm, "bits", cut)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")  # nothing is taken from there or kept
+    misread_constants(monkeypatch)
     with pytest.raises(ReplayFailed, match="`light` fails where the search found nothing wrong"):
         search(wrong, NativeOptions(workers=1))  # numbers its states always alike
 
