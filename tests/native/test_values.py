@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from random import Random
 
 import pytest
@@ -12,7 +13,8 @@ from native.emitted import compiled, is_supported, miscompiled, misjudged
 from specchk.ir.nodes import Apply, Const, Narrow, Var
 from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Bool, Int, Map, Option, Record, Set, Type
-from specchk.meaning.values import universe
+from specchk.meaning import values
+from specchk.meaning.values import Value, universe
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
@@ -89,3 +91,24 @@ def test_a_set_has_the_same_items_in_another_type(given: Type, wanted: Type) -> 
     sets += [tuple(sorted(random.sample(items, random.randint(0, len(items))))) for _ in range(50)]
     for value in sets:
         assert convert((value,)) == (value if set(value) <= fitting else None)
+
+
+@pytest.mark.parametrize("size", [2, 24, 64])
+def test_a_constant_set_has_its_rank_without_a_list_of_all_sets(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bag whose items are sets takes one that is known beforehand, however many sets there are."""
+
+    def few(items: list[Value]) -> chain[tuple[Value, ...]]:
+        assert len(items) <= 8, "more sets than memory has room for"
+        return subsets(items)
+
+    subsets = values._subsets
+    monkeypatch.setattr(values, "_subsets", few)
+    item = Set(Int(0, size - 1))
+    kind, span = Bag(item, 3), SPAN
+    known = Const(item, span, (0, size - 1))
+    added = Apply(kind, span, Op.BAG_ADD, (Var(kind, span, 0, primed=False), known))
+    (code,) = compiled([added], [kind])
+    for before in ([], [()], [(0,)], [(size - 1,)], [(), (0, 1)]):
+        assert code((tuple(before),)) == tuple(sorted([*before, known.value]))

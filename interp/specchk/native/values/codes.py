@@ -30,7 +30,7 @@ from specchk.ir.types import (
     cardinality,
     components,
 )
-from specchk.meaning.values import positions, universe
+from specchk.meaning.values import universe
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
 from specchk.native.machine.layout import (  # fmt: skip
     encode,
@@ -249,9 +249,9 @@ class Codes:
         Each item adds 1, each value left out below the greatest item all subsets that start with it.
         """
         size = set_size(kind)
-        if isinstance(value, int):
-            members = [item for rank, item in enumerate(sorted(universe(kind.item))) if value >> rank & 1]
-            return positions(kind)[tuple(members)]
+        if isinstance(value, int):  # as below; a list of all subsets may be far too long
+            omitted = [rank for rank in range(value.bit_length()) if not value >> rank & 1]
+            return value.bit_count() + sum(1 << size - 1 - rank for rank in omitted)
         if size > 64:
             raise Unsupported("an order of sets over more than 64 values")
         asm = self.asm
