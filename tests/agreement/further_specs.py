@@ -6,6 +6,7 @@ Beyond `random_specs`: values of any width, tables as constants, several initial
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from agreement.further_exprs import FurtherWriter
@@ -29,8 +30,11 @@ type Party = Node | Peer
 """
 
 
-def further_spec(random: Random) -> str:
-    """A spec with one model `m`; two of three are tame."""
+Further = Callable[[Random, FurtherWriter], list[str]]
+
+
+def further_spec(random: Random, more: Further = lambda *_: []) -> str:
+    """A spec with one model `m`; two of three are tame.  `more` writes further declarations."""
     drawn = FurtherTypes(random)
     depth = random.choice((1, 2, 2, 3))
     kinds = [drawn.drawn(depth) for _ in range(random.randint(2, 5))]
@@ -45,6 +49,7 @@ def further_spec(random: Random) -> str:
     for place in range(random.randint(2, 3)):
         lines += _action(random, writer, f"act{place}", variables, kinds)
     lines += _properties(random, writer)
+    lines += more(random, writer)
     lines += [f"def {name}(): {text} = {value}" for text, (name, value) in writer.given_values.items()]
     sizes = (
         f"Node = {random.choice((1, 2, 3, 3))}, home = first, Peer = {random.choice((1, 2))}, away = first"
