@@ -1,0 +1,111 @@
+"""A search that is stopped anywhere has the answer of one that is not: verdict, counts, coverage, traces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from shutil import rmtree
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from spec_texts import small_spec
+
+from agreement.both import program_of
+from agreement.further_specs import further_spec
+from agreement.gathered_specs import gathered_spec
+from agreement.stopped import one_by_one, stopped_and_resumed, told
+from agreement.test_ignored import ignoring
+from specchk.ir.program import Program
+from specchk.native.checkpoint import Checkpoints, Saved
+from specchk.native.engine import NativeOptions, search
+from specchk.native.store import Store
+from specchk.search.budget import Budget
+from specchk.search.engine import Unsupported
+from specchk.search.replay import ReplayFailed
+from temporal.random_temporal import random_temporal
+
+SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
+SPECS = (small_spec, random_temporal, gathered_spec, further_spec)
+FEW = Budget(max_states=300)
+
+
+def drawn(random: Random, folder: Path) -> Program | None:
+    """A random program, of which some ignore variables."""
+    program = program_of(random.choice(SPECS)(random), folder)
+    if program is not None and random.random() < 0.2:
+        return ignoring(random, program) or program
+    return program
+
+
+def wrong_with(program: Program, random: Random, folder: Path) -> list[str] | None:
+    """The differences of a search that was stopped; None where a spec has too few states, or too many."""
+    way = {name: random.random() < 0.5 for name in ("symmetry", "keep_going", "compact")}
+    try:
+        whole = search(program, NativeOptions(FEW, workers=2, **way))  # type: ignore[arg-type]
+    except Unsupported:
+        return None
+    if whole.stopped is not None or sum(whole.statistics.levels) < 6:
+        return None
+    rmtree(folder / "checkpoint", ignore_errors=True)
+    a, b = told(whole), told(stopped_and_resumed(program, random, folder, **way))
+    return [f"{key}: {a[key]} | {b[key]}" for key in a if a[key] != b[key]]
+
+
+@settings(max_examples=6, suppress_health_check=SHARED)
+@given(random=st.randoms(use_true_random=False))
+def test_a_search_that_is_stopped_anywhere_has_the_same_answer(random: Random, tmp_path: Path) -> None:
+    """Up to three times, between two states or while a checkpoint is written."""
+    with one_by_one(tmp_path):
+        program = drawn(random, tmp_path)
+        assume(program is not None)
+        assert program is not None
+        assert not wrong_with(program, random, tmp_path)
+
+
+@pytest.mark.slow
+@settings(max_examples=120, suppress_health_check=SHARED)
+@given(random=st.randoms(use_true_random=False))
+def test_many_searches_that_are_stopped_have_the_same_answer(random: Random, tmp_path: Path) -> None:
+    """The same of more."""
+    with one_by_one(tmp_path):
+        program = drawn(random, tmp_path)
+        assume(program is not None)
+        assert program is not None
+        assert not wrong_with(program, random, tmp_path)
+
+
+def without_first(store: Store) -> list[tuple[int, int]]:
+    """What is not expanded, but for the piece of one worker."""
+    return unexpanded(store)[1:]
+
+
+def without_found(checkpoints: Checkpoints, store: Store, saved: Saved) -> None:
+    """A checkpoint without what was found before."""
+    save(checkpoints, store, replace(saved, found=[]))
+
+
+unexpanded, save = Store.unexpanded, Checkpoints.save
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "flaw"),
+    [(Store, "unexpanded", without_first), (Checkpoints, "save", without_found)],
+    ids=["states", "findings"],
+)
+def test_a_checkpoint_that_leaves_something_out_is_noticed(
+    place: type, name: str, flaw: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """States that were to be expanded, or what was found before; of ten specs four show it."""
+    programs = [(seed, drawn(Random(seed), tmp_path)) for seed in (16, 30)]
+    monkeypatch.setattr(place, name, flaw)
+    with one_by_one(tmp_path):
+        assert any(is_noticed(program, seed, tmp_path) for seed, program in programs if program is not None)
+
+
+def is_noticed(program: Program, seed: int, folder: Path) -> bool:
+    try:
+        return bool(wrong_with(program, Random(seed), folder))
+    except ReplayFailed:
+        return True
