@@ -22,8 +22,8 @@ COMMANDS = MappingProxyType(
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
         "dump": ("replog.dump", "Show the contents of a log directory."),
         "play": ("replog.play", "Play a story of a cluster, command by command."),
-        "repair": ("replog.repair", "Cut the damaged part of a log, and keep a copy."),
-        "sim": ("replog.simulate", "Run simulated clusters with faults, each from a seed."),
+        "repair": ("replog.repair", "Cut the damaged part off a log, and keep a copy."),
+        "sim": ("replog.simulate", "Run simulated clusters with faults, repeatable from a seed."),
     }
 )
 FAILED = 1

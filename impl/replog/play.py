@@ -38,7 +38,7 @@ def title(path: Path) -> str:
 def command(context: click.Context, story: str | None, compare: bool) -> None:
     """Play a story: the worked examples F1 to F9, the failures S29 and S31, or a file of commands.
 
-    Each command is followed by the clients' answers and the brokers that changed, the last one by the logs,
+    After each command come the clients' answers and the brokers that changed; after the last one, the logs
     side by side. Without a name, the stories are listed. With --compare, the exit code is 1 if an output
     differs from that in the file.
     """

@@ -40,18 +40,18 @@ def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
             yield f"    --adopt would keep {span}; prefer the copies of a leader, if there is one"
 
 
-@click.command(short_help="Cut the damaged part of a log, and keep a copy.")
+@click.command(short_help="Cut the damaged part off a log, and keep a copy.")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--apply", "applies", is_flag=True, help="Carry out the repair; without it, nothing is changed."
 )
-@click.option("--adopt", "adopts", is_flag=True, help="Also keep records whose only evidence is their CRC.")
+@click.option("--adopt", "adopts", is_flag=True, help="Also keep records for which the CRC is the only evidence.")
 @click.pass_context
 def command(context: click.Context, directory: Path, applies: bool, adopts: bool) -> None:
-    """Show the damage in the log directory of a stopped broker, and what a repair would keep and cut.
+    """Show the damage in the log directory of a stopped broker, and what a repair would keep and cut off.
 
-    A repair keeps each log up to its first damage. The rest is cut and kept in files beside the log; the
-    broker fetches it from the leader again.
+    A repair keeps each log up to its first damage. The rest is cut off and kept in files beside the log;
+    the broker fetches those records from the leader again.
     """
     path = str(directory.resolve())
     # Without --apply nothing is written, not even a lock file into a directory that never had one.

@@ -88,7 +88,7 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
         yield f"    {name:{width}} {count:>10}"
 
 
-@click.command(short_help="Run simulated clusters with faults, each from a seed.")
+@click.command(short_help="Run simulated clusters with faults, repeatable from a seed.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), metavar="N", help="Run one seed.")
 @click.option("--seeds", callback=parse_seeds, metavar="A..B", help="Run all seeds from A to B.")
 @click.option(
@@ -113,15 +113,15 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
     "--record",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Write recordings to DIR, one file for each seed; of --profile delete or retain those "
-    "of moving log starts, of topics those of one of six partitions, else of a profile of their own.",
+    help="Write recordings to DIR, one file for each seed. Profiles delete and retain record moving log "
+    "starts, topics one of its six partitions; for any other, a profile made for recordings runs.",
 )
 @click.pass_context
 def command(
     context: click.Context, seed: int | None, seeds: range | None, profile: str, protocol: str | None,
     max_events: int, record: str | None,
 ) -> None:  # fmt: skip
-    """Run a cluster of three brokers with producers, consumers and faults, every decision drawn from a seed.
+    """Simulate a cluster with producers, consumers and faults; every decision is drawn from a seed.
 
     The exit code is 1 if a promise was broken; the last line is then the command that repeats the run.
     """

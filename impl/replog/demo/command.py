@@ -29,7 +29,7 @@ MOST_PARTITIONS = 12
 @click.option(
     "--story",
     type=click.Choice(list(STORIES)),
-    help="What happens to the cluster; default: the story in which the rules show.",
+    help="What happens to the cluster; default: the story that shows the protocol's rules.",
 )
 @click.option(
     "--partitions",
@@ -37,7 +37,7 @@ MOST_PARTITIONS = 12
     metavar="N",
     default=1,
     show_default=True,
-    help="Partitions of the topic, led in turns; the story is about the first one's leader.",
+    help="Partitions of the topic, with brokers taking turns as leader; the story is about the first.",
 )
 @click.option(
     "--speed",
@@ -52,7 +52,7 @@ MOST_PARTITIONS = 12
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Keep the brokers' files in this directory, empty or new; see `replog dump`.",
+    help="Keep the brokers' files in this directory, which must be empty or new; see `replog dump`.",
 )
 @click.pass_context
 def command(
@@ -63,9 +63,9 @@ def command(
 
     A table shows, for each broker, the end of its log (LEO), its high watermark (HW) and its leader epochs,
     and the in-sync replicas (ISR). With --protocol hw-truncation the brokers follow the rules of Kafka up to
-    0.10, and acknowledged records are lost. Each protocol has a story in which its rules show; --story plays
-    that story under other rules. The exit code is 1 if the leader of a partition lacks a record that was
-    acknowledged with acks=all or read by a consumer, if brokers hold different records at one offset, or if
+    0.10, and acknowledged records are lost. Each protocol has a story that shows its rules; --story plays
+    another one under them. The exit code is 1 if the leader of a partition lacks a record that was
+    acknowledged with acks=all or read by a consumer, if brokers hold different records at the same offset, or if
     there is no leader.
     """
     is_live = sys.stdout.isatty() and not plain

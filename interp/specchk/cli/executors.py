@@ -40,13 +40,13 @@ class PipelineChoice:
     )
     patience: float | None = option(
         "--patience", type=Seconds(), metavar="S",
-        help="With --follow: report an unfinished recording that did not grow for S seconds (default 60).",
+        help="With --follow: report an unfinished recording that has not grown for S seconds (default 60).",
     )  # fmt: skip
     idle: float | None = option(
         "--idle",
         type=Seconds(),
         metavar="S",
-        help="With --follow: end after S seconds without a new recording.",
+        help="With --follow: stop after S seconds without a new recording.",
     )
 
     def check(self, cluster: ClusterChoice, recordings: Sequence[str]) -> None:

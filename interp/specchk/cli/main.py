@@ -25,7 +25,7 @@ COMMANDS = MappingProxyType(
         "check": ("specchk.cli.commands.check", "Report errors without exploring states."),
         "draw": ("specchk.cli.commands.draw", "Draw a counterexample, with a lane for each replica."),
         "explore": ("specchk.cli.commands.explore", "Step through the states in a browser."),
-        "simulate": ("specchk.cli.commands.simulate", "Check random walks, repeatable by their seed."),
+        "simulate": ("specchk.cli.commands.simulate", "Check random walks, repeatable from a seed."),
         "conditions": (
             "specchk.cli.commands.conditions",
             "List the conditions of a spec that never decide.",
@@ -40,7 +40,7 @@ COMMANDS = MappingProxyType(
             "Compare an implementation's behaviour with what was accepted.",
         ),
         "mutate": ("specchk.cli.commands.mutate", "Run the gate against mutants."),
-        "recheck": ("specchk.cli.commands.recheck", "Check the certificate of a verdict again."),
+        "recheck": ("specchk.cli.commands.recheck", "Check the certificate of a verdict."),
         "sql": ("specchk.cli.sql", "Query the state space that a run exported."),
         "show": ("specchk.cli.commands.show", "Show the bit layout of a model's states."),
         "repl": ("specchk.cli.commands.repl", "Evaluate expressions and take steps by hand."),

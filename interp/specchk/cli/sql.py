@@ -24,13 +24,13 @@ AT_ONCE = 4096  # rows of CSV that are printed at once
 @click.argument("directories", nargs=-1, required=True, metavar="DIR...")
 @click.argument("query", metavar="QUERY")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV; lists, maps and structs are JSON in it.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with lists, maps and structs as JSON.")
 def command(directories: tuple[str, ...], query: str, *, as_json: bool, as_csv: bool) -> None:
     """Query the state space in DIR, which `specchk run --export DIR` wrote.
 
-    QUERY is one SQL statement that only reads, in DuckDB's dialect. Tables: run, states, edges, levels,
-    coverage, violations, traces. Each of several directories is a schema of its name; a table without a
-    schema is that of the first directory.
+    QUERY is one read-only SQL statement in DuckDB's dialect. Tables: run, states, edges, levels, coverage,
+    violations, traces. With several directories, each is a schema with the directory's name; a table
+    without a schema belongs to the first.
     """
     if as_json and as_csv:
         raise click.UsageError("--json and --csv both write to standard output")

@@ -41,7 +41,7 @@ ENGINES = (
     Entry("reference", "specchk.search.reference", "Options",
           "the interpreter that defines the meaning of specs"),
     Entry("symbolic", "specchk.symbolic.joins.engine", "JoinOptions",
-          "sets of states at once, for offsets without a bound", is_temporal=False),
+          "sets of states at once, for unbounded offsets", is_temporal=False),
     Entry("spark", "specchk.spark.engine", "SparkOptions",
           "the native engine's search on a cluster", kept="ledger", extra="spark"),
 )  # fmt: skip

@@ -30,11 +30,11 @@ from specchk.processes import cores
 def command(
     file: Path, lock: bool, update_lock: bool, workers: int | None, junit: Path | None, as_json: bool
 ) -> None:
-    """Compare what leaves an implementation in fixed runs with what was accepted, with the runs in FILE.
+    """Compare the outputs of an implementation in the runs of FILE with those that were accepted.
 
-    A difference is no verdict against a spec: it shows that behaviour changed.  Exit codes: 0 nothing
-    differs, 14 something does, or there is no lock to compare with; 13 the implementation ended the process
-    that ran it, 21 the process was killed.
+    A difference shows that the behaviour changed, not that it violates a spec.  Exit codes: 0 no difference,
+    14 a difference, or no lock to compare with, 13 the implementation ended the process that ran it, 21 the
+    process was killed.
     """
     if lock and update_lock:
         raise click.UsageError("--lock compares with the lock, --update-lock writes it: choose one")

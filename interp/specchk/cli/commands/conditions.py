@@ -37,7 +37,7 @@ MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
 )  # fmt: skip
 @click.option(
     "--prove", is_flag=True,
-    help="Also show by symbolic searches which of these conditions decide for no offsets at all.",
+    help="Also show, by symbolic searches, which of these conditions decide for no offsets at all.",
 )  # fmt: skip
 @takes(limits=Limits)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
@@ -47,10 +47,10 @@ def command(
 ) -> None:  # fmt: skip
     """List the conditions of the spec FILE that never decide.
 
-    A part of a guard decides in a state where it alone forbids a step; an alternative, where it alone allows
-    one.  A part that never decides could be missing from the spec, or from the code behind it, and no
-    behaviour of the model would show it.  FILE may also be a binding (.py); the models are then those of its
-    gate.
+    A part of a guard decides in a state where it alone forbids a step; an alternative decides where it alone
+    allows one.  If a part never decides, no behaviour of the model would change without it, and nothing
+    would show that the spec or the code lacks it.  FILE may also be a binding (.py); the models are then
+    those of its gate.
     """
     with rejections(as_json=as_json):
         spec, places = _places(file, models, parse_overrides(overrides))

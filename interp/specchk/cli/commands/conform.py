@@ -50,13 +50,13 @@ from specchk.meaning.undefined import Faulty, Undefined
 def command(
     bindings: tuple[str, ...], wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
 ) -> None:
-    """Check an implementation against its spec, with the binding in the Python file BINDING.
+    """Check an implementation against its spec; the Python file BINDING connects the two.
 
     The implementation takes the steps of the spec and must refuse those that the spec forbids; its
     whole state is compared after each.  By default, the suites of the binding's gate are run.  Several
-    bindings are run side by side, each in a process of its own.  Exit codes:
-    0 conforms, 13 diverges, 14 the gate is below its lock, 20 a budget ended a suite, 21 a suite or
-    the gate was vacuous, 30 the spec or the binding was rejected.
+    bindings run side by side, each in its own process.  Exit codes:
+    0 conforms, 13 diverges, 14 the gate is below its lock, 20 a suite was stopped by a budget, 21 a suite
+    or the gate was vacuous, 30 the spec or the binding was rejected.
     """
     if len(bindings) > 1:
         cluster.not_with(True, "several bindings", "each is run on this machine")

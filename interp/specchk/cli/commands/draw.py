@@ -44,7 +44,8 @@ MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about 
     type=click.Choice((*TRACES, *GRAPHS)),
     default=TRACES[0],
     show_default=True,
-    help="A trace in lanes or as a chain, the graph of all states, or which action enables which.",
+    help="lanes, trace: the steps in lanes or as a chain; states: the graph of all states; actions: which "
+    "action enables which.",
 )
 @click.option("--witness", metavar="W", help="Draw a path to this witness instead of a counterexample.")
 @click.option("--scenario", metavar="S", help="Draw this scenario instead of a counterexample.")
@@ -56,7 +57,7 @@ def command(
     choice: ModelChoice, output: str | None, kind: str, witness: str | None, scenario: str | None,
     show: tuple[str, ...], engine: EngineChoice, limits: Limits,
 ) -> None:  # fmt: skip
-    """Draw the counterexample of the spec FILE, with a lane for each replica and time running down.
+    """Draw the counterexample of the spec FILE, with a lane for each replica and time running downwards.
 
     FILE may also be a trace: the output of `run --json` or `conform --json`, or an ITF file.  Its steps
     are checked first.

@@ -52,7 +52,7 @@ _HEADERS = {
     help="Port of the page; a free one by default.",
 )
 def command(choice: ModelChoice, port: int) -> None:
-    """Serve a page to walk through the states of the spec FILE; Ctrl-C ends it."""
+    """Serve a page for stepping through the states of the spec FILE; stop it with Ctrl-C."""
     instance = choice.instance(as_json=False)
     token = secrets.token_urlsafe(16)
     try:

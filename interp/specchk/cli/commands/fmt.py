@@ -20,13 +20,13 @@ from specchk.lang.text.diagnostics import Report, SpecError
 @click.command("fmt")
 @click.argument("files", nargs=-1, required=True)
 @click.option(
-    "--check", "only_check", is_flag=True, help="Change nothing; exit 10 if a file is not formatted."
+    "--check", "only_check", is_flag=True, help="Change nothing; exit with 10 if a file is not formatted."
 )
 @click.option(
     "--diff",
     "show_diff",
     is_flag=True,
-    help="Change nothing; print what would change; exit 1 if anything would.",
+    help="Change nothing; print the changes, and exit with 1 if there are any.",
 )
 def command(files: Sequence[str], only_check: bool, show_diff: bool) -> None:
     """Format spec FILES (or folders of them) in place; - reads standard input and prints the result."""

@@ -63,7 +63,7 @@ class MutateChoice:
         "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample."
     )
     show: str | None = option(
-        "--show", metavar="ID", help="Print a mutant's story and diff without running it."
+        "--show", metavar="ID", help="Print a mutant's description and diff without running it."
     )
     members: str = option(
         "--members", default="*", metavar="GLOBS",
@@ -71,7 +71,7 @@ class MutateChoice:
     )  # fmt: skip
     by_layer: bool = option(
         "--by-layer", is_flag=True,
-        help="Run each layer (such as recordings, walks, simulation, tests) as if there were no other.",
+        help="Run each layer (such as recordings, walks, simulation, tests) as if it were the only one.",
     )  # fmt: skip
     max_seconds: float = option(
         "--max-seconds", type=Seconds(), default=1800.0, show_default=True, metavar="S",
@@ -87,7 +87,7 @@ class MutateChoice:
     no_cache: bool = option("--no-cache", is_flag=True, help="Rerun mutants whose results are cached.")
     no_control: bool = option(
         "--no-control", is_flag=True,
-        help="Do not run the unchanged implementation; a lock rejects such a score.",
+        help="Do not run the unchanged implementation; a lock rejects the score of such a run.",
     )  # fmt: skip
 
     @property
@@ -126,10 +126,10 @@ class MutateChoice:
 @takes(choice=MutateChoice, cluster=ClusterChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json: bool) -> None:
-    """Run the gate against mutants, implementations with one flaw each, all of which it must kill.
+    """Run the gate against mutants: implementations with one flaw each, which the gate must detect.
 
-    BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is high enough,
-    14 it is not, 20 a mutant was stopped undecided, 30 the spec, the binding or the mutants were rejected.
+    BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is high enough, 14 it is not,
+    20 a mutant was stopped before its result, 30 the spec, the binding or the mutants were rejected.
     """
     kind, path = choice.kind, Path(binding).resolve()
     cluster.not_with(choice.harness, "--harness", "its mutants are of specchk itself")

@@ -31,15 +31,15 @@ class RecheckChoice:
     as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
     query_seconds: float = option(
         "--query-seconds", type=Seconds(), default=60.0, show_default=True, metavar="S",
-        help="Time limit of a query to the solver.",
+        help="Time limit for each query to the solver.",
     )  # fmt: skip
     only_z3: bool = option(
         "--only-z3", is_flag=True,
-        help="Make every obligation a query to Z3, also those on differences of offsets.",
+        help="Decide every obligation with Z3, including those about differences of offsets.",
     )  # fmt: skip
     smt_lib: str | None = option(
         "--smt-lib", metavar="DIR",
-        help="As --only-z3, and write each query to DIR as SMT-LIB; all must be unsat.",
+        help="Like --only-z3; also write each query to DIR as SMT-LIB (all must be unsat).",
     )  # fmt: skip
 
 
@@ -48,8 +48,8 @@ class RecheckChoice:
 def command(choice: RecheckChoice) -> None:
     """Check the certificate FILE of a verdict `holds`, written by `specchk run --certificate`.
 
-    Every obligation is encoded from the spec again, and decided by arithmetic of differences or by Z3;
-    nothing of the search is used.
+    Every obligation is encoded from the spec again and decided by difference arithmetic or by Z3; no result
+    of the search is used.
     Exit codes: 0 the certificate proves the properties, 21 it does not, 30 the spec was rejected.
     """
     form = loaded("specchk.symbolic.certificates.format")

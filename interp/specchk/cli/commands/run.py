@@ -34,13 +34,13 @@ class SearchChoice:
     keep_going: bool = option(
         "--keep-going",
         is_flag=True,
-        help="Continue after a violation; report a shortest one of each property.",
+        help="Continue after a violation; report a shortest one for each property.",
     )
     strict: bool = option(
         "--strict",
         is_flag=True,
-        help="Fail if an action is never enabled, the left side of an implication never true, the set of a "
-        "`forall` always empty, or no step one of a spec that is refined.",
+        help="Fail if an action is never enabled, the left side of an implication is never true, the set of a "
+            "`forall` is always empty, or no step is a step of a refined spec.",
     )
 
 
@@ -55,11 +55,11 @@ def command(
     clearer: Clearer, proving: Proving, certifying: Certifying, asking: Asking, keeping: Keeping,
     cluster: ClusterSearch, exporting: ExportChoice,
 ) -> None:  # fmt: skip
-    """Check the properties of one model of the spec FILE; - reads it from standard input.
+    """Check the properties of one model of the spec FILE; - is standard input.
 
     The whole state space is searched breadth first, so counterexamples are as short as possible.
-    Exit codes: 0 holds, 10 violated, 11 deadlock, 20 a budget ended the search, 21 inconclusive
-    otherwise, 30 the spec was rejected.
+    Exit codes: 0 holds, 10 violated, 11 deadlock, 20 stopped by a budget, 21 inconclusive for another
+    reason, 30 the spec was rejected.
     """
     outputs.check()
     proving.check(outputs)

@@ -34,7 +34,7 @@ class Walkers:
 
     engine: str = option(
         "--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True,
-        help="native: compiled code; reference: the interpreter, with other walks for a seed.",
+        help="native: compiled code; reference: the interpreter (the same seed gives other walks).",
     )  # fmt: skip
     guided: bool = option(
         "--guided", is_flag=True, help="Native: every second walk prefers actions that were taken less often."
@@ -44,7 +44,7 @@ class Walkers:
         help="Threads (native) or processes (reference); by default one per core.",
     )  # fmt: skip
     master: str | None = option(
-        "--master", metavar="M", help="Take the walks of the reference engine on a Spark cluster."
+        "--master", metavar="M", help="Run the walks of the reference engine on a Spark cluster."
     )
 
     def check(self) -> None:
@@ -110,7 +110,7 @@ def command(
 ) -> None:  # fmt: skip
     """Check every property along random walks through the states of the spec FILE.
 
-    Walks without a violation are not a proof: the exit code is then 20, not 0.
+    Walks without a violation prove nothing, so the exit code is then 20, not 0.
     """
     outputs.check()
     walkers.check()

@@ -73,7 +73,7 @@ def command(
 ) -> None:  # fmt: skip
     """Check all models and scenarios of spec FILES (or folders) against their expectations.
 
-    Exit codes: 0 all are as expected, 10 some are not, such as a model stopped by a budget.
+    Exit codes: 0 all are as expected, 10 at least one is not, such as a model stopped by a budget.
     """
     way = TestChoice(
         tuple(models), parse_overrides(overrides), engine.chosen(), Options(limits.budget), as_json

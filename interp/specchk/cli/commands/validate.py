@@ -35,10 +35,10 @@ CODES = (("explained", Exit.OK), ("diverges", Exit.DIVERGED), ("vacuous", Exit.I
 )
 @click.option("--partial", is_flag=True, help="Accept recordings in which some kinds of events never occur.")
 @click.option(
-    "--no-power", is_flag=True, help="Do not check that spoiled copies of the recordings are rejected."
+    "--no-power", is_flag=True, help="Do not check that corrupted copies of the recordings are rejected."
 )
 @click.option(
-    "--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the spoiled copies."
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the corrupted copies."
 )
 @takes(cluster=ClusterChoice, pipeline=PipelineChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
@@ -47,9 +47,9 @@ def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
     cluster: ClusterChoice, pipeline: PipelineChoice, as_json: bool,
 ) -> None:  # fmt: skip
-    """Check recordings of an implementation against its spec, with the tracing in the file TRACING.
+    """Check recordings of an implementation against its spec; TRACING maps their events to its actions.
 
-    RECORDINGS are files, or folders of *.ndjson; with --master paths or URIs that the executors read.
+    RECORDINGS are files, or folders of *.ndjson; with --master, paths or URIs that the executors can read.
     Exit codes: 0 every recording is a behaviour of the spec, 13 one is not, 21 the recordings prove
     nothing, 30 the spec was rejected.
     """

@@ -32,7 +32,7 @@ class Files:
     )
     itf: str | None = option("--itf", metavar="FILE", help="Write the divergence as an ITF trace.")
     freeze: str | None = option(
-        "--freeze", metavar="FILE", help="Write the divergence as a test without specchk."
+        "--freeze", metavar="FILE", help="Write the divergence as a test that does not need specchk."
     )
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
     as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")

@@ -62,11 +62,11 @@ class GateOptions:
     )
     mutants: tuple[str, ...] = option(
         "--mutants", multiple=True, metavar="FILE",
-        help="Output of `specchk mutate --json`, for the lock and the page; repeatable.",
+        help="Output of `specchk mutate --json`, for the lock and the HTML page; repeatable.",
     )  # fmt: skip
     junit: str | None = option(
         "--junit", metavar="FILE",
-        help="Write the cases as JUnit XML; of several bindings to a folder, a file for each.",
+        help="Write the cases as JUnit XML; with several bindings, FILE is a folder with a file for each.",
     )  # fmt: skip
 
     def check(self, tier: str | None) -> None:

@@ -25,7 +25,7 @@ class Certifying:
     heading: ClassVar[str] = "Unbounded offsets"
     certificate: str | None = option(
         "--certificate", metavar="FILE",
-        help="Write a certificate of `holds` to FILE, for `specchk recheck`; turns symmetry off.",
+        help="Write a certificate of the verdict `holds` to FILE, for `specchk recheck`; turns symmetry off.",
     )  # fmt: skip
 
     def check(self, engine: str, *, proves: bool, k: int | None) -> None:

@@ -25,7 +25,7 @@ class Asking:
 
     heading: ClassVar[str] = "Forecast"
     only: bool = option(
-        "--forecast", is_flag=True, help="Forecast the number of states, the memory and the time, and stop."
+        "--forecast", is_flag=True, help="Forecast the number of states, the memory and the time, and exit."
     )
     first: bool = option(
         "--forecast-first",

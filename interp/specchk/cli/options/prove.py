@@ -31,10 +31,10 @@ class Proving:
         "--prove", is_flag=True, help="Prove the invariants by induction, for unbounded offsets."
     )
     k: int | None = option(
-        "--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use N-induction."
+        "--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use k-induction with k = N."
     )
     suggest: bool = option(
-        "--suggest", is_flag=True, help="With --prove: find further invariants with which the proof succeeds."
+        "--suggest", is_flag=True, help="With --prove: search for invariants that complete the proof."
     )
     depth: int | None = option(
         "--depth",
@@ -48,7 +48,7 @@ class Proving:
         default=60.0,
         show_default=True,
         metavar="S",
-        help="Time limit of a query to the solver.",
+        help="Time limit for each query to the solver.",
     )
 
     @property

@@ -30,14 +30,14 @@ class ClusterSearch:
     )  # fmt: skip
     handover: int | None = option(
         "--handover", type=click.IntRange(min=1), metavar="N",
-        help="Let Spark take over from the native engine at a level of N states.",
+        help="Hand the search over from the native engine to Spark at a level of N states.",
     )  # fmt: skip
     ledger: str | None = option(
         "--ledger", metavar="DIR",
-        help="Keep the search in DIR, a path or URI that all machines can access.",
+        help="Keep the progress of the search in DIR, a path or URI that all machines can access.",
     )  # fmt: skip
     scratch: str | None = option(
-        "--scratch", metavar="DIR", help="Directory for tables and messages of tasks."
+        "--scratch", metavar="DIR", help="Directory for the tasks' tables and messages."
     )
     settings: tuple[str, ...] = option(
         "--conf", multiple=True, metavar="NAME=VALUE", help="Set a Spark property; repeatable."

@@ -24,7 +24,7 @@ class SuiteChoice:
     heading: ClassVar[str] = "Suites"
     tier: str | None = option(
         "--tier", type=click.Choice(TIERS),
-        help="Run a tier of the binding, a list of suites; by default gate.",
+        help="Run the suites of this tier of the binding; by default gate.",
     )  # fmt: skip
     model: str | None = option("--model", metavar="M", help="Run one suite, on this model.")
     overrides: tuple[str, ...] = option(
@@ -47,7 +47,7 @@ class SuiteChoice:
     )
     rounds: int = option(
         "--rounds", type=COUNT, metavar="N", default=ROUNDS, show_default=True,
-        help="Number of times that each loop is taken (lassos).",
+        help="Number of times to take each loop (lassos).",
     )  # fmt: skip
     case: str | None = option(
         "--case", metavar="ID", help="Run only the case whose id is ID or begins with it."
