@@ -45,7 +45,7 @@ def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
 @click.option(
     "--apply", "applies", is_flag=True, help="Carry out the repair; without it, nothing is changed."
 )
-@click.option("--adopt", "adopts", is_flag=True, help="Also keep records for which the CRC is the only evidence.")
+@click.option("--adopt", "adopts", is_flag=True, help="Also keep records with only a CRC as evidence.")
 @click.pass_context
 def command(context: click.Context, directory: Path, applies: bool, adopts: bool) -> None:
     """Show the damage in the log directory of a stopped broker, and what a repair would keep and cut off.

@@ -65,8 +65,8 @@ def command(
     and the in-sync replicas (ISR). With --protocol hw-truncation the brokers follow the rules of Kafka up to
     0.10, and acknowledged records are lost. Each protocol has a story that shows its rules; --story plays
     another one under them. The exit code is 1 if the leader of a partition lacks a record that was
-    acknowledged with acks=all or read by a consumer, if brokers hold different records at the same offset, or if
-    there is no leader.
+    acknowledged with acks=all or read by a consumer, if brokers hold different records at the same offset,
+    or if there is no leader.
     """
     is_live = sys.stdout.isatty() and not plain
     columns = shutil.get_terminal_size().columns - 1 if is_live else WIDTH

@@ -39,8 +39,8 @@ class SearchChoice:
     strict: bool = option(
         "--strict",
         is_flag=True,
-        help="Fail if an action is never enabled, the left side of an implication is never true, the set of a "
-            "`forall` is always empty, or no step is a step of a refined spec.",
+        help="Fail if an action is never enabled, the left side of an implication is never true, the set of "
+        "a `forall` is always empty, or no step is a step of a refined spec.",
     )
 
 
