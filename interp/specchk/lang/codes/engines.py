@@ -8,11 +8,11 @@ PAGES = (
     Page(
         "S701",
         "an offset that must be bounded",
-        """In the symbolic engine numbers of a `nat upto` type are unbounded.  They can be compared,
-        copied, added, subtracted, and multiplied or divided by known numbers, and one of them, or a
-        record or option with some in it, can be chosen (`any n in Offset`, an argument).  They cannot
-        be an index or the key of a map, be multiplied or divided by each other, and the set of all of
-        them cannot be listed or computed with.""",
+        """In the symbolic engine, numbers of a `nat upto` type are unbounded.  They can be compared,
+        copied, added, subtracted, and multiplied or divided by known numbers.  A number of this type,
+        or a record or option that contains some, can be chosen (`any n in Offset`, an argument).
+        Such numbers cannot be an index or the key of a map, or be multiplied or divided by each other,
+        and the set of all of them cannot be listed or used in computations.""",
         """Give the number a bounded type (`0..3`), or run an engine that enumerates.""",
         """
 spec listed
@@ -27,9 +27,9 @@ invariant readable: exists n in Offset: n == hw
         "S702",
         "a temporal property or a refinement on an engine that checks none",
         """The native, the reference and the Spark engine check `liveness` properties, and refinements
-        of specs with `fair` lines.  The symbolic engine and a proof (`--prove`, `--depth`) do not, and
-        reject a model that selects one, so that silence is not mistaken for a proof.  Refinements of
-        specs without fairness are checked by all but the symbolic engine.""",
+        of specs with `fair` lines.  The symbolic engine, `--prove` and `--depth` do not, and reject a
+        model that selects one, so that silence is not mistaken for a proof.  All except the symbolic
+        engine check refinements of specs without fairness.""",
         """Run these properties with `--engine native`, and others with `--property p`.""",
         """
 spec ending
@@ -42,10 +42,10 @@ liveness ends: eventually done
     ),
     Page(
         "S703",
-        "a model that ignores variables, where all are kept",
-        """Of states that differ in ignored variables only the native and the reference engine search the
-        first.  Symbolic states have no first, and on Spark which one arrives first is chance.  An export has
-        all steps between the states that it lists.""",
+        "a model that ignores variables, on an engine that keeps all",
+        """Of states that differ only in ignored variables, the native and the reference engine search
+        the first.  Symbolic states have no order, and on Spark the order of states is not determined.  An
+        export has all steps between the states that it lists.""",
         """Run the model with `--engine native`, or declare one without `ignore`.""",
         """
 spec counted

@@ -8,8 +8,8 @@ PAGES = (
     Page(
         "S401", "a prime where there is no step",
         """`x'` is the value of `x` after a step.  Invariants, witnesses, guards and the right sides
-        of assignments read one state only; in an action every right side reads the state
-        before the step.""",
+        of assignments read only one state; in an action, every right side
+        reads the state before the step.""",
         """Use a `step invariant` to relate two states.  In an action, repeat the value, or name it
         with `let` and assign it.""",
         """
@@ -23,8 +23,7 @@ action grow():
     ),
     Page(
         "S402", "a state where only constants are allowed",
-        """Bounds, default values, initial values and the bindings of a model are evaluated before
-        there is any state, so they cannot read variables.""",
+        """Bounds, default values, initial values and the bindings of a model are evaluated before any state exists, so they cannot read variables.""",
         """Use constants.  Initial values that depend on each other are described by `init: e`.""",
         """
 spec unsettled

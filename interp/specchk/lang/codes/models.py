@@ -9,8 +9,8 @@ _DOUBLING = "".join(f"def f{n}(): int = f{n - 1}() + f{n - 1}()\n" for n in rang
 PAGES = (
     Page(
         "S501", "a model that binds something unknown",
-        """The left side of a binding, in a model or in `--set`, is a constant or a sort of the spec;
-        this name is neither, or an import gives it a value.""",
+        """The left side of a binding, in a model or in `--set`, must be a constant or a sort of the
+        spec; this name is neither, or an import gives it a value.""",
         """Correct the name; constants of an imported file are `file.Name`.""",
         """
 spec bindings
@@ -22,8 +22,8 @@ model small:
     ),
     Page(
         "S502", "a constant without a binding",
-        """A model fixes every constant that has no default and sizes every sort; otherwise
-        there is nothing definite to check.""",
+        """A model fixes every constant that has no default, and the size of every sort; otherwise
+        it cannot be checked.""",
         """Bind it in the model, give the constant a default (`const N : int = 3`), or pass
         `--set N=3`.""",
         """
@@ -68,8 +68,8 @@ scenario walk on smal:
         "S505", "a sort that is sized wrongly",
         """A sort is sized by a number from 1 to 32 or by a list of different names for its elements,
         and no element belongs to two sorts.""",
-        """Write `Replica = 3` or `Replica = {a, b, c}`.  Elements that are only counted take the
-        sort's initial: two sorts with one initial need names of their own.""",
+        """Write `Replica = 3` or `Replica = {a, b, c}`.  With a number, the elements are
+        named by the sort's initial, so list the names if two sorts have the same initial.""",
         """
 spec no_replica
 sort Replica
@@ -91,9 +91,9 @@ model b extends a
     ),
     Page(
         "S508", "constants that depend on each other",
-        """The values of constants are computed from each other in any order, but not in a circle.  Nor is
-        a bound of a type computed from that type's values.""",
-        """Give one of them a value of its own.""",
+        """The values of constants may depend on each other in any order, but not in a cycle.  A bound of
+        a type may not depend on that type's values.""",
+        """Give one of them an independent value.""",
         """
 spec mutual
 const A : int = B
@@ -106,9 +106,9 @@ model default:
     ),
     Page(
         "S509", "definitions that grow too large",
-        """Definitions are expanded where they are used.  Here this makes one expression of more
-        than a hundred thousand parts, as happens when each of a chain of definitions uses the
-        one before it twice.""",
+        """Definitions are expanded where they are used.  Here this gives an expression of more
+        than a hundred thousand parts, for example because each definition in a chain uses the
+        previous one twice.""",
         """Name the repeated part with `let`, so that it is computed once.""",
         "spec doubling\ndef f0(): int = 1\n" + _DOUBLING
         + "var x : bool = false\ninvariant p: f24() > 0\nmodel default:\n    expect holds\n",
@@ -119,12 +119,12 @@ model default:
     Page(
         "S510", "too many values to list",
         """A quantifier over a type, a map's keys or an action's parameters need the list of all
-        values of a type, and here that list is too long.  A `fold` has a step for each item that
-        there may be, at most 256.  A call of a recursive definition has at most 1000 further ones
-        inside, and its measure has a largest value, which a `nat upto` has not.""",
+        values of a type, and here that list is too long.  A `fold` has a step for each possible
+        item, and at most 256.  A call of a recursive definition contains at most 1000 further
+        calls, and its measure has a largest value, unlike a `nat upto`.""",
         """Choose smaller constants, or quantify over a set in the state instead of a whole
-        type.  Fold over a sequence, or over a set of a smaller type.  Write a recursive call that occurs
-        twice once, with `let`.""",
+        type.  Fold over a sequence, or over a set of a smaller type.  If a recursive call occurs
+        twice, write it once, with `let`.""",
         """
 spec many
 type Big = set[0..63]
@@ -138,7 +138,7 @@ model default:
     Page(
         "S511", "a constant without a value",
         """The value of a constant, a bound or a binding of a model is undefined: a division by
-        zero, `min` of an empty set, an index outside of its domain.""",
+        zero, `min` of an empty set, an index outside its domain.""",
         """Correct the expression, or bind constants for which it has a value.""",
         """
 spec divided
@@ -152,10 +152,10 @@ model default:
     ),
     Page(
         "S513", "a variable that cannot be ignored",
-        """Of states that differ only in the variables that a model ignores, one is searched.  Then a
-        constraint cannot read such a variable, since it would keep some of them and not others, and temporal
-        properties are not checked, since a loop of the search may be no behaviour.  A model keeps at least
-        one variable.""",
+        """Of states that differ only in the variables that a model ignores, one is searched.  So a
+        constraint cannot read such a variable, since it would exclude only some of these states, and
+        temporal properties are not checked, since a loop of the search may not be a behaviour.  A model
+        keeps at least one variable.""",
         """Ignore other variables, or check the property in a model that ignores none.""",
         """
 spec counted
@@ -172,9 +172,9 @@ model small:
     ),
     Page(
         "S512", "a broken assumption",
-        """An `assume` of the spec, or of one that it imports or refines, is false of the constants that
-        the model or `--set` gives.""",
-        """Change the constants, or the assumption if it requires too much.""",
+        """An `assume` of the spec, or of one that it imports or refines, is false for the constants
+        of the model or of `--set`.""",
+        """Change the constants, or weaken the assumption if it is too strong.""",
         """
 spec assumed
 const N : int
@@ -189,9 +189,9 @@ model default:
         "S601", "a temporal formula that no engine checks",
         """A `liveness` property is a conjunction of `P leadsto Q`, `eventually Q`,
         `always eventually Q` and `eventually always P`, where P and Q are predicates of one state; a
-        `forall` over constants may be around them.  A model that selects any other formula is
-        refused, so that silence is not mistaken for a proof.""",
-        """Write it in one of these forms.  A predicate of every state is an `invariant`.""",
+        `forall` over constants may enclose them.  A model that selects any other formula is
+        rejected, so that silence is not mistaken for a proof.""",
+        """Write it in one of these forms.  For a predicate of every state, use an `invariant`.""",
         """
 spec lively
 var done : bool = false
@@ -204,10 +204,10 @@ model default:
         needs_model=True,
     ),
     Page(
-        "S602", "fairness of other parameters than an action has",
+        "S602", "fairness with parameters that the action does not have",
         """`fair send` is fairness of the action as a whole: some instance of it is taken.
-        `fair send(f, _)` is one condition for each value of the parameter `f`.  The names are the
-        action's own parameters, each at its place, or `_` for any value.""",
+        `fair send(f, _)` is one condition for each value of the parameter `f`.  The names must be
+        the action's parameters, in their order, or `_` for any value.""",
         """Write the parameters as the action declares them.""",
         """
 spec fairly
@@ -220,8 +220,8 @@ fair finish(m)
     Page(
         "S603", "a refinement that leaves something open",
         """`refines` maps every variable of the refined spec, and every sort and constant that has no
-        default, to an expression over ours.  Nothing is mapped by its name alone: a variable that was
-        forgotten would be mistaken for one of ours that has its name.""",
+        default, to an expression over ours.  Nothing is mapped by its name alone: otherwise a forgotten
+        variable would be mapped to one of ours that happens to have its name.""",
         """Map the names that the message lists.""",
         """
 spec refined
@@ -232,11 +232,11 @@ refines abstract with { finished = done }
         (("abstract.spec", "spec abstract\nvar finished : bool = false\nvar at : 0..3 = 0\n"),),
     ),
     Page(
-        "S604", "too many temporal clauses or fair conditions",
-        """A `forall` around a temporal formula is one clause for each of its values, at most 4096
-        in a property.  Fairness of instances is one condition for each combination of the parameters'
+        "S604", "too many temporal clauses or fairness conditions",
+        """A `forall` around a temporal formula gives a clause for each of its values, at most 4096
+        in a property.  Fairness of instances gives a condition for each combination of the parameters'
         values, at most 64 in a model.""",
-        """Choose smaller constants, or leave parameters of the fair actions out (`_`).""",
+        """Choose smaller constants, or omit parameters of the fair actions (`_`).""",
         """
 spec crowded
 var done : 0..99 = 0
@@ -250,7 +250,7 @@ model default:
         needs_model=True,
     ),
     Page(
-        "S605", "a sort that is mapped to no type",
+        "S605", "a sort that is not mapped to a type",
         """The elements of a refined spec's sort, or of one that an import gives, are the values of one of
         our types: a sort, an enum, or another declared type whose values can be listed.""",
         """Name the type: `Client = Broker`.""",

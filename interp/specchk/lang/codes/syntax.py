@@ -25,8 +25,8 @@ action reset():
     ),
     Page(
         "S102", "a line whose indentation fits no block",
-        """Blocks are made by indentation, as in Python.  A line that is indented less than the
-        one above it must line up with a block that is still open.""",
+        """Indentation forms blocks, as in Python.  A line that is indented less than the one
+        above it must line up with a block that is still open.""",
         """Line it up; `specchk fmt` indents by 4.""",
         """
 spec ragged
@@ -40,11 +40,10 @@ action a():
     ),
     Page(
         "S103", "brackets that do not match",
-        """A bracket is never closed, or one is closed that was not opened, or with the wrong
-        bracket.  A line that starts in column 1 starts a new declaration, so it ends
-        all that was open.""",
-        """Close the bracket that the caret points at.  Lines inside brackets may break
-        anywhere, but are indented.""",
+        """A bracket is never closed, was never opened, or is closed by a bracket of another
+        kind.  A line in column 1 starts a new declaration, and so ends all open brackets.""",
+        """Close the bracket at the caret.  Lines inside brackets may break anywhere, but must
+        be indented.""",
         """
 spec open_ended
 var x : 0..3 = 0
@@ -54,16 +53,16 @@ invariant high: x >= 0
     ),
     Page(
         "S104", "an expression nested too deeply",
-        """Brackets, operators and blocks nest at most about a hundred levels deep.  No reader
-        follows more, and the limit keeps the checker from failing on any input.""",
+        """Brackets, operators and blocks may nest about a hundred levels deep.  No reader can
+        follow more, and the limit protects the checker from failing.""",
         """Name the inner parts with `def` or `let`.""",
         _DEEP,
         shown="spec deep\nvar x : bool = false\ninvariant p: (((((((((( ... x ... ))))))))))",
     ),
     Page(
         "S105", "a name that is a word of the language",
-        """A word that means something in the language, like `set` or `model`, names nothing else,
-        so that its meaning is never ambiguous.""",
+        """A word of the language, such as `set` or `model`, cannot be a name, so its meaning
+        is never ambiguous.""",
         """Choose another name.""",
         """
 spec words
@@ -72,9 +71,9 @@ type set = 0..3
     ),
     Page(
         "S106", "an illegal character",
-        """Outside of comments only letters, digits, `_` and the operators of the language have
-        a meaning.  Letters are those of ASCII.""",
-        """Remove the character or spell it out: conjunction is `and`, negation is `not`, a
+        """Outside comments, only ASCII letters, digits, `_` and the operators of the language
+        have a meaning.""",
+        """Remove the character or spell it out: conjunction is `and`, negation is `not`, and a
         definition needs no `$` or `;` at its end.""",
         """
 spec money
@@ -84,7 +83,8 @@ const price : int = 3$
     Page(
         "S107", "a tab that indents",
         """A tab is as wide as each editor makes it, so a block indented with tabs may look
-        different from its meaning.  Tabs are refused where they would decide a block.""",
+        different from its meaning.  Tabs are
+        rejected where they would determine a block.""",
         """Indent with spaces, 4 for each level.""",
         """
 spec tabs

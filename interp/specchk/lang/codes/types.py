@@ -7,11 +7,11 @@ from specchk.lang.codes.page import Page
 PAGES = (
     Page(
         "S301", "a value of the wrong type",
-        """Every place has a type: both sides of `==` have one type, a condition is a
-        `bool`, an assignment takes the variable's type.  Ranges are not distinguished here: all
-        integers have one type in expressions, and a range is checked where a value is stored.""",
+        """Every place has a type: both sides of `==` have the same type, a condition is a `bool`, and
+        an assigned value has the variable's type.  Ranges are not distinguished here: all integers
+        have one type in expressions, and a range is checked where a value is stored.""",
         """The message gives both types.  Options are unwrapped with `let x = e else skip`,
-        `get(e)` or `match`, and made with `some(e)`; `0..n` is the set of numbers to n.""",
+        `get(e)` or `match`, and made with `some(e)`; `0..n` is the set of numbers from 0 to n.""",
         """
 spec mixed
 var reply : (0..3)? = none
@@ -22,10 +22,10 @@ action apply():
     ),
     Page(
         "S302", "wrong arguments",
-        """A definition, an action or a built-in function is given more or fewer arguments than it
-        has parameters, labelled arguments where only positional ones are allowed, a
-        comprehension that it does not accept, or a value where it has an operator as its
-        parameter.  An operator is an argument of `fold` and of such definitions, and no value.""",
+        """A definition, an action or a built-in function has more or fewer arguments than
+        parameters, labelled arguments where only positional ones are allowed, a comprehension
+        that it does not accept, or a value where its parameter is an operator.  An operator is
+        not a value: it can only be an argument of `fold` and of definitions with such a parameter.""",
         """The message gives the number of parameters.  Labels are for the fields of union
         constructors: `Fetch(offset: 1)`.  An operator is `(x) => e`, or the name of a definition
         whose parameters are values.""",
@@ -40,7 +40,7 @@ action grow():
     Page(
         "S303", "a type that cannot be inferred",
         """Types of local names are inferred from their values.  `{}`, `[]` and `none` are values of
-        many types, and the context of this one does not determine which.""",
+        many types, and the context of this one does not determine its type.""",
         """Use the value where a type is declared: write it into the variable or the argument
         directly, or give it to a definition with a result type.""",
         """
@@ -51,9 +51,9 @@ def nothing() = {}
     ),
     Page(
         "S304", "values that have no order",
-        """`<`, `<=`, `>` and `>=` compare integers.  The elements of a sort are interchangeable
-        names, which is what makes symmetry sound, so they can only be compared by `==`; the
-        same holds for enums, records and options.""",
+        """`<`, `<=`, `>` and `>=` compare integers.  The elements of a sort are
+        interchangeable names, which makes symmetry sound, so they can only be compared with
+        `==`; the same holds for enums, records and options.""",
         """Compare with `==` or `!=`; sets with `subset`.  To order the values of an enum, map them
         to numbers with a definition.""",
         """
@@ -65,8 +65,8 @@ invariant one: forall a in leader, b in leader: a <= b
     ),
     Page(
         "S305", "fields that do not match",
-        """A record or a variant of a union is built with a field too many, too few or misspelled,
-        or a field is read that its type does not have.""",
+        """A record or a variant of a union has an additional, missing or misspelt field, or the
+        type has no field of the name that is read.""",
         """The message or the hint shows the type.  A record literal gives every field; to change
         some fields of a record write `{ r with field: e }`.""",
         """
@@ -78,7 +78,8 @@ var reply : Reply = { end: 0, high: 0 }
     Page(
         "S306", "an incomplete match",
         """The arms of a `match` cover each case once: `some` and `none` of an option, the variants
-        of a union.  Then a variant that is added later cannot be forgotten.""",
+        of a union.  This way, a variant
+        that is added later cannot be forgotten.""",
         """Add the missing arms, remove the duplicate, or end with `_: e` for all the rest.""",
         """
 spec matching
@@ -90,8 +91,8 @@ def offset(): int = match last { Fetch f: f.offset }
     Page(
         "S307", "a variable without bounds",
         """The type of a variable or of an action's parameter is finite once a model has fixed the
-        constants: `int` and sequences without a limit are not.  In constants and definitions
-        `int` is fine.""",
+        constants: `int` and sequences without a limit are not finite.  Constants and
+        definitions may use `int`.""",
         """Use a range `0..N`, an offset `nat upto N` (whose horizon the symbolic engine drops), or
         a limit: `seq[T] upto N`.""",
         """
@@ -135,8 +136,8 @@ var leo : 0..3
     ),
     Page(
         "S311", "a type that is too large",
-        """Types may use each other, but within limits: once all names are expanded, a type has
-        at most 2000 parts, and no chain of types, each using the next, is longer than 50.""",
+        """Types may use each other within limits: once all names are expanded, a type may have
+        at most 2000 parts, and a chain of types, each using the next, at most 50 types.""",
         """Omit parts that the spec does not need; a large table is a map, not a record.""",
         "spec explosion\ntype T0 = bool\n"
         + "".join(f"type T{n} = {{ a: T{n - 1}, b: T{n - 1} }}\n" for n in range(1, 11))
