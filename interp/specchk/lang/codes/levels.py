@@ -23,7 +23,8 @@ action grow():
     ),
     Page(
         "S402", "a state where only constants are allowed",
-        """Bounds, default values, initial values and the bindings of a model are evaluated before any state exists, so they cannot read variables.""",
+        """Bounds, default values, initial values and the bindings of a model are evaluated before
+        any state exists, so they cannot read variables.""",
         """Use constants.  Initial values that depend on each other are described by `init: e`.""",
         """
 spec unsettled

@@ -10,7 +10,8 @@ PAGES = (
         """No such name is declared in the file, in the files that it extends, or in an enclosing
         scope.  Declarations may be in any order, so their position is not the reason.""",
         """The hint names the nearest known name, if there is a similar one.  Names of an imported
-        file are prefixed with its name: `log.truncate`.  The elements of a sort (`r1`, `r2`) are known only in models and scenarios.""",
+        file are prefixed with its name: `log.truncate`.  The elements of a sort (`r1`, `r2`) are
+        known only in models and scenarios.""",
         """
 spec typo
 const MaxOffset : int
@@ -21,7 +22,8 @@ var leo : Ofset = 0
     Page(
         "S202", "a name declared twice",
         """A name means one thing in a whole spec: sorts, constants, types, enum members, union
-        variants, variables, definitions, actions and properties share one space.  Models and scenarios have a separate space each.""",
+        variants, variables, definitions, actions and properties share one space.  Models and
+        scenarios have a separate space each.""",
         """Rename one of them; the note shows the place of the other.""",
         """
 spec twice
@@ -32,7 +34,8 @@ def leo(): int = 3
     Page(
         "S203", "a name of another kind",
         """The name is declared, but is not of the kind needed here: an action used in an
-        expression, a constant that is assigned, a definition without its arguments, or a variable where a type is expected.""",
+        expression, a constant that is assigned, a definition without its arguments, or a variable
+        where a type is expected.""",
         """The message gives the kind of the name, and the note its declaration.  Definitions are
         called with parentheses even without arguments, maps are indexed with brackets, and
         actions happen only as steps.""",
@@ -59,7 +62,8 @@ action cut():
     Page(
         "S206", "recursion without a measure",
         """A definition that uses itself, directly or through others, must state what decreases with
-        each call, so that every evaluation ends and every engine can handle it.  A helper action may not use itself,
+        each call, so that every evaluation ends and every engine can handle it.  A helper action
+        may not use itself,
         and whether an action is enabled may not depend on itself.""",
         """Add the measure, `decreases n`, and the type of the result to one definition of the cycle. Or
         iterate
@@ -73,7 +77,8 @@ def factorial(n: int): int = if n == 0 then 1 else n * factorial(n - 1)
     Page(
         "S207", "a type that contains itself",
         """A recursive type has infinitely many values, but the type of a variable must be finite.""",
-        """Refer to the other part by an index: a tree is a map from nodes to parents, a linked list is a sequence.""",
+        """Refer to the other part by an index: a tree is a map from nodes to parents, a linked list
+        is a sequence.""",
         """
 spec endless
 type Node = { value: 0..3, next: Node? }
@@ -82,7 +87,8 @@ type Node = { value: 0..3, next: Node? }
     Page(
         "S208", "a name that shadows another",
         """A parameter, a bound name or a `let` may not have the name of a variable, a constant or
-        another name bound around it: the name would be ambiguous to a reader.  For the same reason, an element of a sort may not have the name of another value.""",
+        another name bound around it: the name would be ambiguous to a reader.  For the same reason,
+        an element of a sort may not have the name of another value.""",
         """Choose another name for the inner one.""",
         """
 spec hiding
