@@ -139,7 +139,7 @@ def simulations_have_faults(bench: Bench) -> str:
 
 
 def recordings_are_read(bench: Bench) -> str:
-    """Say whether recordings are explained to their ends, and spoiled copies of them are not."""
+    """Say whether recordings are explained to their ends, and corrupted copies of them are not."""
     tracing = load_tracing(bench.folder / "tracing.py")
     checked = check(str((bench.folder / tracing.spec).resolve()))
     with TemporaryDirectory() as folder:
@@ -154,7 +154,7 @@ def recordings_are_read(bench: Bench) -> str:
 SELF_CHECKS = (
     ("crashes inside steps", faults_strike),
     ("faults of simulations", simulations_have_faults),
-    ("recordings and spoiled copies", recordings_are_read),
+    ("recordings and corrupted copies", recordings_are_read),
 )
 TARGETS = tuple(
     f"replog.core.{name}"

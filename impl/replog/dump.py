@@ -175,7 +175,7 @@ class Dump:
         return ", ".join(f"{epoch} from {start}" for epoch, start in entries or ()) or "none"
 
     def _offsets_problems(self, key: TopicPartition, survey: Survey) -> Iterator[str]:
-        """Yield what the directory's checkpoints say about offsets that the log does not have."""
+        """Yield what the directory's checkpoints state about offsets that the log does not have."""
         # A damaged log ends early in any case; the numbers of the checkpoints would only repeat it.
         if survey.of_kind(Kind.DAMAGE):
             return

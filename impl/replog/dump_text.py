@@ -35,7 +35,7 @@ class SegmentText:
         self.timestamps[header.last_offset - self.base] = header.max_timestamp
 
     def summary(self) -> str:
-        """Say how much there is."""
+        """Show how much there is."""
         if not self.batches:
             return "empty"
         first, last = self.epochs

@@ -1,4 +1,4 @@
-"""`replog sim`: run clusters from seeds until one breaks a promise, and say how to see it again.
+"""`replog sim`: run clusters from seeds until one breaks a promise, and report how to repeat it.
 
     replog sim --seed 7 --profile all       one run, its verdict and figures
     replog sim --seeds 0..999               many, one summary; stops at the first failure
@@ -140,7 +140,7 @@ def command(
 
 
 def record_all(seeds: range, folder: Path, max_events: int, profile: str) -> None:
-    """Write the recordings of seeds into a folder, and say how many events they have."""
+    """Write the recordings of seeds into a folder, and report the number of their events."""
     folder.mkdir(parents=True, exist_ok=True)
     events = 0
     for seed in seeds:

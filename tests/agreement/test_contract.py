@@ -273,7 +273,7 @@ def test_constraints_that_leave_no_initial_state_give_no_verdict(
     """The initial states are checked, but no step is: `holds` would be of nothing."""
     found = of_text(COUNTDOWN + "constraint gone: n < 3\n", tmp_path)
     verdict = explored(found).verdict
-    reason = "every initial state is outside of `gone`, so no step was searched"
+    reason = "every initial state is outside `gone`, so no step was searched"
     assert verdict == Inconclusive(reason, budget=False)
     broken = replace(found, constraints=(*found.constraints, *found.invariants), invariants=found.constraints)
     assert isinstance(explored(broken).verdict, Violated)  # it is `gone`, as an invariant
@@ -331,7 +331,7 @@ def test_a_refinement_under_which_nothing_changes_is_reported(
     (tmp_path / "hours.spec").write_text(HOURS)
     found = of_text(CLOCK.replace("GIVEN", hour), tmp_path)
     warnings = [text.partition(": ")[2] for text in explored(found).warnings]
-    expected = ["no step is one of `hours`, whose variables never change"] if hour != "time // 3" else []
+    expected = ["no step is a step of `hours`, whose variables never change"] if hour != "time // 3" else []
     assert warnings == expected
     assert isinstance(explored(found, strict=True).verdict, Violated) == bool(expected)
 

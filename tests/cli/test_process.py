@@ -197,7 +197,7 @@ def test_memory_that_ends_is_inconclusive(long: Path) -> None:
     running = process("run", str(long / "long.spec"), program=program + PROGRAM)
     out, err = running.communicate(timeout=HANG_S)
     assert (running.returncode, out) == (20, b"")
-    assert err.decode() == "inconclusive: out of memory before there was an answer\n"
+    assert err.decode() == "inconclusive: out of memory before there was a verdict\n"
 
 
 def children(process: int) -> list[str]:

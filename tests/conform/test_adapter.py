@@ -94,8 +94,8 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
     "half": ("died", "exited with code 0 in the middle of a line"),
     "deaf": ("died", "closed its output and did not exit"),
     "garbage": ("garbled", "a line is not JSON: 'tossing now'"),
-    "list": ("garbled", "not a JSON object"), "other_id": ("garbled", "another id than the request's"),
-    "no_id": ("garbled", "another id"), "two_members": ("garbled", "not exactly one member"),
+    "list": ("garbled", "not a JSON object"), "other_id": ("garbled", "has another id than"),
+    "no_id": ("garbled", "another id"), "two_members": ("garbled", "not have exactly one member"),
     "long": ("garbled", "longer than"), "not_utf8": ("garbled", "not JSON"),
     "error": ("raised", "the coin is lost"),
 }  # fmt: skip
@@ -260,7 +260,7 @@ def test_controls_are_planted_in_copies_and_at_the_start():
 
 @pytest.mark.parametrize(("file", "was", "now", "message"), [
     ("stubborn.py", "no such text", "", "occurs 0 times in stubborn.py"),
-    ("bank.py", "days", "", "which is no file of `implementation`"),
+    ("bank.py", "days", "", "which is not a file of `implementation`"),
     ("stubborn.py", "def main(", "def main((", "does not start"),
 ])  # fmt: skip
 def test_a_control_that_does_not_fit_is_outdated(file: str, was: str, now: str, message: str):

@@ -91,7 +91,7 @@ def test_a_thread_that_ends_its_process_is_no_success(lossy):
     [
         ("os.kill(os.getpid(), signal.SIGSEGV)", 13, "ended the process that ran it: SIGSEGV"),
         ("ctypes.CDLL(None)._exit(0)", 13, "ended the process that ran it: exit code 0"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 21, "was killed, by somebody or for want of memory"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 21, "was killed, by a person or because memory ran out"),
     ],
 )
 def test_a_process_that_ends_beside_others_is_no_internal_error(lossy, ends, code, said):

@@ -188,5 +188,5 @@ class Stops(BankBinding):
     line = [sys.executable, "-m", "specchk", "conform", str(tmp_path / "binding.py"), "--suite", "edges"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 13, done.stdout + done.stderr
-    assert "the implementation did not answer in time" in done.stdout
+    assert "the implementation did not respond in time" in done.stdout
     assert "no return after 1 s; it is in `sleep` (binding.py:" in done.stdout

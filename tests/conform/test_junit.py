@@ -74,7 +74,7 @@ def test_a_sample_names_what_it_left_out():
     assert left_out > 0
     assert list(told(part(), result, budget).values()).count(LEFT_OUT) == left_out
     text = " ".join(render(part(), result).split())
-    assert "chose otherwise" not in text
+    assert "chose differently" not in text
     assert f"no case of this run takes them: {len(result.coverage.missed)} classes" in text
     page = "".join(sections([part()], [result], None))
     assert page.count('<span class="missed"') == 1  # the legend's

@@ -1,4 +1,4 @@
-"""Scores by layer: what each layer of the checks kills, as if there were no other."""
+"""Scores by layer: what each layer of the checks kills, as if it were the only one."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_score_has_a_figure_for_each_layer(folder: Path, scores: Path):
     assert (layers["killed"], layers["only"]) == (KILLED, ONLY)
     text = mutate(str(folder / "till_binding.py"), "--by-layer")[1]
     assert text.rstrip().splitlines()[-6:] == [
-        "killed of 4 mutants, by each layer as if there were no other:",
+        "killed of 4 mutants, by each layer as if it were the only one:",
         "    2 by gate (suites, behaviour)",
         "    2 by walks",
         "    1 by suites (0 by no other of its group)",
@@ -248,7 +248,7 @@ def test_a_lock_keeps_the_figures_of_layers(tmp_path: Path):
     assert read(tmp_path / "specchk.lock") == LOCK
     lines = [*render_held(Held((), "", LOCK, LOCK), Path("a.lock"))]
     assert lines[-3:] == [
-        "curated mutants by layer, each as if there were no other, of 10, sampled of 40 with seed 5:",
+        "curated mutants by layer, each as if it were the only one, of 10, sampled of 40 with seed 5:",
         "  gate: 7 of 10",
         "  tests: 8 of 10",
     ]

@@ -141,9 +141,9 @@ def test_a_folder_that_cannot_be_made_is_reported_before_the_run(sound: Path, lo
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("--case", "x"), "--case is about one binding"), (("--list",), "--list is about one binding"),
-    (("--html", "x.html"), "--html is about one binding"),
-    (("--draw", "x.svg"), "--draw is about one binding"),
+    (("--case", "x"), "--case applies to one binding"), (("--list",), "--list applies to one binding"),
+    (("--html", "x.html"), "--html applies to one binding"),
+    (("--draw", "x.svg"), "--draw applies to one binding"),
     (("--master", "local[1]"), "several bindings cannot be combined with --master"),
 ])  # fmt: skip
 def test_what_is_about_one_binding_is_refused(sound: Path, lossy: Path, words: tuple[str, ...], said: str):

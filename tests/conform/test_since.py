@@ -72,7 +72,7 @@ def test_what_stands_outside_of_functions_concerns_everything(was: str, now: str
     """Constants, fields, defaults, imports, decorators; and what a cache may answer without a call."""
     found = plan(KNOWN, edited(was, now), NOW)
     assert found.actions is None
-    assert "outside of functions changed in log.py" in found.reason
+    assert "outside functions changed in log.py" in found.reason
 
 
 def test_what_is_not_known_concerns_everything():
@@ -96,7 +96,7 @@ def test_what_no_case_ran_concerns_everything():
     known = CallMap({"put": (WRITE,), REST: ()}, NOW)
     found = plan(known, edited("return at", "return at + 1"), NOW)
     assert found.actions is None
-    assert found.reason == "no call was noted of what changed: Log.read"
+    assert found.reason == "no call of the changed functions was recorded: Log.read"
 
 
 def test_a_map_of_other_texts_concerns_what_ran_them():
@@ -224,7 +224,7 @@ def test_a_table_made_by_an_import_concerns_everything(copy: Copy):
     assert copy.conform("--since", "HEAD").code == 0
     copy.edit("two_phase.py", "return [COMMITTED, ABORTED]", "return list((COMMITTED, ABORTED))")
     done = copy.conform("--since", "HEAD")
-    assert "affected: everything (a function changed that runs outside of actions)" in done.text
+    assert "affected: everything (a function that runs outside actions changed)" in done.text
 
 
 @pytest.fixture(scope="module")

@@ -215,7 +215,7 @@ def test_a_recording_that_is_not_explained_has_its_own_exit_code(runs):
 
 @pytest.mark.slow
 def test_a_campaign_is_explained_with_power_on_any_number_of_processes(tmp_path):
-    """Forty seeds: no false alarm, every kind of event, every field, spoiled copies rejected."""
+    """Forty seeds: no false alarm, every kind of event, every field, corrupted copies rejected."""
     for seed in range(40):
         (tmp_path / f"seed-{seed}.ndjson").write_text("\n".join(record(seed)), encoding="utf-8")
     code, text = validate(tmp_path, "--json")

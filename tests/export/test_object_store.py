@@ -79,13 +79,13 @@ def test_without_its_manifest_it_is_no_export(store: None) -> None:
     assert not draft.has("states/half")
     with storage_at(place).open("states/part") as file:
         assert file.read() == b"12349"
-    assert refusal(place) == f"{place} is no export: it has no manifest.json, which is written last"
+    assert refusal(place) == f"{place} is not an export: it has no manifest.json, which is written last"
     draft.abandon()
     assert not draft.has("states/part")
-    assert refusal(place) == f"{place} is no export: there is no such directory"
+    assert refusal(place) == f"{place} is not an export: there is no such directory"
     draft.finish(b"{}")
     draft.abandon()
-    assert refusal(place) == f"{place} is no export of this version of specchk (specchk.export/1)"
+    assert refusal(place) == f"{place} is not an export of this version of specchk (specchk.export/1)"
 
 
 def test_a_damaged_export_in_a_store_is_refused_by_file(store: None) -> None:

@@ -69,7 +69,7 @@ def test_a_killed_export_is_none(files: int, after: str, tmp_path: Path) -> None
     (left,) = tmp_path.iterdir()
     assert left.name.startswith("E.unfinished-")
     if files < 8:
-        assert query(left) == f"{left} is no export: it has no manifest.json, which is written last"
+        assert query(left) == f"{left} is not an export: it has no manifest.json, which is written last"
     # The next one needs no cleaning.
     exported(program("kafka/kip320.spec", "small"), "native", tmp_path / "E")
     assert len(rows(tmp_path / "E", "states")) == opened(tmp_path / "E").about["states"]
@@ -177,7 +177,7 @@ def test_a_damaged_export_is_refused_by_file(whole: Path) -> None:
     assert query(whole) == f"{part} is missing (No such file or directory): export again"
     manifest = whole / "manifest.json"
     manifest.write_text(json.dumps({"schema": "specchk.export/0"}))
-    assert query(whole) == f"{whole} is no export of this version of specchk (specchk.export/1)"
+    assert query(whole) == f"{whole} is not an export of this version of specchk (specchk.export/1)"
     manifest.write_text("{")
     assert query(whole).startswith(f"{manifest} cannot be read (")
     with pytest.raises(NoExport, match="there is no such directory"):

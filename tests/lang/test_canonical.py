@@ -95,5 +95,5 @@ def test_every_part_of_a_tree_is_in_it(name: str) -> None:
 def test_what_is_no_tree_is_refused() -> None:
     """A float or a set has no text that is the same everywhere."""
     for value in (0.5, {1, 2}, object(), Report):
-        with pytest.raises(TypeError, match="is no part of a tree"):
+        with pytest.raises(TypeError, match="is not a part of a tree"):
             canonical((value,))

@@ -29,6 +29,9 @@ _VERBS = "is was are were has have had a it they the can cannot does needs".repl
 _CLAUSE = re.compile(
     rf"(?:^(?:[-|*] |\d\. )?|[.;:|] )((?:What|Who) (?:{_VERBS})\b)(?=[^?]*?[.:;|])", re.MULTILINE
 )
+_NEGATED = re.compile(
+    r"(?<!there )\b(?:is|are|was|were|be) no (?!longer\b|more\b|less\b)[a-z`]+", re.IGNORECASE
+)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -62,7 +65,7 @@ def avoided(text: str) -> list[tuple[int, str]]:
     """Each phrase of the lists, with its line; a phrase may go over the end of a line."""
     text = prose(text)
     flat = text.replace("\n", " ")
-    found = [match for pattern in (_WORDS, _PHRASES) for match in pattern.finditer(flat)]
+    found = [match for pattern in (_WORDS, _PHRASES, _NEGATED) for match in pattern.finditer(flat)]
     found += _CLAUSE.finditer(text)
     return sorted((text[: match.start()].count("\n") + 1, match[0].strip()) for match in found)
 
@@ -141,6 +144,8 @@ def test_the_lists_are_found_and_find():
     assert avoided("The user is\ntold.\n") == [(2, "told")]
     assert avoided("It was opened again\nfrom disk.") == [(1, "opened again from disk")]
     assert [line for line, _ in avoided("One.\n\nWhat is lower ends.\nNext. What was it?\n")] == [3]
+    assert avoided("A suite\nis no proof.\n") == [(2, "is no proof")]
+    assert not avoided("There is no proof, it is no longer one, and it is no less.\n")
     assert not avoided("`told`\n\n```text\ntold\n```\n")
 
 

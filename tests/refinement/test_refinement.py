@@ -172,7 +172,7 @@ def test_fairness_that_was_dropped_is_no_refinement(run: Runs, tmp_path: Path) -
     assert violation.blame is not None
     assert violation.blame.text == "fair tick"
     assert violation.notes == (
-        "`clock` is fair tick: enabled from state 1 on, and no step that repeats is one of it",
+        "`clock` is fair tick: enabled from state 1 on, and no step of the loop takes it",
     )
     assert [point.condition for point in violation.fairness] == ["fair minute"]
 

@@ -175,4 +175,4 @@ def test_a_single_variable_is_not_worth_folding():
 def test_a_deadlock_says_why_nothing_happens(action: str, why: str) -> None:
     """A spec without actions is told from one whose actions are not enabled."""
     outcome = search(instantiate(check("stuck.spec", f"spec stuck\nvar x : 0..3 = 0\n{action}")).program)
-    assert f"  {why}; if this end is intended" in render(outcome)
+    assert f"  {why}; if this deadlock is intended" in render(outcome)

@@ -229,7 +229,7 @@ def test_what_was_added_to_a_spec_is_checked_too(way, old, new, message, tmp_pat
 
 
 @pytest.mark.parametrize(("lemma", "code", "message"), [
-    ("gone == 1", 30, "no name `gone`"), ("(", 30, "never closed"), ("1 + 1", 2, "no truth value"),
+    ("gone == 1", 30, "no name `gone`"), ("(", 30, "never closed"), ("1 + 1", 2, "not a truth value"),
     ("b == 0", 21, "refused"),
 ])  # fmt: skip
 def test_a_lemma_that_the_spec_does_not_have_proves_nothing(lemma, code, message, tmp_path):
@@ -308,25 +308,25 @@ TABLES = '{"values": [[null]], "constraints": [[[[1, 1]], 0]]}'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1 is no JSON object"),
-        ("[1]", "line 1 is no JSON object"),
+        ("", "line 1 is not a JSON object"),
+        ("[1]", "line 1 is not a JSON object"),
         ('{"schema": "other"}', "no schema"),
         (HEAD, "it has 0 parts"),
-        (HEAD + "\nnonsense", "line 2 is no JSON object"),
-        (HEAD + '\n{"values": [["x1"]], "constraints": []}', "line 2 is no line of values"),
-        (HEAD + '\n{"values": [[null]], "constraints": [[[[1, 1.5]], 0]]}', "line 2 is no line of values"),
+        (HEAD + "\nnonsense", "line 2 is not a JSON object"),
+        (HEAD + '\n{"values": [["x1"]], "constraints": []}', "line 2 is not a line of values"),
+        (HEAD + '\n{"values": [[null]], "constraints": [[[[1, 1.5]], 0]]}', "line 2 is not a line of values"),
         (
             HEAD + '\n{"values": [[null]], "constraints": [[[[["//", [[1, 1]], 0, 0], 1]], 0]]}',
-            "line 2 is no line of values",
+            "line 2 is not a line of values",
         ),
-        (HEAD + '\n{"values": [4], "constraints": []}', "line 2 is no line of values"),
-        (f'{HEAD}\n{TABLES}\n{{"state": [0, 0], "parts": []}}', "line 3 is no line of a control part"),
-        (f'{HEAD}\n{TABLES}\n{{"state": [1], "parts": []}}', "line 3 is no line of a control part"),
-        (f'{HEAD}\n{TABLES}\n{{"state": [-1], "parts": []}}', "line 3 is no line of a control part"),
-        (f'{HEAD}\n{TABLES}\n{{"state": 4, "parts": []}}', "line 3 is no line of a control part"),
-        (f'{HEAD}\n{TABLES}\n{{"state": [0], "parts": [[-1]]}}', "line 3 is no line of a control part"),
-        (f'{HEAD}\n{TABLES}\n{{"state": [0]}}', "line 3 is no line of a control part"),
-        (HEAD.replace('"zones"', '"invariants"') + "\n{}", "line 2 is no line of values"),
+        (HEAD + '\n{"values": [4], "constraints": []}', "line 2 is not a line of values"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [0, 0], "parts": []}}', "line 3 is not a line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [1], "parts": []}}', "line 3 is not a line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [-1], "parts": []}}', "line 3 is not a line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": 4, "parts": []}}', "line 3 is not a line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [0], "parts": [[-1]]}}', "line 3 is not a line of a control part"),
+        (f'{HEAD}\n{TABLES}\n{{"state": [0]}}', "line 3 is not a line of a control part"),
+        (HEAD.replace('"zones"', '"invariants"') + "\n{}", "line 2 is not a line of values"),
     ],
 )
 def test_a_file_that_is_no_certificate_says_where(text, message):

@@ -181,7 +181,7 @@ fair put, flip
     kept = {point.condition: point.kept for point in violation.fairness}
     assert kept == {"fair put": Kept.DISABLED, "fair flip": Kept.TAKEN}
     assert any(
-        "fairness of `put` means nothing" in w for w in run(program_of(text + MODEL, tmp_path)).warnings
+        "fairness of `put` has no effect" in w for w in run(program_of(text + MODEL, tmp_path)).warnings
     )
 
 

@@ -119,7 +119,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Effect: remove the partition with all of its files and checkpoints; this broker is no replica of it."""
+    """Effect: remove the partition with all its files and checkpoints; this broker is not a replica of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ShutDown:
 
 @dataclass(frozen=True, slots=True)
 class StoreVote:
-    """Effect of a controller: write its term, and for whom it has voted in it (0: nobody), durably."""
+    """Effect of a controller: write its term, and its vote in it (0: none), durably."""
 
     term: int
     vote: int

@@ -1,4 +1,4 @@
-"""What goes over the wire, between clients, brokers and the controller.
+"""Messages on the wire, between clients, brokers and the controller.
 
 The fields are those of Kafka's requests and responses that carry meaning (Fetch v12, Produce v7,
 DeleteRecords v2, OffsetForLeaderEpoch v3, ListOffsets v5, AlterPartition v3, AlterPartitionReassignments,

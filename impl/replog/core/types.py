@@ -205,7 +205,7 @@ class MetadataImage:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRecord:
-    """One record of the controllers' log: the metadata after a change, and who decided it.
+    """One record of the controllers' log: the metadata after a change, and the controller that decided it.
 
     `term` is the controller epoch of the active controller that appended it.  `incarnations` are those of the
     registered brokers; a controller needs them to recognize a repeated registration.

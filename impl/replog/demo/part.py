@@ -42,7 +42,7 @@ class StagedPartition:
         return self.view.image
 
     def leader(self) -> int:
-        """Return who leads by the controller's word."""
+        """Return the leader according to the controller."""
         return self.view.image.leader
 
     def look(self, broker: int) -> ReplicaStatus:
@@ -70,7 +70,7 @@ class StagedPartition:
                 yield from _changes(broker, seen, status)
 
     def serving(self) -> tuple[int, int]:
-        """Return who leads, by the controller's word and its own, and its HW; `NO_LEADER` if none does."""
+        """Return the leader, by the controller and by itself, and its HW; `NO_LEADER` if there is none."""
         image = self.view.image
         broker = None if image.leader == NO_LEADER else self.view.nodes[image.leader].broker
         if broker is None or broker.replica.state.role is not Role.LEADER:

@@ -101,7 +101,7 @@ class Stage:
         return self.parts[0].consumer
 
     def leader(self) -> int:
-        """Return who leads the first partition by the controller's word."""
+        """Return the leader of the first partition according to the controller."""
         return self.parts[0].leader()
 
     def others(self, broker: int) -> list[int]:

@@ -74,7 +74,7 @@ def bring_back_who_is_dead(stage: Stage) -> None:
 
 
 def fast_failover(stage: Stage) -> None:
-    """Let two brokers lead in turns while no broker can copy."""
+    """Let two brokers alternate as leader while no broker can copy."""
     stage.calm_days()
     first = stage.leader()
     second, third = stage.others(first)
@@ -151,7 +151,7 @@ def dead_leader(stage: Stage) -> None:
 
 
 def late_replica(stage: Stage) -> None:
-    """Lose both members of the ISR, and start first who is no member."""
+    """Lose both members of the ISR, and start a broker that is not a member first."""
     stage.calm_days()
     leader = stage.leader()
     second, third = stage.others(leader)

@@ -27,7 +27,7 @@ MAX_RANGES = 4
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The cluster at the end: who serves, up to which HW, and the disk of each broker."""
+    """The cluster at the end: its leader, the leader's HW, and the disk of each broker."""
 
     leader: int
     hw: int
@@ -98,7 +98,7 @@ def judge(promised: Iterable[LedgerEntry], read: Iterable[LedgerEntry], end: End
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
-    """Say what became of the promises, in lines of at most 79 columns."""
+    """Report the outcome of the promises, in lines of at most 79 columns."""
     lines = _promises(verdict)
     if verdict.hidden:
         lines.append(f"At or above the leader's HW, not readable yet: {_at(verdict.hidden)}.")
@@ -115,7 +115,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
 
 
 def _promises(verdict: Verdict) -> list[str]:
-    """Say what whoever leads has of the acknowledged records."""
+    """Report the leader's share of the acknowledged records."""
     every = f"{_records(verdict.promised)} acknowledged with acks=all"
     if verdict.leader == NO_LEADER:
         gone = f"LOST: {_of_them(len(verdict.nowhere))} on no disk ({_at(verdict.nowhere)})."

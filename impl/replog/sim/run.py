@@ -320,7 +320,7 @@ class Simulation:
                 raise missing
 
     def _look(self) -> ViolationError | None:
-        """Let a second pass, start who is dead, and return the promise that is not kept yet."""
+        """Let a second pass, start dead brokers, and return a promise that is not kept yet."""
         for _ in self.pace.until(self.world.now_ms + SETTLE_MS):
             pass
         # Each second again: a disk fault that was armed may strike after the end of faults.

@@ -253,7 +253,7 @@ class LogDirectory:
         )
 
     def _lower_checkpoints(self, key: TopicPartition, offset: int, cuts: int) -> None:
-        """Let no checkpoint say more than `offset` about a log that is about to be cut there."""
+        """Let no checkpoint name more than `offset` for a log that is about to be truncated there."""
         known = self._root.registry.partitions
         # Both numbers in one write. Cuts without the lower recovery point would call the shorter log damaged,
         # the other way round an old manifest would pass.

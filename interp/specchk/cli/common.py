@@ -49,7 +49,7 @@ class Size(click.ParamType[int]):
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds greater than 0; `nan` is no limit of anything, and is refused."""
+    """A number of seconds greater than 0; `nan` does not limit anything, and is rejected."""
 
     def __init__(self, *, or_zero: bool = False) -> None:
         super().__init__(min=0, min_open=not or_zero)

@@ -145,7 +145,7 @@ def of_ended(code: int) -> tuple[Exit, dict[str, Any]]:
     exit_code = Exit.INCONCLUSIVE if is_killed else Exit.DIVERGED
     reason = f"the implementation ended the process that ran it: {_described(code)}"
     if is_killed:
-        reason = "a process that ran the implementation was killed, by somebody or for want of memory"
+        reason = "a process that ran the implementation was killed, by a person or because memory ran out"
     verdict = "inconclusive" if is_killed else "diverges"
     return exit_code, {
         "schema": "specchk.ended/1", "verdict": verdict, "reason": reason, "exit_code": int(exit_code),

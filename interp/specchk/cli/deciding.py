@@ -84,7 +84,7 @@ def impossible_in(models: Sequence[Decided]) -> frozenset[tuple[str, str, str]]:
 
 
 def _has_open_offsets(program: Program, claim: Property) -> bool:
-    """Whether the symbolic engine takes a claim, which it refuses where it goes through all offsets."""
+    """Whether the symbolic engine accepts a claim; it rejects one that ranges over all offsets."""
     try:
         loaded("specchk.symbolic.legality").check(denying_conditions(program, [claim]))
     except SpecError:

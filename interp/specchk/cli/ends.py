@@ -26,7 +26,7 @@ def exit_code(command: Callable[[], object]) -> int:
         return 2
     # Beside a search, whose verdict says so itself: while a spec is compiled, or a report is made.
     except MemoryError:
-        output.echo("inconclusive: out of memory before there was an answer", err=True)
+        output.echo("inconclusive: out of memory before there was a verdict", err=True)
         return 20
     # Not `BaseException`: commands leave with `SystemExit`.
     except Exception:

@@ -95,7 +95,7 @@ def _compact(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; maps with keys that are no text are lists of pairs."""
+    """A value as JSON has it; maps with keys that are not strings are lists of pairs."""
     match value:
         case dict():
             if all(isinstance(key, str) for key in value):

@@ -32,7 +32,7 @@ def is_trace_file(file: str) -> bool:
 
 
 def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Drawn:
-    """The trace of a file, every step of it checked; a clear word where it is no behaviour."""
+    """The trace of a file, every step checked; a clear message if it is not a behaviour."""
     with _readable(file):
         contents = trace_file(_json(file))
         instance, trace = _followed(contents, file, model, overrides)

@@ -48,7 +48,7 @@ class VoidType(Type):
 
 
 class IntType(Type):
-    """A number of so many bits."""
+    """A number of this many bits."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class PointerType(Type):
 
 
 class ArrayType(Type):
-    """So many values of one type."""
+    """A number of values of one type."""
 
     __slots__ = ("item",)
 
@@ -277,5 +277,5 @@ class IRModule:
 
 @lru_cache(maxsize=256)
 def int_type(width: int) -> IntType:
-    """The number of so many bits, the same object each time."""
+    """The number type of this many bits, the same object each time."""
     return IntType(width)

@@ -26,7 +26,7 @@ class Linked:
 
 @cache
 def initialize() -> None:
-    """Prepare LLVM for this machine; once more changes nothing."""
+    """Prepare LLVM for this machine; repeating it changes nothing."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     if joins_conditions():

@@ -237,7 +237,7 @@ class CallLowering:
     def _bounded(self, what: str, size: int, span: Span) -> None:
         if size > MAX_FOLDED:
             hint = "choose smaller constants, or a set of a smaller type"
-            message = f"`{what}` goes through at most {MAX_FOLDED} items, and there may be {size} here"
+            message = f"`{what}` ranges over at most {MAX_FOLDED} items, and there may be {size} here"
             raise refusal("S510", span, message, hint)
 
 

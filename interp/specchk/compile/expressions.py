@@ -86,7 +86,7 @@ class ExpressionLowering:
         if any(isinstance(part, Const) and part.ends_at_horizon for part in inside(lowered)):
             # As a plain number nothing in a verdict would show where it comes from.
             hint = "name the constant of its horizon: `nat upto N` has N + 1 values that are searched"
-            message = "this depends on where a horizon ends, which is no number of the protocol"
+            message = "this depends on where a horizon ends, which is not a number of the protocol"
             raise refusal("S503", node.span, message, hint)
         return lowered.type, evaluate_constant(lowered)
 

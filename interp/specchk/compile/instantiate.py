@@ -60,7 +60,7 @@ def instantiate(
 
 
 def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
-    """A model's program without properties, for what takes steps and judges none."""
+    """A model's program without properties, for callers that take steps and check none."""
     return _instance(checked, _without_properties(checked, model, overrides))
 
 

@@ -1,4 +1,4 @@
-"""Lowering recursive definitions: each call is put in, as often as the measure can decrease.
+"""Lowering recursive definitions: each call is expanded, as often as the measure can decrease.
 
 The measure of the outermost call has an end in its type, and each call inside of another has a smaller one,
 from 0 on (`Op.DECREASED`), so the copies end. A call below the last one is undefined, whatever it is of:
@@ -78,7 +78,7 @@ class RecursionLowering:
         self._copies = self._copies + 1 if scope.calls else 0
         if self._copies > MAX_CALLS:
             decl = scope.calls[0].decl
-            message = f"inside of a call of `{decl.name}` there may be more than {MAX_CALLS} further ones"
+            message = f"a call of `{decl.name}` may contain more than {MAX_CALLS} further ones"
             hint = "choose smaller constants; write a call that occurs twice once: `let rest = f(tail(s))`"
             raise refusal("S510", span, message, hint)
 
@@ -90,7 +90,7 @@ class RecursionLowering:
 
 
 def _call_around(decl: decls.Def, scope: Scope) -> tuple[tuple[Frame, ...], Frame | None]:
-    """The call of the same definition that a place is inside of, and the calls around that one."""
+    """The call of the same definition that contains a place, and the calls around that one."""
     for index, frame in enumerate(scope.calls):
         if frame.decl is decl:
             return scope.calls[:index], frame

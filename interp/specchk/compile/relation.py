@@ -250,6 +250,6 @@ def _has_value(body: Block) -> bool:
 
 
 def _may_miss(stmt: Assign) -> bool:
-    """Whether an index on an assignment's path may be outside of what it is an index of."""
+    """Whether an index on an assignment's path may be outside the domain that it indexes."""
     keys = [(step.container, step.key.type) for step in stmt.path if step.key is not None]
     return any(not isinstance(of, Map) or Op.MAP_GET.card.partial((of, key)) for of, key in keys)

@@ -49,7 +49,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A call of a recursive definition: its measure, which those inside of it are to be below."""
+    """A call of a recursive definition: its measure, which those of the calls inside must be below."""
 
     decl: decls.Def
     measure: Expr

@@ -244,7 +244,7 @@ def _truth(expr: nodes.Expr) -> bool | None:
 
 
 def _junction(expr: nodes.And | nodes.Or, parts: tuple[nodes.Expr, ...]) -> nodes.Expr:
-    """`and` / `or`: parts that do not matter go; what comes after the deciding part goes too."""
+    """`and` / `or`: removes parts that do not matter, and everything after the deciding part."""
     deciding = isinstance(expr, nodes.Or)
     kept: list[nodes.Expr] = []
     for part in parts:

@@ -139,7 +139,7 @@ class StatementLowering:
         value: Expr,
         scope: Scope,
     ) -> Assign:
-        """The assignment to a place; one inside of a partial map is one of the whole map."""
+        """The assignment to a place; one inside a partial map assigns the whole map."""
         inside = next((at for at, step in enumerate(path) if is_partial_map(step.container)), None)
         if inside is None:
             return Assign(slot, path, value, stmt.span)

@@ -136,8 +136,8 @@ def fair_actions(spec: Spec, actions: Sequence[Action]) -> tuple[Fairness, ...]:
             found[fairness] = None
             conditions += prod(cardinality(actions[index].params[at].type) for at in kept)
             if conditions > MAX_CONDITIONS:
-                message = f"with `{item.span.text}` there are more than {MAX_CONDITIONS} fair conditions"
-                hint = "leave parameters out (`_`), or choose smaller constants"
+                message = f"with `{item.span.text}` there are more than {MAX_CONDITIONS} fairness conditions"
+                hint = "omit parameters (`_`), or choose smaller constants"
                 raise refusal("S604", item.span, message, hint)
     return tuple(found)
 

@@ -297,7 +297,7 @@ def _decisions(expr: Expr) -> Iterator[_Decision]:
 
 
 def _inside(expr: nodes.Let | nodes.If | nodes.Case) -> Iterator[_Decision]:
-    """The parts of a condition that is evaluated inside of another expression."""
+    """The parts of a condition that is evaluated inside another expression."""
     match expr:
         case nodes.Let(local=local, value=value, body=body):
             for decision in _decisions(body):

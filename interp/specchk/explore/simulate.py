@@ -212,7 +212,7 @@ class _Simulation:
         return failed
 
     def _inside(self, state: State, walked: _Walked) -> bool:
-        """Whether a state is inside of the constraints, with its witnesses noted; raises `NoAnswer`."""
+        """Whether a state satisfies the constraints, with its witnesses recorded; raises `NoAnswer`."""
         env = self.properties.environment(state)
         if not self.properties.inside(env):
             return False

@@ -55,7 +55,7 @@ class Proposals:
 
 
 def variants(checked: CheckedSpec, at: BoundedModel, changes: int) -> Iterator[tuple[BoundedModel, Program]]:
-    """The models that differ from one in so many bounds, 1 or 2; none that the spec rejects."""
+    """The models that differ from one in this many bounds, 1 or 2; none that the spec rejects."""
     instance = instantiate(checked, at.model, at.bounds)
     sizes = _sizes(checked, instance, at)
     for names in permutations(sizes, changes):

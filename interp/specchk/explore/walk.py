@@ -138,7 +138,7 @@ class Walker:
         return None
 
     def path_to(self, trace: Trace) -> tuple[int, ...]:
-        """The path that takes a trace; raises `NoSuchPath` for something that is no behaviour."""
+        """The path that takes a trace; raises `NoSuchPath` if it is not a behaviour."""
         if trace.initial not in self.initial:
             raise NoSuchPath
         path, state = [self.initial.index(trace.initial)], trace.initial

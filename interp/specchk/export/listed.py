@@ -123,7 +123,7 @@ class StepWriter:
         return chunk
 
     def _targets(self, column: FileColumn, count: int) -> ColumnChunk:
-        """The states in which they end, which are null outside of a constraint."""
+        """The states in which they end, which are null outside a constraint."""
         above, kept = levels(run(count, 1, 1)), count
         if self._shapes.target is not None:
             above, _ = self._streams.levels(self._shapes.target)

@@ -23,7 +23,7 @@ SCHEMA = "specchk.export/1"
 
 
 class NoExport(Exception):
-    """A directory is no whole export; the text has the reason."""
+    """A directory is not a complete export; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ def _read(storage: Storage, folder: str) -> dict[str, Any]:
             if storage.exists("")
             else "there is no such directory"
         )
-        raise NoExport(f"{folder} is no export: {reason}") from None
+        raise NoExport(f"{folder} is not an export: {reason}") from None
     except (OSError, ValueError) as error:
         raise NoExport(f"{name} cannot be read ({error})") from error
     if not isinstance(about, dict) or about.get("schema") != SCHEMA:
-        raise NoExport(f"{folder} is no export of this version of specchk ({SCHEMA})")
+        raise NoExport(f"{folder} is not an export of this version of specchk ({SCHEMA})")
     return about
 
 

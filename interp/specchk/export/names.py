@@ -62,7 +62,7 @@ class Naming:
 def names_of(
     states: Iterable[State], program: Program, layout: StateLayout, kernel: Loaded
 ) -> list[int | None]:
-    """The names of the states that are kept of the classes of some states; None outside of a constraint."""
+    """The names of the states kept of the classes of some states; None outside a constraint."""
     names: list[int | None] = []
     words, name = Words(layout.words), Words(1)
     properties = Properties(program, Stepper(program))

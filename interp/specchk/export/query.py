@@ -106,7 +106,7 @@ def _statement(connection: duckdb.DuckDBPyConnection, text: str) -> Any:
     if len(statements) != 1:
         raise BadQuery(f"there are {len(statements)} statements: write one")
     if statements[0].type not in _READS:
-        raise BadQuery(f"{statements[0].type.name.lower()} is no query: an export is only read")
+        raise BadQuery(f"{statements[0].type.name.lower()} is not a query: an export is read-only")
     return statements[0]
 
 

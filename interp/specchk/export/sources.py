@@ -88,7 +88,7 @@ class NativeSource:
 
 
 def _split(run: Run, rest: list[Run]) -> Iterator[tuple[Run, bool]]:
-    """A run in parts, each with whether it is outside of the rest."""
+    """A run in parts, each with whether it is outside the rest."""
     first, end = run[0], sum(run)
     inside = [(max(first, start), min(end, start + count)) for start, count in rest]
     cuts = sorted({first, end, *(at for low, high in inside if low < high for at in (low, high))})

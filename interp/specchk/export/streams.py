@@ -49,7 +49,7 @@ class Packer:
     kernel: Loaded
 
     def packed(self, data: bytes, width: int) -> bytes:
-        """Bytes as numbers of so many bits."""
+        """Bytes as numbers of this many bits."""
         room, size = data + bytes(8), -(-len(data) // 8) * width
         out = ctypes.create_string_buffer(size + 8)
         self.kernel.call["pack"](address_of_bytes(room), len(data), width, ctypes.addressof(out))
@@ -57,7 +57,7 @@ class Packer:
 
 
 class LeafStreams:
-    """The streams of some columns, for so many states or steps at once; `release` gives the memory back."""
+    """The streams of some columns, for this many states or steps at once; `release` frees the memory."""
 
     def __init__(self, shapes: TableShape, rows: int, kernel: Loaded, extra_words: int = 0) -> None:
         self._shapes, self._packer = shapes, Packer(kernel)

@@ -40,7 +40,7 @@ class Forecast:
     is_exact: bool = False
 
     def holds(self, states: int) -> bool:
-        """Whether so many states are inside the interval."""
+        """Whether this many states are inside the interval."""
         return self.low <= states <= self.high
 
     @property
@@ -65,7 +65,7 @@ class Forecast:
 
 
 def table_bytes(states: int, state_bytes: int) -> int:
-    """Memory of so many states and the table over them."""
+    """Memory of this many states and the table over them."""
     # As `native.store`: 2^14 at least, doubled when `LOAD` full.
     slots = 1 << max(14, math.ceil(math.log2(max(1.0, states / LOAD))))
     return states * state_bytes + 8 * slots

@@ -63,7 +63,7 @@ def _reads(expr: Expr, slots: Set[int]) -> bool:
 
 
 def ignoring(program: Program, who: str) -> list[Diagnostic]:
-    """The reason why a program is refused, if it ignores variables; `who` keeps them all."""
+    """The reason why a program that ignores variables is rejected; `who` is the engine that keeps all."""
     if not program.ignored:
         return []
     message = f"{who} all variables, and model `{program.model}` ignores {program.ignored_names}"

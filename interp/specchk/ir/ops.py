@@ -198,7 +198,7 @@ def _range(kinds: Kinds, _: int) -> Type:
 
 
 def total(item: Type, times: int) -> Int:
-    """The type of the sum of at most so many numbers."""
+    """The type of the sum of at most this many numbers."""
     number = of_shape(item, Int)
     return Int(min(0, number.low) * times, max(0, number.high) * times, number.horizon)
 

@@ -117,7 +117,7 @@ class Room:
 
     @classmethod
     def of(cls, items: int) -> Room:
-        """The room with so many slots, and with bits for as many values as take about as much space."""
+        """The room with this many slots, and with bits for as many values as take about as much space."""
         return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
 
 
@@ -326,7 +326,7 @@ def hull(a: Type, b: Type) -> Type:
             return Bag(_items(a, b), max(a.limit, b.limit))
         case Map(), Map():
             if not same_keys(a, b):
-                raise DifferentKeys(f"a map from {show(a.key)} is no map from {show(b.key)}")
+                raise DifferentKeys(f"a map from {show(a.key)} is not a map from {show(b.key)}")
             return Map(a.key if cardinality(a.key) else b.key, hull(a.value, b.value))
         case Record(), Record():
             pairs = zip(a.fields, b.fields, strict=True)

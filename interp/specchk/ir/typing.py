@@ -31,7 +31,7 @@ def kinds(args: tuple[Expr, ...]) -> Kinds:
 
 
 def result_type(op: Op, args: tuple[Expr, ...], data: int = 0) -> Type:
-    """The type of a result, of any operator that is no literal."""
+    """The type of a result, for any operator that is not a literal."""
     gives = op.card.gives
     assert gives is not None, f"the type of a {op.name} is its node's"
     return gives(kinds(args), data)

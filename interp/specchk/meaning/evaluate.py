@@ -97,7 +97,7 @@ class Evaluator:
         return text if text.depth < MOST_DEEP else called(function_of(text))
 
     def _text(self, expr: nodes.Expr) -> RuleText:
-        """The text of an expression; a call of its function where its rule is no text."""
+        """The text of an expression; a call of its function if its rule is not a text."""
         match expr:
             case nodes.Const():
                 return RuleText("{}", (expr.value,))
@@ -348,7 +348,7 @@ def checker(kind: Type, span: Span) -> Check:
 
 
 def misfit(kind: Type) -> Callable[[nodes.Value], bool | None]:
-    """A function of values of a type's shape: how one is outside of the ranges and limits of the type.
+    """A function of values of a type's shape: how one is outside the ranges and limits of the type.
 
     None: it is not; True: a horizon is the first that it leaves; False: another end or a limit.
     """

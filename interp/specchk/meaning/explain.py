@@ -126,7 +126,7 @@ def _own_parts(expr: nodes.Expr) -> Iterator[nodes.Expr]:
 
 
 def _is_atom(text: str) -> bool:
-    """Whether a text is one part inside of another: a name, a call, an index; else it needs parentheses."""
+    """Whether a text is one part inside another: a name, a call, an index; else it needs parentheses."""
     before = None
     while text != before:
         before, text = text, _BRACKETS.sub("", text)

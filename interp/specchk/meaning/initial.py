@@ -75,7 +75,7 @@ def value_of(expr: Expr) -> Value:
 
 
 def plan(program: Program) -> list[tuple[int, Part]]:
-    """The parts of the enumeration in their order, each with the number of its `init` (0 without one)."""
+    """The parts of the enumeration in their order, each with the number of its `init` (0 if it has none)."""
     known = {slot for slot, start in enumerate(program.starts) if start.value is not None}
     planned: list[tuple[int, Part]] = []
     for number, init in enumerate(program.inits):

@@ -100,7 +100,7 @@ class OpenNumber:
 
 
 class Linear(OpenNumber):
-    """A number that is no symbol and a known number: a difference, a sum, a multiple, a quotient."""
+    """A number that is not a symbol and a known number: a difference, a sum, a multiple, a quotient."""
 
     __slots__ = ("_form",)
 

@@ -164,7 +164,7 @@ def _key_position(expr: Apply, key: RuleText) -> RuleText:
 
 
 def position_of(wanted: Type, found: Type, key: RuleText, span: Span) -> RuleText:
-    """The position of a key of type `found` in the tuple of a map over `wanted`; undefined outside of it."""
+    """The position of a key of type `found` in the tuple of a map over `wanted`; undefined outside it."""
     # A range that begins at 0 is its own position: the common case costs nothing.
     if is_position(wanted, found):
         return key

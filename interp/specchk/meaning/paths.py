@@ -147,12 +147,12 @@ class ForkPath:
     def defined(self, terms: Terms) -> tuple[int, int]:
         """The symbol of a number with these terms, and what to add to it."""
         if self.solver is None:
-            raise NotSymbolic("a sum or a quotient of open numbers is no difference of two")
+            raise NotSymbolic("a sum or a quotient of open numbers is not a difference of two")
         self.rows, number, plus = defining(self._own(), terms)
         return number, plus
 
     def fresh(self) -> int:
-        """A new symbol, of which only that it is no negative number is known."""
+        """A new symbol, known only not to be negative."""
         rows = self._own()
         return _widen(rows)
 
@@ -178,7 +178,7 @@ def assuming(rows: Matrix, i: int, j: int, bound: int) -> Rows:
 
 
 def widened(rows: Matrix) -> Rows:
-    """A closed matrix with a new symbol, of which only that it is no negative number is known."""
+    """A closed matrix with a new symbol, known only not to be negative."""
     more = _copy(rows)
     _widen(more)
     return more
@@ -230,7 +230,7 @@ def pair_of(terms: Terms) -> tuple[int, int] | None:
 
 
 def ends_of(rows: Matrix, terms: Terms) -> tuple[int | None, int | None]:
-    """The interval of a number with these terms; None where a closed matrix does not say."""
+    """The interval of a number with these terms; None if a closed matrix does not determine it."""
     negated = tuple([(part, -times) for part, times in terms])
     most, other = _most(rows, terms), _most(rows, negated)
     return (None if other is None else -other), most

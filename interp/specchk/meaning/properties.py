@@ -97,7 +97,7 @@ class Refining:
 
 
 class Properties:
-    """Compiled predicates; coverage goes to the stepper's counts."""
+    """Compiled predicates; coverage is added to the stepper's counts."""
 
     def __init__(self, program: Program, stepper: Stepper) -> None:
         self.size = len(program.variables)

@@ -1,4 +1,4 @@
-"""Regions: the rest of a matrix outside of others.
+"""Regions: the rest of a matrix outside others.
 
 Whether nothing can be done in a state is the rest of its region after all regions in which something can
 be done: subtraction, constraint by constraint, exact over whole numbers.  Numbers that were chosen on
@@ -24,7 +24,7 @@ from specchk.meaning.paths import (
 
 
 def outside(parts: Iterable[Matrix], taken: Matrix, size: int, solver: Solver | None = None) -> list[Matrix]:
-    """The rest of parts of a matrix, which do not meet, outside of another one with the same first symbols.
+    """The rest of disjoint parts of a matrix, outside another one with the same first symbols.
 
     Its symbols from `size` on are eliminated; `NotSymbolic` where that is not exact.
     """

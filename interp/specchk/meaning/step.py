@@ -332,7 +332,7 @@ class Compiled:
 
     @staticmethod
     def _inside(n: int, step: nodes.PathStep, stmt: nodes.Assign) -> list[RuleText]:
-        """Check a key that may be outside of its part."""
+        """Check a key that may be outside its part."""
 
         def outside() -> None:
             raise Undefined(stmt.span, "this index is outside the sequence")

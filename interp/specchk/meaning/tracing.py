@@ -89,7 +89,7 @@ class Tracer(Stepper):
         return _Watching(self)
 
     def compiled(self, index: int, action: Action, values: Values) -> Compiled:
-        """An action that notes which way it goes."""
+        """An action that records the branches it takes."""
         return _Watched(self, index, action, values)
 
     def place(self, span: Span) -> int:
@@ -164,7 +164,7 @@ class _Watching(Evaluator):
         return text
 
     def _signed(self, expr: Apply) -> RuleText:
-        """The operator, on a pair of operands that are compared once more."""
+        """The operator, on a pair of operands that are compared again."""
         left, right = (self.part(arg) for arg in expr.args)
         where, append = self.tracer.place(expr.span), self.tracer.trail.append
         kind = expr.args[0].type

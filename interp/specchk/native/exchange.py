@@ -30,7 +30,7 @@ def exchange_worker(program: Program, layout: StateLayout) -> Worker:
 
 
 class Buckets:
-    """One bucket for each partition, for the successors of so many states; `release` when done."""
+    """One bucket for each partition, for the successors of this many states; `release` when done."""
 
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, partitions: int, states: int
@@ -78,7 +78,7 @@ class Buckets:
                 yield from self.drain(self.capacity // 2)
 
     def drain(self, least: int = 1) -> Iterator[tuple[int, bytes]]:
-        """Empty the buckets with at least so many states."""
+        """Empty the buckets with at least this many states."""
         for partition in range(self.partitions):
             word = Exchange.BUCKETS + 2 * partition
             count = self._block[word + 1]
@@ -94,7 +94,7 @@ class Buckets:
 
 
 def capacity(partitions: int, state_bytes: int, successors: int) -> int:
-    """The states in a bucket that make it full, where there are at most so many successors."""
+    """The states in a bucket that make it full, if there are at most this many successors."""
     within_budget = BUDGET // (partitions * state_bytes)
     return max(LEAST, min(CAPACITY, within_budget, successors))
 

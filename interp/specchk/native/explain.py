@@ -51,7 +51,7 @@ class Explainer:
         self.ends = Ends(program, self.stepper, self.properties)
 
     def confirm(self, sample: Iterable[Sequence[int]], is_kept: Callable[[Sequence[State]], bool]) -> None:
-        """Judge some expanded states of a search that found nothing wrong by the meaning of the spec.
+        """Check some expanded states of a search that found no violation against the meaning of the spec.
 
         `is_kept` says whether the search kept some states.  Compiled code that is wrong about many states is
         so found, before anyone relies on its answer; `ReplayFailed` where it is wrong about one of these.
@@ -117,7 +117,7 @@ class Explainer:
         trace = self.trace(noted.state, levels[:-1] if of_level else levels)
         if record.kind == "deadlock":
             if not self.ends.is_deadlock(trace.last):
-                raise ReplayFailed("the state that the search found to be a deadlock is none")
+                raise ReplayFailed("the state that the search found to be a deadlock is not one")
             return Violation("deadlock", "deadlock", trace)
         if record.kind == "undefined" and (unclear := self._no_answer(record, trace.states[-1])) is not None:
             return Violation("undefined", record.name, trace, unclear)

@@ -132,7 +132,7 @@ class Lanes:
         return [block[Lane.QUEUED] for block in self.blocks]
 
     def waiting(self, since: Sequence[int]) -> list[Segment]:
-        """The states that were let wait after there were so many."""
+        """The states that were postponed after this many."""
         both = zip(since, self.queued(), strict=True)
         return [(lane, first, end) for lane, (first, end) in enumerate(both) if first < end]
 

@@ -16,7 +16,7 @@ from specchk.search.liveness.graph import EVERY, StepGraph
 
 
 class StepsInStore:
-    """States and steps, found breadth first once more; `order` has the numbers of the search."""
+    """States and steps, found breadth first again; `order` has the numbers of the search."""
 
     def __init__(self, fair: FairSteps, store: Store, lanes: Lanes, initial: list[Run]) -> None:
         self.fair = fair

@@ -157,7 +157,7 @@ class Tiers:
         return workers - 1 if is_needed and workers > 1 and workers >= cores() else workers
 
     def stop(self) -> None:
-        """Want no other kernel any more."""
+        """Request no further kernel."""
         if self._optimiser is not None:
             self._optimiser.stop()
             self._optimiser = None

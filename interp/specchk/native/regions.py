@@ -327,7 +327,7 @@ class RegionOfStates:
         return fair
 
     def _add_fair(self, fair: set[int]) -> bool:
-        """Add the fair ones of the components that were judged; whether some are to be decomposed again."""
+        """Add the fair ones of the checked components; whether some are to be decomposed again."""
         count, component, arrays = self.source.lanes.region[Owing.COMPONENTS], self.components(), self._arrays
         verdicts = bytes(arrays[Owing.JUDGEMENTS].view(0, count))
         bounds = arrays[Owing.BOUNDS].view(0, 4 * count).cast("I")

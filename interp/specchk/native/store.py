@@ -190,7 +190,7 @@ class Store:
         return self.slots_for(self.used)
 
     def slots_for(self, states: int) -> int:
-        """The same with so many states."""
+        """The same with this many states."""
         slots = self.slots
         while states + self.slack > slots * LOAD:
             slots *= 4 if slots < FAST_UNTIL else 2
@@ -284,7 +284,7 @@ class Store:
         return [run for run in rest if run[1]]
 
     def work(self, looking: Callable[[], bool], threads: int) -> None:
-        """Let so many of the workers run until the level is done or they stop.
+        """Let this many workers run until the level is done or they stop.
 
         `looking`, called now and then, returns whether they should.
         """

@@ -74,7 +74,7 @@ class VisitedSet(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release it; it cannot be used any more."""
+        """Release it; it can no longer be used."""
 
     @abstractmethod
     def _grow(self, slots: int) -> None:

@@ -110,7 +110,8 @@ def statistics(outcome: Outcome) -> list[str]:
     if numbers.owed_at_horizon:
         count = numbers.owed_at_horizon
         bounds = ", ".join([*outcome.program.horizons, *(c.name for c in outcome.program.constraints)])
-        lines.append(f"bounded: behaviours that owe something end at {bounds} in {count} state{_s(count)}")
+        states = f"{count} state{_s(count)}"
+        lines.append(f"bounded: behaviours with an open obligation end at {bounds} in {states}")
     return lines
 
 
@@ -247,7 +248,7 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
     # Not the guards that forbid each action: at an intended end all of them are as they should be.
     if violation.kind == "deadlock":
         why = "no action is enabled here" if program.actions else "the spec has no action"
-        lines.append(f"  {why}; if this end is intended, declare it: `deadlock ok when ...`")
+        lines.append(f"  {why}; if this deadlock is intended, declare it: `deadlock ok when ...`")
     if violation.kind == "unreachable":
         lines += wrapped(_unreached(violation.bounds), width, 2)
     if violation.blame is not None:

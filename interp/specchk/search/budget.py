@@ -1,4 +1,4 @@
-"""Budgets: what a search may use before it has to say that it found nothing yet."""
+"""Budgets: the resources that a search may use before it must report that it has found nothing yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEMORY_EVERY_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of a run; None is no limit. Memory is the process's resident set, in bytes."""
+    """Limits of a run; None means unlimited. Memory is the process's resident set, in bytes."""
 
     max_states: int | None = None
     max_seconds: float | None = None

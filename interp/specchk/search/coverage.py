@@ -15,7 +15,7 @@ from specchk.ir.program import Point, Program, allows_any_end
 from specchk.search.verdict import Violation
 
 NOTHING_ASKED = (
-    "no property is checked, and `deadlock ok` allows every end: only undefined values can be detected"
+    "no property is checked, and `deadlock ok` allows every deadlock: only undefined values can be detected"
 )
 
 NO_VARIABLES = "the spec has no variables: it has one state, and no step changes anything"
@@ -43,7 +43,7 @@ def describe(point: Point) -> str:
         case "forall":
             return f"{point.span.where}: in `{point.owner}` no element of `{text}` is ever checked"
         case "refinement":
-            return f"{point.span.where}: no step is one of `{point.owner}`, whose variables never change"
+            return f"{point.span.where}: no step is a step of `{point.owner}`, whose variables never change"
     return f"{point.span.where}: in `{point.owner}` the antecedent `{text}` is never true"
 
 
@@ -62,7 +62,7 @@ def complete_search_warnings(program: Program, counts: Sequence[int], *, complet
 
 
 def asks_nothing(program: Program) -> bool:
-    """Whether nothing but an undefined value could be found."""
+    """Whether only an undefined value could be found."""
     if program.invariants or program.step_invariants or program.witnesses or program.liveness:
         return False
     return allows_any_end(program)

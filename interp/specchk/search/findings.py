@@ -25,7 +25,7 @@ INCOMPLETE = "the search is incomplete, other properties may fail, too"  # with 
 NOT_REACHED = (
     "reached by no state that was searched, but not all states that differ in ignored variables were"
 )
-OUTSIDE = "every initial state is outside of {names}, so no step was searched"  # of the constraints
+OUTSIDE = "every initial state is outside {names}, so no step was searched"  # of the constraints
 NO_MEMORY = Inconclusive("out of memory; set a limit with --max-memory", budget=True)
 
 

@@ -1,4 +1,4 @@
-"""Infinite behaviours: taken by the reference stepper, and judged by the meaning of fairness.
+"""Infinite behaviours: taken by the reference stepper, and checked by the meaning of fairness.
 
 Nothing here knows how a lasso was found.  A lasso that is no fair behaviour, or meets what it is shown to
 owe, is a bug of the search that found it (`ReplayFailed`).
@@ -80,7 +80,7 @@ def _mask_of(fair: FairSteps, step: Step, before: State) -> int:
     for action, args, after in fair.stepper.successors(before):
         if after == step.state and Step.of(fair.program, action, args, after) == step:
             return fair.mask(action, args)
-    raise ReplayFailed("a step of the loop is none of the program")
+    raise ReplayFailed("a step of the loop is not a step of the program")
 
 
 def _owes(owed: Owed, trace: Trace) -> str:

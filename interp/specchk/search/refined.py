@@ -72,7 +72,7 @@ class _Contrast:
         self._quiet = Evaluator(len(self.program.variables))
 
     def beginning(self, state: State) -> Blame:
-        """Why the image of a state is no initial one."""
+        """The reason why the image of a state is not an initial one."""
         blame = Blame(self.refinement.span, "`init` is false of the image of this state", ())
         variables = zip(self.program.variables, self.program.starts, self.refining.image(state), strict=True)
         for slot, (variable, start, value) in enumerate(variables):
@@ -168,7 +168,7 @@ class RefinedFairness:
         at = trace.loop + enabled.index(1)
         where = f"in state {at}, again and again" if condition.strong else f"from state {at} on"
         name = self.refinement.abstract.spec
-        note = f"`{name}` is {condition.text}: enabled {where}, and no step that repeats is one of it"
+        note = f"`{name}` is {condition.text}: enabled {where}, and no step of the loop takes it"
         fairness = self.refinement.abstract.fairness[condition.declared]
         blame = Blame(fairness.span, condition.text, ())
         points = kept_fairness(self.fair, trace)

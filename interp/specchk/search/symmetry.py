@@ -54,7 +54,7 @@ class Symmetry:
 
     @property
     def order(self) -> int:
-        """How many renamings there are; 1 is no symmetry."""
+        """The number of renamings; 1 means no symmetry."""
         return len(self.renamings)
 
     def _renamings(self, program: Program) -> list[Renaming]:

@@ -153,7 +153,7 @@ class TemporalCheck:
             if not any(triggered for triggered, _ in clauses):
                 self.findings.vacuous.append(f"{name} requires nothing: its left side is never true")
             elif self.program.fairness and not any(owed for _, owed in clauses):
-                self.findings.vacuous.append(f"{name} holds without fairness: in no state is anything owed")
+                self.findings.vacuous.append(f"{name} holds without fairness: nothing is ever due")
 
     def _unused_fairness(self, source: StepSource) -> None:
         ever = source.ever_enabled()
@@ -164,8 +164,8 @@ class TemporalCheck:
             bits = [bit for bit, one in enumerate(self.fair.conditions) if one.declared == declared]
             if not any(ever >> bit & 1 for bit in bits):
                 self.findings.vacuous.append(
-                    f"{fairness.span.where}: fairness of `{fairness.span.text}` means nothing: "
-                    "no step of it ever changes the state"
+                    f"{fairness.span.where}: fairness of `{fairness.span.text}` has no effect: "
+                    "none of its steps ever changes the state"
                 )
         if not source.is_cut:
             return

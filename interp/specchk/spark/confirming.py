@@ -41,7 +41,7 @@ def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]
 
 
 def confirm(explain: Explainer, host: Host, levels: Sequence[int]) -> None:
-    """Judge some states of a search that found nothing wrong by the meaning of the spec; `ReplayFailed`.
+    """Check some states of a search that found no violation against the meaning of the spec; `ReplayFailed`.
 
     Not whether the states after them are kept: only the tables of their partitions could say.
     """

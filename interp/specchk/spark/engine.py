@@ -330,7 +330,7 @@ class SparkEngine(Engine[int]):
         self.search.report(sum(self.search.levels) + size, self.tally.generated, size, note)
 
     def _note(self, noted: NotedState, depth: int) -> None:
-        """Keep what was found after so many levels, of each kind and name the first."""
+        """Keep the findings after this many levels, the first of each kind and name."""
         record = records_of(self.program)[noted.record]
         name = record.kind, record.name
         if not self.findings.has(*name):

@@ -28,7 +28,7 @@ TABLES = 1 << 25  # bytes of tables that a task may have open, if there are seve
 MOST = 64  # partitions in a lot: each has three files open
 SLOT_BYTES = 20  # of a table, for each state: 8 at a load that is between LOAD / 4 and LOAD
 LOOKS = 3  # at the executors that fail in a row, after which no more are taken
-NO_HOMES = "tables have no homes, and are made again where Spark moves a task: it does not name its executors"
+NO_HOMES = "tables have no homes, and are rebuilt where Spark moves a task: it does not name its executors"
 
 
 class Executor(NamedTuple):

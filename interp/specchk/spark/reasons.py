@@ -66,7 +66,7 @@ def has_java() -> bool:
 
 
 def see_that_java_starts() -> None:
-    """`Unavailable` without Java, and where JAVA_HOME is no home of one."""
+    """`Unavailable` without Java, or if JAVA_HOME is not the home of one."""
     home = os.environ.get("JAVA_HOME")
     # Spark takes JAVA_HOME, and not the path, where both are there.
     if home and shutil.which(str(Path(home, "bin", "java"))) is None:
@@ -102,7 +102,7 @@ def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
             _see_memory(name, settings[name], LEAST_OF_LOCAL_DRIVER if is_small else LEAST_MEMORY)
     if not _MASTERS.fullmatch(master):
         raise Unavailable(
-            f"--master {master} is no master of Spark: local[N], spark://HOST:PORT, yarn or k8s://HOST:PORT"
+            f"--master {master} is not a master URL of Spark: local[N], spark://HOST:PORT, yarn or k8s://HOST:PORT"
         )
     if master == "yarn" and not any(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):
         raise Unavailable(
@@ -117,7 +117,7 @@ def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
 def _see_memory(name: str, text: str, least: int) -> None:
     size = _SIZE.fullmatch(text.strip())
     if size is None:
-        raise Unavailable(f"--conf {name}={text} is no size; write e.g. 512m or 4g")
+        raise Unavailable(f"--conf {name}={text} is not a size; write e.g. 512m or 4g")
     # Without a unit Spark means MiB here.
     power = _UNITS.index(size[2].lower() or "m")
     if int(size[1]) << 10 * power < least << 20:
@@ -127,7 +127,7 @@ def _see_memory(name: str, text: str, least: int) -> None:
 def _see_python() -> None:
     python = os.environ.get("PYSPARK_PYTHON")
     if python and shutil.which(python) is None:
-        raise Unavailable(f"PYSPARK_PYTHON is {python}, which is no program here: correct it, or unset it")
+        raise Unavailable(f"PYSPARK_PYTHON is {python}, which is not a program here: correct it, or unset it")
 
 
 def _see_that_one_answers(master: str) -> None:
@@ -139,7 +139,7 @@ def _see_that_one_answers(master: str) -> None:
             address = urlsplit(f"//{place}" if kind == "spark" else place)
             host, port = address.hostname, address.port or (443 if kind == "k8s" else 7077)
         except ValueError:
-            raise Unavailable(f"--master {master}: {place} is no HOST:PORT") from None
+            raise Unavailable(f"--master {master}: {place} is not HOST:PORT") from None
         try:
             with socket.create_connection((host or "", port), CONNECT_S):
                 return

@@ -255,7 +255,7 @@ class Replay:
         return [("deadlock", "deadlock", None)] if is_deadlock else []
 
     def _unclear(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """The constraint, or else the witnesses of a state inside of all, that have no value."""
+        """The constraint, or else the witnesses of a state inside all, that have no value."""
         env = self.properties.environment(state)
         try:
             witnesses = self.properties.witnesses if self.properties.inside(env) else []

@@ -1,4 +1,4 @@
-"""Which controller of a quorum a broker goes by: the newest active one that it has known.
+"""The controller of a quorum that a broker follows: the newest active one that it has known.
 
     heartbeat -> c1      no answer until the next one is due: that goes to c2
     c2, term 4: ...      c2 is the controller from now on; what an older one sends is ignored
@@ -57,7 +57,7 @@ class Contact:
         return Send(self.address, OfTerm(self.newest, send.message))
 
     def accept(self, source: int, message: OfTerm) -> Message | None:
-        """Return what a controller sends, if this broker goes by it.
+        """Return the message of a controller, if this broker follows that controller.
 
         `NotController` if the next request should not wait for its timer.
         """

@@ -189,7 +189,7 @@ class Coordinator:
         self.waiting = tuple(one for one in self.waiting if one not in done)
 
     def resign(self, state: ReplicaState, out: list[Effect]) -> None:
-        """Answer with an error who waits for a record of an epoch that is over: others may cut it."""
+        """Reply with an error to requests that wait for a record of a past epoch: others may truncate it."""
         self._armed -= {Timer.RESIGN}
         over = [one for one in self.waiting if _is_over(one, state)]
         out.extend(Send(one.source, failed(one.reply, Error.NOT_COORDINATOR)) for one in over)

@@ -75,7 +75,7 @@ def complete(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
 
 
 def expire(leading: Leading, now_ms: int, out: list[Effect]) -> None:
-    """Time out the deletions that are due; the records are deleted on this replica all the same."""
+    """Time out the deletions that are due; the records are deleted on this replica nevertheless."""
     late = [waiting for waiting in leading.deletes if waiting.deadline_ms <= now_ms]
     leading.deletes = [waiting for waiting in leading.deletes if waiting.deadline_ms > now_ms]
     error = Error.REQUEST_TIMED_OUT

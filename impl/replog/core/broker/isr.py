@@ -1,4 +1,4 @@
-"""The in-sync replica set as its leader keeps it: who is out, who may come in, one proposal in flight.
+"""The in-sync replica set as its leader keeps it: late members, candidates, and one proposal in flight.
 
     Committed(isr) --shrink/expand--> pending proposal --success--> Committed(proposed)
                                               |--rejected for good--> Committed(isr)
@@ -109,7 +109,7 @@ def lagging(state: ReplicaState, leading: Leading, now_ms: int) -> tuple[int, ..
 
 
 def may_join(state: ReplicaState, leading: Leading, follower: int, remote: Remote) -> bool:
-    """Return whether a follower outside of the ISR has everything it needs to join (A11)."""
+    """Return whether a follower outside the ISR has everything it needs to join (A11)."""
     rules = state.protocol
     if follower in leading.isr or follower not in state.replicas:
         return False

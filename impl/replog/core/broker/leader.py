@@ -96,7 +96,7 @@ def _begin_epoch(
 
 
 def resign(leading: Leading, out: list[Effect]) -> None:
-    """Answer everyone who waits: this replica leads no more (A4)."""
+    """Reply to every waiting request: this replica no longer leads (A4)."""
     error = Error.NOT_LEADER_OR_FOLLOWER
     out.extend(Send(w.source, ProduceReply(w.correlation, error, -1)) for w in leading.produces)
     out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in leading.fetches)

@@ -87,7 +87,7 @@ class Replica:
         state.leader_id = image.leader
 
     def _leave(self, out: list[Effect]) -> None:
-        """Be no replica of the partition: delete the log, and forget who leads it (A34)."""
+        """Stop being a replica of the partition: delete the log, and forget its leader (A34)."""
         state = self.state
         state.role, state.leading, state.following = Role.NONE, None, None
         # As if it had never been one: added again, it begins like any new follower.

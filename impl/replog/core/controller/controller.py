@@ -1,4 +1,4 @@
-"""The controller: registers brokers, fences the silent, elects leaders, and judges every ISR change.
+"""The controller: registers brokers, fences silent ones, elects leaders, and decides every ISR change.
 
 Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29, A34 of the
 project's Kafka reference.  It is one state that does not fail (it may be slow or out of reach), or what the
@@ -149,7 +149,7 @@ class Controller:
         self._drop(broker_id)
 
     def _heartbeat(self, source: int, request: HeartbeatRequest, now_ms: int) -> list[Effect]:
-        """Keep a session, unfence who has caught up with the metadata, let go who wants to and may (A29)."""
+        """Keep a session, unfence a broker with current metadata, grant a shutdown that is possible (A29)."""
         broker_id = request.broker_id
         broker = self.state.brokers.get(broker_id)
         # A heartbeat of an earlier incarnation must not keep the session of the present one alive.
@@ -229,7 +229,7 @@ class Controller:
         self._remember()
 
     def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionReply:
-        """Judge a leader's ISR proposal, in Kafka's order of checks, and apply it if it passes (A12)."""
+        """Check a leader's ISR proposal, in Kafka's order of checks, and apply it if it passes (A12)."""
         image = self.state.partitions.get(request.partition)
         error = self.check_proposal(image, request)
         if image is None or error is not Error.NONE:

@@ -1,4 +1,4 @@
-"""Who is in the ISR after a change, and who leads: the controller's arithmetic, as functions of values.
+"""The ISR after a change, and its leader: the controller's arithmetic, as functions of values.
 
 Theory: PartitionChangeBuilder and KIP-966; rules A15-A17 and A34 of the project's Kafka reference.  In this
 order: a reassignment that is complete ends, the ELR, the election, the epochs.
@@ -38,7 +38,7 @@ from replog.core.types import NO_EPOCH, NO_LEADER, PartitionImage
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an election depends on beside the partition: the protocol, min ISR, and who is active."""
+    """The inputs of an election beside the partition: the protocol, min ISR, and the active brokers."""
 
     protocol: Protocol
     min_isr: int
@@ -120,7 +120,7 @@ def reconfigure(image: PartitionImage, min_isr: int) -> PartitionImage:
 
 
 def _last_known_leader(old: PartitionImage, leader: int, rules: Rules) -> int:
-    """Return who is remembered as the last leader: none while one leads."""
+    """Return the last known leader: none while there is a leader."""
     if leader != NO_LEADER or not rules.protocol.elr:
         return NO_LEADER
     return old.last_known_leader if old.leader == NO_LEADER else old.leader

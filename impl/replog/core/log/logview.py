@@ -84,7 +84,7 @@ class LogView:
         return opened
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop every batch that reaches `offset` or beyond; HW follows down.  Return whether a record went.
+        """Drop every batch from `offset` on; HW decreases with it.  Return whether a record was removed.
 
         Epoch entries are not touched: `EpochCache.truncate_from_end` is the caller's next step (A21).
         """

@@ -60,7 +60,7 @@ def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
 
 
 def check_sequence(entry: ProducerEntry | None, batch: Batch) -> Error:
-    """Return whether a client's batch that is no duplicate may be appended (A2)."""
+    """Return whether a client's batch that is not a duplicate may be appended (A2)."""
     # Nothing is known: the producer is new, or its records were deleted. Refusing it would stop a producer
     # whose only fault is to have been idle.
     if entry is None:

@@ -105,7 +105,7 @@ class ControllerNode:
 
     @property
     def decides(self) -> bool:
-        """Return whether it judges requests: it is active, and its own first record is committed."""
+        """Return whether it decides requests: it is active, and its own first record is committed."""
         return self.controller is not None
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
@@ -143,7 +143,7 @@ class ControllerNode:
         return out
 
     def activate(self, now_ms: int) -> list[Effect]:
-        """Be the active controller of the term, as who was elected is."""
+        """Become the active controller of the term, as the elected one does."""
         out: list[Effect] = []
         self.is_active, self.active, self.votes = True, self.address, set()
         self.fetched_ms = dict.fromkeys(self._peers(), now_ms)

@@ -34,6 +34,6 @@ def is_copy(item: Item, source: int, attempt: Attempt) -> bool:
 
 
 def _opened(message: Message) -> tuple[object, str]:
-    """Return what is inside of a message, and its partition."""
+    """Return the content of a message, and its partition."""
     inner = message.message if isinstance(message, OfTerm) else message
     return (inner.message, inner.partition) if isinstance(inner, ForPartition) else (inner, "")

@@ -17,7 +17,7 @@ from replog.sim.cluster.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message on its way; it is lost if `incarnation` of the receiver is no more."""
+    """A message in flight; it is lost if `incarnation` of the receiver has ended."""
 
     source: int
     to: int

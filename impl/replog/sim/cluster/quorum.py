@@ -81,7 +81,7 @@ class Wires:
 
 
 def addresses(controllers: int) -> tuple[int, ...]:
-    """Return the addresses of so many controllers."""
+    """Return the addresses of this many controllers."""
     return tuple(CONTROLLER - number for number in range(controllers))
 
 
@@ -112,7 +112,7 @@ class Quorum:
             self.restart(address)
 
     def view(self) -> Controller:
-        """Return a controller that has just restored what is committed; for those who read."""
+        """Return a controller that has just restored the committed state; for readers."""
         last = self.committed[-1]
         return Controller(records.restored(last, self.config, self.protocol, self.wires.now_ms()))
 

@@ -39,7 +39,7 @@ class CrashedError(Exception):
 
 @dataclass(slots=True)
 class Faults:
-    """What goes wrong. A counter of n strikes at the n-th occasion from now (0: the next), once."""
+    """Failures of a disk. A counter of n strikes at the n-th occasion from now (0: the next), once."""
 
     capacity_bytes: int | None = None
     fail_fsync_in: int | None = None

@@ -1,4 +1,4 @@
-"""Fault profiles: what goes wrong in a run, how often, and what is excluded since Kafka does not survive it.
+"""Fault profiles: faults of a run, their frequency, and faults excluded since Kafka does not survive them.
 
 What is excluded, and why:
 

@@ -41,7 +41,7 @@ class LastState:
 
 @dataclass(slots=True)
 class Figures:
-    """What the cluster went through, as seen from outside.
+    """The history of the cluster, as seen from outside.
 
     `elections` are leader epochs with a leader, `elr_elections` those of a member of the ELR,
     `unclean_elections` those of a broker outside ISR and ELR; `isr_changes` are changes of the set.

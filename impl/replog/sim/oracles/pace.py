@@ -1,4 +1,4 @@
-"""How far a run goes: event by event up to a moment, and never more events than it may take.
+"""The extent of a run: event by event up to a moment, and never more events than it may take.
 
 A world in which messages beget messages without delay has no passing time; only a count ends it.
 """

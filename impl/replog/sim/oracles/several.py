@@ -78,6 +78,6 @@ class SeveralOracles(Observer):
 
     @property
     def figures(self) -> Figures:
-        """Return what the cluster went through, all partitions together."""
+        """Return the history of the cluster, for all partitions together."""
         parts = [oracles.figures for oracles in self.parts.values()]
         return Figures(*(sum(getattr(part, field.name) for part in parts) for field in fields(Figures)))

@@ -360,7 +360,7 @@ class RecordedWorld(World):
             self.emit(CONTROLLER, event, broker=broker, **shown)
 
     def _judged(self, source: int, effects: list[Effect]) -> None:
-        """A proposal was granted, or refused because of who is in it."""
+        """A proposal was granted, or refused because of its members."""
         for effect in effects:
             reply = effect.message if isinstance(effect, Send) else None
             if isinstance(reply, AlterPartitionReply) and reply.error in VERDICTS:

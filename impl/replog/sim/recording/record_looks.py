@@ -94,7 +94,7 @@ def is_answer(receiver: int, reply: FetchReply, asked: Delivery) -> bool:
 
 
 def was_settled(reply: AlterPartitionReply, before: Before, state: object) -> bool:
-    """Return whether a leader's proposal was pending before this reply, and is no more."""
+    """Return whether a leader's proposal was pending before this reply, and no longer is."""
     leading = getattr(state, "leading", None)
     expected = getattr(before.pending, "correlation", None)
     return expected == reply.correlation and leading is not None and leading.pending is None

@@ -82,7 +82,7 @@ class RecordedRun:
         return RecordedWorld(options, Network(), self.random, self.events.append)
 
     def _start(self) -> None:
-        """Let all brokers register and apply epoch 0, before anything is recorded or goes wrong."""
+        """Let all brokers register and apply epoch 0, before anything is recorded or fails."""
         world = self.world
         for broker in world.nodes:
             world.restart(broker)

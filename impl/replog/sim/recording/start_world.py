@@ -64,7 +64,7 @@ class StartWorld(RecordedWorld):
         return kept | _front_of(broker.replica.state)
 
     def _late(self, node: Node) -> list[int]:
-        """Return the followers for whom HW does not wait outside of the ISR: late, or not eligible."""
+        """Return the followers outside the ISR for which HW does not wait: late, or not eligible."""
         assert node.broker is not None
         state, now_ms = node.broker.state, self.now_ms + node.clock_offset_ms
         remotes = {} if state.leading is None else state.leading.remotes
@@ -209,7 +209,7 @@ def _front(state: ReplicaState) -> tuple[int, int]:
 
 
 def _front_of(state: ReplicaState) -> RecordedEvent:
-    """What is shown of where a broker's log starts, and of who waits for that."""
+    """The recorded view of a broker's log start, and of the requests that wait for it."""
     shown: RecordedEvent = {"start": state.log.log_start}
     if state.following is not None:
         shown["phase"] = state.following.phase.value

@@ -73,7 +73,7 @@ def describe_controller(image: PartitionImage) -> str:
 
 
 def describe_isr(image: PartitionImage) -> str:
-    """Return who leads and who is in sync, and what is out of the ordinary."""
+    """Return the leader, the in-sync replicas, and anything unusual."""
     leader = "no leader" if image.leader == NO_LEADER else f"leader {image.leader}"
     parts = [leader, f"epoch {image.leader_epoch}", "ISR " + (",".join(map(str, image.isr)) or "none")]
     if image.elr:

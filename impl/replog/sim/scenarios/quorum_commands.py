@@ -1,4 +1,4 @@
-"""Commands of a scenario with several controllers: who is elected, who fetches, whom a broker turns to.
+"""Scenario commands for several controllers: elections, fetches, and the controller that a broker uses.
 
 Controllers are numbered 1, 2, 3; controller 1 is active at first.  Like brokers they do nothing by
 themselves: a change is committed once `replicate` lets another controller fetch it.
@@ -124,7 +124,7 @@ def beat(cluster: Cluster, broker: str, controller: str) -> None:
 
 
 def retry(cluster: Cluster, broker: str) -> None:
-    """`retry 0`: broker 0 repeats its ISR proposal to the controller that it goes by."""
+    """`retry 0`: broker 0 repeats its ISR proposal to the controller that it follows."""
     node = cluster.world.nodes[int(broker)]
     leading = None if node.broker is None else node.broker.state.leading
     token = -1 if leading is None or leading.pending is None else leading.pending.correlation

@@ -39,7 +39,7 @@ TopicPartition = tuple[str, int]
 
 
 def parse_partition_name(name: str) -> TopicPartition | None:
-    """Split `orders-3` into its topic and partition; None if it is no partition's name."""
+    """Split `orders-3` into its topic and partition; None if it is not the name of a partition."""
     match = PARTITION_NAME.fullmatch(name)
     return None if match is None else (match[1], int(match[2]))
 
@@ -78,7 +78,7 @@ def render_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def read_offsets(fs: Fs, directory: str, name: str) -> dict[TopicPartition, int]:
-    """Read an offset checkpoint; no file is no entries."""
+    """Read an offset checkpoint; a missing file has no entries."""
     offsets: dict[TopicPartition, int] = {}
     for line, (topic, partition, offset) in enumerate(_read_rows(fs, directory, name, fields=3) or (), 3):
         key = topic, _number(name, line, partition)
@@ -94,7 +94,7 @@ def render_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def read_clean_shutdown(fs: Fs, directory: str) -> int | None:
-    """Return the marker's broker epoch, -1 for an empty (old) marker, None without one."""
+    """Return the marker's broker epoch, -1 for an empty (old) marker, None if there is no marker."""
     path = f"{directory}/{CLEAN_SHUTDOWN_FILE}"
     if not fs.exists(path):
         return None

@@ -80,7 +80,7 @@ class Registry:
 
 
 def read_registry(fs: Fs, directory: str) -> Registry | None:
-    """Read the file; None without one.
+    """Read the file; None if there is none.
 
     Raises `CorruptFileError` for a wrong checksum, `ForeignVersionError` for another version.
     """

@@ -74,7 +74,7 @@ class Root:
         return bool(is_name) and self._fs.is_dir(f"{self.path}/{name}")
 
     def retire(self, key: TopicPartition) -> str:
-        """Give a partition's folder, durably, a name that is no partition's; return it."""
+        """Rename a partition's folder, durably, to a name that no partition has; return it."""
         # Cut as by Kafka: the longest topic's folder has no room for a suffix in its name.
         ends = (f"-{key[1]}.{number}{DELETE_SUFFIX}" for number in count())
         names = (f"{key[0][: LONGEST_NAME - len(end)]}{end}" for end in ends)
@@ -136,7 +136,7 @@ class Root:
             replace_file(self._fs, self.path, name, content)
 
     def forget(self, name: str) -> None:
-        """Vouch for no content of a file any more, durably."""
+        """Stop vouching for any content of a file, durably."""
         if self.registry.sums.pop(name, None) is not None:
             self.registry.save(self._fs, self.path)
 
@@ -152,7 +152,7 @@ class Root:
             return False
 
     def point_of(self, key: TopicPartition, was_clean: bool, is_bare: bool) -> OpenPoint:
-        """Return what is known of a partition, for one who reads all of it."""
+        """Return what is known of a partition, for a caller that reads all of it."""
         known = self.registry.partitions.get(key)
         cuts, recovery_point = known or NOTHING
         may_adopt = is_bare and known is None

@@ -1,4 +1,4 @@
-"""Whether a directory is still reliable: one switch, shared by everything inside it, that only goes off.
+"""Whether a directory is still reliable: one switch, shared by everything inside it, that is never reset.
 
 After a failed write or fsync the content of the disk is unknown, and a later success proves nothing: the
 kernel may have dropped the pages the failed call was about (Rebello et al., "Can Applications Recover from

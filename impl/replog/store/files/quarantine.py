@@ -58,7 +58,7 @@ def _free_name(fs: Fs, directory: str, name: str) -> str:
 
 
 def clear_temporary(fs: Fs, directory: str, names: Iterable[str]) -> list[str]:
-    """Remove what a crash left of replacing text files; set aside what is no text, and return its names."""
+    """Remove the remains of replaced text files; set aside files that are not text; return their names."""
     kept = []
     for name in names:
         path = f"{directory}/{name}.tmp"

@@ -1,4 +1,4 @@
-"""Opening a partition's folder: mend the traces of a crash, refuse what only damage can explain.
+"""Opening a partition's folder: repair the traces of a crash, reject what only damage can explain.
 
     survey (`survey.py`)     any DAMAGE: `DamagedLogError`, and every file stays as it is
     mend                     copies of tails, then the cuts; strangers and wrong indexes aside
@@ -64,7 +64,7 @@ def manifest_of(
 
 
 def open_partition(fs: Fs, directory: str, config: LogConfig, point: OpenPoint) -> Opened:
-    """Open, mend and describe a partition's folder (created if there is none).
+    """Open, repair and describe a partition's folder (created if there is none).
 
     Raises `DamagedLogError` for what `replog repair` must decide, `ForeignVersionError` for an epoch
     checkpoint or manifest of another version, and `OSError`.
@@ -117,7 +117,7 @@ def remove(survey: Survey, base: int) -> list[str]:
 
 
 def cut_tail(survey: Survey, segment: Segment, notes: list[str]) -> int:
-    """Cut a file behind the segment's contents, after a copy was made; return how many bytes went."""
+    """Cut a file after the segment's contents, once a copy was made; return the number of bytes removed."""
     size, position = segment.file.size(), segment.size
     # The copy is durable when this returns, and only then is the original cut.
     kept = keep_copy(survey.fs, survey.directory, segment.name, segment.file, position)

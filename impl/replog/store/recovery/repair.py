@@ -72,7 +72,7 @@ class Repairer:
         return sorted({*self._root.partitions(), *self._root.missing_partitions()})
 
     def plan(self, key: TopicPartition) -> Plan | None:
-        """Say what is damaged, and what a repair would keep; None for a partition that a start can open."""
+        """Report the damage, and what a repair would keep; None for a partition that a start can open."""
         if key in self._root.missing_partitions():
             promised = self._root.registry.partitions[key].recovery_point
             return Plan(key, ("its folder is missing",), (0, 0), promised)

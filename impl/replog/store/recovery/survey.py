@@ -86,7 +86,7 @@ class Survey:
 
     @property
     def promised(self) -> int:
-        """The offset before which the files themselves say that all was synced."""
+        """The offset before which the files themselves state that all was synced."""
         point = self.point.recovery_point if self._is_recovery_point_of_now() else 0
         return max(0 if self.manifest is None else self.manifest.flushed, point)
 
@@ -297,7 +297,7 @@ class Survey:
         return segment.size == size
 
     def _check_unlisted(self, is_open: bool) -> None:
-        """Follow the segments that were begun after the last flush; what does not follow goes aside."""
+        """Follow the segments begun after the last flush; set aside those that do not follow."""
         may_begin = self.manifest is None
         # After a clean stop the manifest lists every segment; one it does not list came from elsewhere.
         is_stray = self.point.was_clean and not may_begin

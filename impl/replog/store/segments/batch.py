@@ -91,7 +91,7 @@ def peek_header(data: Buffer, start: int = 0, end: int | None = None) -> BatchHe
 
 
 def shape_fault(header: BatchHeader) -> str | None:
-    """Say what makes a header impossible, or None."""
+    """Return the reason why a header is impossible, or None."""
     base, length, _, magic, _, _, delta = header[:7]
     # One comparison for the good case, which is nearly all of them; the reasons are worked out only on
     # failure.

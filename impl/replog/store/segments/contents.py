@@ -89,7 +89,7 @@ class Contents:
         self.chain = crc32c(LINK.pack(base, length, epoch, magic, crc), self.chain)
 
     def take_over(self, mark: Mark, index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Become what a manifest and index files of its checksums say, without reading a batch."""
+        """Become what a manifest and index files of its checksums state, without reading a batch."""
         self.size, self.next_offset, self.chain = mark.size, mark.next_offset, mark.chain
         self.index, self.time_index = index, time_index
         if time_index.timestamps:

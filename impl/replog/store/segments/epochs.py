@@ -58,7 +58,7 @@ class EpochFile:
         self.latest = self.entries[-1].epoch if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` goes on or begins at `start_offset`, dropping entries this contradicts."""
+        """Record that `epoch` continues or begins at `start_offset`, dropping contradicted entries."""
         cache = EpochCache(self.entries)
         # A leader that never wrote left an entry without a record. A record of the epoch before it may
         # follow all the same, and that epoch must keep the offset at which it began.

@@ -61,7 +61,7 @@ class TimeIndex:
     offsets: list[int] = field(default_factory=list)
 
     def add(self, timestamp: int, relative_offset: int) -> None:
-        """Append an entry unless the timestamp is no larger than the last one, or none (-1)."""
+        """Append an entry unless the timestamp is none (-1), or not larger than the last one."""
         # Timestamps are the producers' and may fall; the largest so far never does, which is what makes it
         # searchable.
         if timestamp > (self.timestamps[-1] if self.timestamps else -1):

@@ -211,7 +211,7 @@ class Segment:
         self._is_checked = True
 
     def _compare(self) -> str:
-        """Scan the batches; say how they differ from what the contents promise, or nothing."""
+        """Scan the batches; return how they differ from what the contents promise, if they do."""
         actual = Contents(self.base_offset, self._index_interval)
         try:
             self.scan(actual, self.contents.size, check_crc)
@@ -231,7 +231,7 @@ class Segment:
             into.note(position, header)
 
     def synced_mark(self) -> Mark:
-        """Return the mark of all there is, for the caller who has synced it; it becomes `mark`."""
+        """Return the mark of everything present, for the caller who has synced it; it becomes `mark`."""
         contents = self.contents
         self.mark = Mark(self.base_offset, contents.size, contents.next_offset, contents.chain, self._sums)
         return self.mark
@@ -338,7 +338,7 @@ class Segment:
         self._sums = crc32c(data[0]), crc32c(data[1])
 
     def rewrite(self) -> None:
-        """Write what is behind the mark once more, as it is.
+        """Write everything after the mark again, unchanged.
 
         For bytes that a process wrote which is gone: if a sync of its failed, they are in the page cache, are
         not on the disk, and no sync brings them there.

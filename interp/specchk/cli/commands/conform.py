@@ -104,7 +104,7 @@ def _alone(
     """For each of several bindings the command for it alone."""
     for name, given in {**wanted.of_one, **files.of_one}.items():
         if given is not None:
-            raise click.UsageError(f"{name} is about one binding; run the others without it")
+            raise click.UsageError(f"{name} applies to one binding; run the others without it")
     context = click.get_current_context()
     run = context.command.callback
     assert run is not None
@@ -200,7 +200,7 @@ def _finish(
 
 
 def exit_of(result: SuiteResult) -> Exit:
-    """A suite's exit code: nothing found before a budget ended it is no success."""
+    """A suite's exit code: finding nothing before a budget ends it is not a success."""
     if result.divergence is not None:
         return Exit.DIVERGED
     if result.vacuous:

@@ -59,7 +59,7 @@ def command(choice: RecheckChoice) -> None:
     except OSError as error:
         raise click.ClickException(f"{choice.file}: {error.strerror}") from None
     except form.MalformedCertificate as error:
-        raise click.UsageError(f"{choice.file} is no certificate: {error}") from None
+        raise click.UsageError(f"{choice.file} is not a certificate: {error}") from None
     started = time.monotonic()
     with rejections(as_json=choice.as_json):
         instance = instantiate(
@@ -69,7 +69,7 @@ def command(choice: RecheckChoice) -> None:
         with _uncollected():
             result = _result(certificate, instance, choice)
     except form.MalformedCertificate as error:
-        raise click.UsageError(f"{choice.file} is no certificate of this model: {error}") from None
+        raise click.UsageError(f"{choice.file} is not a certificate of this model: {error}") from None
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         raise click.ClickException(f"this model cannot be encoded: {reason}") from None
     code = Exit.INCONCLUSIVE if result.problems else Exit.OK
@@ -144,7 +144,7 @@ def _with_lemmas(instance: Instance, lemmas: dict[str, str], *, as_json: bool) -
             body, locals_ = instance.expression(text)
         if body.type != BOOL:
             malformed = loaded("specchk.symbolic.certificates.format").MalformedCertificate
-            raise malformed(f"the lemma `{name}` is no truth value")
+            raise malformed(f"the lemma `{name}` is not a truth value")
         properties.append(Property("invariant", name, body, locals_, body.span))
     program = instance.program
     return replace(program, invariants=(*program.invariants, *properties))

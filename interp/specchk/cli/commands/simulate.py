@@ -30,7 +30,7 @@ ENGINES = ("native", "reference")
 
 @dataclass(frozen=True, slots=True)
 class Walkers:
-    """Who walks."""
+    """The engine that walks, and its options."""
 
     engine: str = option(
         "--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True,

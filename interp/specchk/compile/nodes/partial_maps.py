@@ -110,7 +110,7 @@ class PartialMaps:
         known: set[object] = set()
         for key, _ in pairs:
             if isinstance(key, Const) and key.value in known:
-                hint = "leave one of the two out"
+                hint = "omit one of the two"
                 raise refusal("S309", key.span, "each key of a map literal is given once", hint)
             known |= {key.value} if isinstance(key, Const) else set()
         # Keys that are known to differ need no order; others are put in one after another, as written.

@@ -158,7 +158,7 @@ class RemoteSystem:
         self.memory, self.result = copy.deepcopy(dict(kept.memory)), None
 
     def _answers(self, *requests: WireRequest) -> list[WireAnswer]:
-        """The answers to some requests, after those that wait; raises what went wrong."""
+        """The responses to some requests, after the pending ones; raises any failure."""
         live = self._present()
         waiting, self._waiting = self._waiting, []
         everything = [*waiting, *((request, "") for request in requests)]
@@ -245,7 +245,7 @@ class RemoteSystem:
             raise link.failed(GARBLED, str(error), during) from None
 
     def _forget(self) -> None:
-        """End what runs, at once; nothing of it is known any more."""
+        """End the running process at once; its state is no longer known."""
         if self._end is not None:
             self._end()
         self._live, self._end = None, None

@@ -73,16 +73,16 @@ def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
         raise BrokenProtocol(f"a line is not a JSON object: {shown_line(line)}")
     # Before the rest: with the wrong id it is the answer to something else.
     if data.get("id") != number or isinstance(data.get("id"), bool):
-        raise BrokenProtocol(f"the answer has another id than the request's {number}: {shown_line(line)}")
+        raise BrokenProtocol(f"the response has another id than the request, {number}: {shown_line(line)}")
     members = [name for name in (*ANSWERS[request.kind], "error") if name in data]
     if len(members) != 1:
         wanted = ", ".join(f"`{name}`" for name in (*ANSWERS[request.kind], "error"))
-        raise BrokenProtocol(f"the answer has not exactly one member of {wanted}: {shown_line(line)}")
+        raise BrokenProtocol(f"the response does not have exactly one member of {wanted}: {shown_line(line)}")
     member = members[0]
     if member == "ok" and data[member] is not True:
         raise BrokenProtocol(f"`ok` is not true: {shown_line(line)}")
     if member in REASONS and not isinstance(data[member], str):
-        raise BrokenProtocol(f"`{member}` is not a text: {shown_line(line)}")
+        raise BrokenProtocol(f"`{member}` is not a string: {shown_line(line)}")
     return WireAnswer(member, data[member])
 
 

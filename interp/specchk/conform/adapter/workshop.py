@@ -87,7 +87,7 @@ def _copied(recipe: Recipe, mistake: BadFile, target: Path) -> Path:
     files = implementation_files(own, recipe.patterns)
     wrong = (own / mistake.file).resolve()
     if wrong not in files:
-        raise NoSuchText(f"`{mistake.name}` is in {mistake.file}, which is no file of `implementation`")
+        raise NoSuchText(f"`{mistake.name}` is in {mistake.file}, which is not a file of `implementation`")
     text = wrong.read_text(encoding="utf-8")
     count = text.count(mistake.was)
     if count != 1:

@@ -25,12 +25,12 @@ MEND = "restore the reviewed file, or write a new one with --update-lock"
 HEAD = """\
 # The behaviour of this implementation that was accepted last: short digests of all that left it in each run.
 # Written by `specchk behaviour FILE --update-lock`.
-# It is no verdict of a spec: a change has to be meant; whether it is right is for others to check.
+# It is not a verdict against a spec: a change must be intended; others check whether it is right.
 """
 
 
 class BadAccepted(Exception):
-    """A file that is no lock of accepted behaviour."""
+    """A file that is not a lock of accepted behaviour."""
 
 
 def write(path: Path, runs: Mapping[str, Symbols]) -> None:

@@ -1,4 +1,4 @@
-"""All runs of an implementation, on all cores, held to what was accepted of them.
+"""All runs of an implementation, on all cores, compared with what was accepted of them.
 
 Each process takes every n-th run; what a run is does not depend on those before it, nor on the number of
 processes.  A run that raises ends with an observation of that, and is compared like any other.

@@ -258,13 +258,13 @@ class Binding(Generic[S]):
 
     @classmethod
     def marked(cls, what: str) -> str | None:
-        """The name of the method with a mark, the one of the most derived class; None without one."""
+        """The name of the method with a mark, in the most derived class; None if there is none."""
         names = [name for name, mark in _marks(cls) if mark == what]
         return names[-1] if names else None
 
     @classmethod
     def comparison(cls) -> str | None:
-        """The name of the method with `@unchanged` that is for what this class keeps; None without one."""
+        """The name of the method with `@unchanged` for the snapshots of this class; None if there is none."""
         compare, keep = cls.marked("unchanged"), cls.marked("snapshot")
         if compare is None or keep is None:
             return None

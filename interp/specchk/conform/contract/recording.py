@@ -23,7 +23,7 @@ Event = Mapping[str, Any]
 
 
 class BadRecording(Exception):
-    """A file that is no whole recording; the text names the line."""
+    """A file that is not a complete recording; the text names the line."""
 
 
 class BadLine(BadRecording):

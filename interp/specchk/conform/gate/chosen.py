@@ -69,7 +69,7 @@ class Explorer:
         self._ids: dict[Key, str] = {}
 
     def run(self, limit: int | None = None) -> Product:
-        """All of it; raises `NotExplored` where it diverges, or beyond so many states."""
+        """The complete product; raises `NotExplored` where it diverges, or beyond this many states."""
         name = self.replayer.program.model
         try:
             is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)

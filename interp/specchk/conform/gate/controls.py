@@ -151,7 +151,7 @@ def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = Non
 
 
 def _divergence(replayer: Replayer[Any], trial: Trial, about: object) -> Divergence | None:
-    """The first divergence of a control's cases; None without one.
+    """The first divergence of a control's cases; None if there is none.
 
     A control is caught by one case, and most often by the same as the last time, which is kept alone and
     tried first: to load the others and to run those before it would be in vain in each run of the gate.

@@ -1,4 +1,4 @@
-"""A gate's run as a whole: suites, controls, and the lock that they are held to.
+"""A gate's run as a whole: suites, controls, and the lock with which they are compared.
 
 `hold` runs the controls after the suites, compares the numbers with the lock, and says what came of
 it.  The numbers of a lock are those of the spec's cases and of sets of classes, so they do not

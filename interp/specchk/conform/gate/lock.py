@@ -76,7 +76,7 @@ class Kills:
 
 @dataclass(frozen=True, slots=True)
 class LayerKills:
-    """Mutants of one kind that each layer of the checks kills, as if there were no other.
+    """Mutants of one kind that each layer of the checks kills, as if it were the only one.
 
     `sampled` of `all` were run, drawn by `seed`; `names` is a digest of their names.  `killed` has also
     groups, of what any of some layers kills; `only`, for the layers of a group, what no other layer of it
@@ -159,7 +159,7 @@ class Lowered:
 
 
 class BadLock(Exception):
-    """A file that is no lock."""
+    """A file that is not a lock."""
 
 
 def lowered(lock: Lock, current: Lock) -> tuple[Lowered, ...]:

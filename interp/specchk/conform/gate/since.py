@@ -37,7 +37,7 @@ ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide which calls a run 
 
 
 class NoRevision(Exception):
-    """A revision that git does not have, or a folder outside of a repository."""
+    """A revision that git does not have, or a folder outside a repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
     for differing, when in ((changed, ""), (later, " since the calls were recorded")):
         rests = sorted(file for file, function in differing if function == REST)
         if rests:
-            return SincePlan(None, f"code outside of functions changed in {', '.join(rests)}{when}", changed)
+            return SincePlan(None, f"code outside functions changed in {', '.join(rests)}{when}", changed)
     unseen = (changed | later).difference(*known.calls.values())
     if unseen:
         names = ", ".join(sorted(function for _, function in unseen))
-        return SincePlan(None, f"no call was noted of what changed: {names}", changed)
+        return SincePlan(None, f"no call of the changed functions was recorded: {names}", changed)
     actions = actions_of(known.calls, changed | later)
     # What runs outside of actions (importing, starting, projecting) is a part of every case.
     if REST in actions:
-        return SincePlan(None, "a function changed that runs outside of actions", changed)
+        return SincePlan(None, "a function that runs outside actions changed", changed)
     names = ", ".join(sorted({function for _, function in changed})) or "no function"
     return SincePlan(actions, f"changed: {names}", changed)
 

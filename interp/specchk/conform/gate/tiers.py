@@ -159,7 +159,7 @@ def cases_of(suite: Suite, budget: SuiteBudget) -> Sequence[SuiteCase]:
 
 
 def sample(suite: Suite, steps: int) -> tuple[SuiteCase, ...]:
-    """All cases if they fit into so many steps, else those that have the most classes for their steps.
+    """All cases if they fit into this many steps, else those with the most classes for their steps.
 
     In the suite's order, so that what they share is done once.
     """

@@ -66,7 +66,7 @@ class AcceptedRuns:
         return bench.folder / self.file
 
     def _accepted(self, bench: Bench) -> dict[str, Symbols]:
-        """The digests of the lock; `BadAccepted` without one."""
+        """The digests of the lock; `BadAccepted` if there is none."""
         path = self._path(bench).with_name(NAME)
         accepted = read(path)
         if accepted is None:

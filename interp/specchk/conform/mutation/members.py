@@ -245,7 +245,7 @@ class Outside:
 
 
 class Member(Protocol):
-    """Whatever has tests with names, and can be held to an implementation."""
+    """Anything that has named tests, and can be run against an implementation."""
 
     @property
     def name(self) -> str:
@@ -321,7 +321,7 @@ def _member(at: At, cls: type[Binding[Any]]) -> SuiteMember:
 
 
 def listed(folder: Path, name: str) -> tuple[Any, ...]:
-    """The list of a name in the `members.py` of a folder, beside members; empty without one.
+    """The list of a name in the `members.py` of a folder, beside members; empty if there is none.
 
     `SELF_CHECKS` are further checks of the harness, names and functions of a bench that report errors,
     `TARGETS` modules of which mutants are generated, `WATCHED` further files that the members depend on,

@@ -136,7 +136,7 @@ def modules_of(package: str) -> Iterator[tuple[Path, str]]:
 
 
 def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] | None:
-    """The lines of functions that patches change, by module; None if one is outside of all functions."""
+    """The lines of functions that patches change, by module; None if one is outside all functions."""
     changed = []
     for patch in patches:
         source = source_of(patch.module).read_text(encoding="utf-8")

@@ -197,10 +197,10 @@ def _line(score: Score, outcome: MutantOutcome, widths: tuple[int, int]) -> str:
 
 
 def _layers(score: Score) -> list[str]:
-    """The number of mutants that each group and layer kills, as if there were no other."""
+    """The number of mutants that each group and layer kills, as if it were the only one."""
     killed, only = score.by_layer
     drawn = "" if score.sample is None else f", sampled of {score.sample.all} with seed {score.sample.seed}"
-    lines = [f"killed of {score.counted} mutants{drawn}, by each layer as if there were no other:"]
+    lines = [f"killed of {score.counted} mutants{drawn}, by each layer as if it were the only one:"]
     for name, count in killed.items():
         parts = score.layers.groups.get(name)
         about = f" ({', '.join(parts)})" if parts else ""

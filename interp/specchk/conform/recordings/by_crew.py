@@ -61,7 +61,7 @@ class CrewExplainer:
         yield from self._by_waves(pieces, (max(LEAST_WAVE, few), few))
 
     def _by_waves(self, pieces: Sequence[Piece], counts: Sequence[int]) -> Iterator[PieceAnswer]:
-        """The answers by waves of so many pieces; one that is lost is done by smaller ones."""
+        """The results by waves of this many pieces; a lost piece is repeated as smaller ones."""
         if not counts:
             yield from map(self._settled, pieces)
             return

@@ -161,7 +161,7 @@ def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple
     power = tally.power()
     if power is not None and power < POWER and not wanted.partial:
         reasons.append(
-            f"only {power:.1%} of the spoiled copies were rejected; at least {POWER:.0%} is required"
+            f"only {power:.1%} of the corrupted copies were rejected; at least {POWER:.0%} is required"
         )
     return tuple(reasons)
 

@@ -175,7 +175,7 @@ class _Shrinking:
         ), LinesOutcome.BOUND not in trials
 
     def _weaken(self, number: int, meaning: Meaning) -> LinesOutcome:
-        """Leave a claim open if the rest is not explained all the same."""
+        """Leave a claim open if the rest is still not explained."""
         found = self._test(number, {number: meaning})
         if found is LinesOutcome.BLOCKED:
             self.meanings[number] = meaning

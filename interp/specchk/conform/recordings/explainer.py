@@ -1,4 +1,4 @@
-"""One process's work on recordings: each is explained, and its spoiled copies are."""
+"""One process's work on recordings: it explains each, and its corrupted copies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the f
 
 @dataclass(frozen=True, slots=True)
 class CampaignOptions:
-    """How a campaign is run: `power` spoils accepted recordings, `partial` is a few of many.
+    """Settings of a campaign: `power` corrupts accepted recordings, `partial` accepts a few of many.
 
     Of so many blocked recordings, the first ones, the smallest contradiction is searched for.
     """
@@ -65,14 +65,14 @@ class RecordingExplainer:
         self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
 
     def result(self, name: str, data: Callable[[], bytes]) -> RecordingResult:
-        """Explain the recording in a file's bytes, and its spoiled copies."""
+        """Explain the recording in a file's bytes, and its corrupted copies."""
         try:
             return self.explained(decode(name, data()))
         except BadRecording as error:
             return RecordingResult(name, bad=str(error))
 
     def explained(self, recording: Recording) -> RecordingResult:
-        """Explain a recording, and its spoiled copies; raises `BadRecording` for one without a program."""
+        """Explain a recording, and its corrupted copies; raises `BadRecording` for one without a program."""
         validator = self._validator(recording)
         begun = perf_counter()
         explained = self._explain(validator, recording)

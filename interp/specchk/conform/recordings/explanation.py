@@ -23,7 +23,7 @@ LAST = 5
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a recording is no behaviour of the spec, as plain values.
+    """The reason why a recording is not a behaviour of the spec, as plain values.
 
     `before` are the last explained events, with what each of them changed.  `contradiction` is None where it
     was not searched for.

@@ -148,7 +148,7 @@ class Contradicting:
 
 
 def _bytes_of(read: Read, entry: PlacedRecording, *, unless: int) -> bytes | None:
-    """A recording's file, or None where it has so many bytes; raises `BadRecording`."""
+    """A recording's file, or None if it has this many bytes; raises `BadRecording`."""
     try:
         return read(entry.place, unless)
     except OSError as error:

@@ -24,7 +24,7 @@ _FIRSTS = ("blocked", "bad", "idle", "missed")
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A spoiled copy, and whether it was rejected."""
+    """A corrupted copy, and whether it was rejected."""
 
     kind: str
     what: str
@@ -58,7 +58,7 @@ class RecordingResult:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A spoiled copy that was explained all the same."""
+    """A corrupted copy that was explained nevertheless."""
 
     recording: str
     kind: str
@@ -133,7 +133,7 @@ class Tally:
         return together((self, other))
 
     def power(self, kind: str | None = None) -> float | None:
-        """The share of spoiled copies that were rejected; None if there were none."""
+        """The share of corrupted copies that were rejected; None if there were none."""
         rejected, every = (
             sum(count for (of, was), count in self.copies.items() if kind in (None, of) and was in kinds)
             for kinds in ((True,), (True, False))

@@ -1,4 +1,4 @@
-"""The tables of a campaign: a row for each recording, unexplained event, kind of event and spoiled copy.
+"""The tables of a campaign: recordings, unexplained events, kinds of events and corrupted copies.
 
 Columns are named with plain words for their types, so that whoever writes the files decides on a format.
 """

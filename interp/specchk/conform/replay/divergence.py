@@ -45,7 +45,7 @@ WORDS = MappingProxyType({
     "fault": "a fault inside a step left a state that the spec does not allow",
     "raised": "the implementation failed with an exception",
     "died": "the implementation's process ended",
-    "hung": "the implementation did not answer in time",
+    "hung": "the implementation did not respond in time",
     "garbled": "the implementation broke the protocol",
     "unrepeatable": "the same requests have another outcome when they are repeated",
 })  # fmt: skip

@@ -46,7 +46,7 @@ class Impossible(Answer):
 
 
 class Bag(list[Any]):
-    """Items in any order, each as often as it is there."""
+    """Items in any order, each as often as it occurs."""
 
 
 class Items(list[Any]):

@@ -380,7 +380,7 @@ def _is_finding(error: BaseException) -> bool:
 
 
 def _failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
-    """The finding that the code under test, which is foreign, has failed, or is outside of the spec."""
+    """The finding that the code under test, which is foreign, has failed, or is outside the spec."""
     if isinstance(error, OutsideSpec):
         # Of a state that was kept, it is the keeping that is at fault.
         kind, reason = "restored" if blame.kind == "restored" else "outside", str(error)

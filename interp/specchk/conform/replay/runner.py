@@ -35,7 +35,7 @@ Prefix = tuple[int, tuple[CaseStep, ...]]
 
 
 class StaleCase(Exception):
-    """A case that is no path of the spec: it was made for another one."""
+    """A case that is not a path of the spec: it was made for another one."""
 
 
 # What is wrong with binding, spec or suite, not with the harness.
@@ -235,7 +235,7 @@ def run_suite(
 
 
 def slices(count: int, parts: int) -> list[range]:
-    """Positions from 0 up to `count`, cut into at most so many parts of about the same size."""
+    """Positions from 0 up to `count`, divided into at most this many parts of about the same size."""
     size = max(1, -(-count // parts))
     return [range(first, min(first + size, count)) for first in range(0, count, size)]
 

@@ -108,7 +108,7 @@ def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Ite
 
 
 def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
-    """The shortest case that serves; `NothingToSabotage` without one."""
+    """The shortest suitable case; `NothingToSabotage` if there is none."""
     replayer = Replayer(binding)
     # The shortest case that serves: each lie runs it once more.
     for case in sorted(suite.cases, key=lambda one: (len(one.steps), one.id)):
@@ -224,7 +224,7 @@ def _answers(
 
 
 def _tainting(cls: type[Binding[Any]], scene: _Scene) -> dict[str, Any]:
-    """A handler that refuses, and has changed something all the same."""
+    """A handler that refuses, but changes something."""
     tainted: list[bool] = []
     name, back = cls.marked("project") or "", cls.marked("restore") or ""
     look, again = getattr(cls, name), getattr(cls, back)

@@ -79,7 +79,7 @@ class SpecSide:
                 yield ActionCall(index, tuple(args), given, label, ways[action.name])
 
     def call(self, action: str, args: tuple[str, ...]) -> ActionCall | None:
-        """The instance of an action with these arguments, as the spec writes them; None without one."""
+        """The instance of an action with these arguments, as the spec writes them; None if there is none."""
         return self._by_label.get((action, args))
 
     def instance(self, step: Step) -> ActionCall:

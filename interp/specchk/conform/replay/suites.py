@@ -226,7 +226,7 @@ def breadth_first(
 
 
 class BreadthFirst(WholeSuite[S]):
-    """A suite that goes to every place by a shortest path, and takes the steps of at most `limit` places."""
+    """A suite that reaches every place by a shortest path, and takes the steps of at most `limit` places."""
 
     def __init__(self, replayer: Replayer[S], limit: int | None) -> None:
         super().__init__(replayer)

@@ -17,7 +17,7 @@ MOST_RUNS = 8
 MOST_SEEN = 12
 WIDTH = 300
 NO_VERDICT = (
-    "This is no verdict against a spec, which may allow both: it shows that behaviour changed, not that "
+    "This is not a verdict against a spec, which may allow both: it shows that behaviour changed, not that "
     "it is wrong."
 )
 
@@ -29,7 +29,7 @@ def text(name: str, behaved: Behaved, lock: str, command: str) -> str:
     if behaved.is_accepted:
         return f"accepted: {name} behaves as {lock} has it\n  {_sizes(behaved)}"
     return "\n".join([*_head(name, behaved, lock), *_first(behaved), *_others(behaved), "", NO_VERDICT,
-                      f"accept it, if it is meant: {command}"])  # fmt: skip
+                      f"accept it, if it is intended: {command}"])  # fmt: skip
 
 
 def _sizes(behaved: Behaved) -> str:

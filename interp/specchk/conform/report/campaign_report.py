@@ -46,7 +46,7 @@ def _figures(campaign: Campaign) -> list[str]:
     if numbers["power"] is not None:
         kinds = ", ".join(f"{kind} {rate:.1%}" for kind, rate in numbers["power_by_kind"].items())
         lines.append(
-            f"  power       {numbers['power']:.1%} of {numbers['copies']} spoiled copies rejected: {kinds}"
+            f"  power       {numbers['power']:.1%} of {numbers['copies']} corrupted copies rejected: {kinds}"
         )
     return lines
 
@@ -75,7 +75,7 @@ def figures(campaign: Campaign) -> dict[str, Any]:
 
 
 def as_json(campaign: Campaign, exit_code: int) -> dict[str, Any]:
-    """The campaign as plain values; `missed` are the spoiled copies that were explained all the same."""
+    """The campaign as plain values; `missed` has the corrupted copies that were explained."""
     tally, numbers = campaign.tally, figures(campaign)
     rate = round(tally.consumed / tally.seconds) if tally.seconds else None
     return {

@@ -75,7 +75,7 @@ def _scores(lock: Lock) -> Iterator[str]:
     for kind, score in sorted(lock.mutants.items()):
         yield f"mutants recorded in the lock: {score} {kind} killed"
     for kind, layers in sorted(lock.layers.items()):
-        yield f"{kind} mutants by layer, each as if there were no other, {layers}:"
+        yield f"{kind} mutants by layer, each as if it were the only one, {layers}:"
         yield from (f"  {layer}: {layers.of(layer)}" for layer in layers.killed)
 
 

@@ -31,7 +31,7 @@ def verdict(result: SuiteResult) -> str:
 
 
 def within(part: Part, result: SuiteResult) -> str:
-    """The verdict with its bounds: of states outside of a constraint a suite shows nothing."""
+    """The verdict with its bounds: a suite shows nothing about states outside a constraint."""
     constraints = ", ".join(prop.name for prop in part.instance.program.constraints)
     is_bounded = constraints and verdict(result).startswith("conforms")
     return f"{verdict(result)} within {constraints}" if is_bounded else verdict(result)
@@ -97,9 +97,9 @@ def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
         yield f"cover: {coverage.cover}"
     if coverage.never:
         yield (f"never taken, though allowed by the spec: {len(coverage.never)} more classes, as the "
-               "whole product of spec and implementation has shown")  # fmt: skip
+               "complete product of spec and implementation has shown")  # fmt: skip
     if coverage.avoided and is_green:
-        yield f"not taken, since the implementation chose otherwise: {len(coverage.avoided)} classes"
+        yield f"not taken, since the implementation chose differently: {len(coverage.avoided)} classes"
     untried = len(coverage.missed) - len(coverage.avoided)
     if untried and is_green:
         yield f"not tried, since no case of this run takes them: {untried} classes"

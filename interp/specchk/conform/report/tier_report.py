@@ -15,7 +15,7 @@ _WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
 
 
 def overall(results: Sequence[SuiteResult]) -> SuiteResult:
-    """The result that the whole is to be judged by: the first of the worst."""
+    """The result that decides for the whole: the first of the worst."""
     return min(results, key=lambda result: _WORST_FIRST.index(verdict(result)))
 
 
@@ -51,7 +51,7 @@ def _line(part: Part, result: SuiteResult) -> str:
 def tier_json(
     tier: str, parts: Sequence[Part], results: Sequence[SuiteResult], codes: Sequence[int]
 ) -> dict[str, object]:
-    """The suite that the whole is judged by as one JSON object, with the objects of all in `suites`."""
+    """The suite that decides for the whole as one JSON object, with the objects of all in `suites`."""
     reports = [
         {"label": part.label, **as_json_of(part, result, code)}
         for part, result, code in zip(parts, results, codes, strict=True)

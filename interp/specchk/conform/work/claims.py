@@ -1,4 +1,4 @@
-"""Numbers that several processes share: who is free takes the next one, and none is taken twice.
+"""Numbers that several processes share: a free process takes the next one, and none is taken twice.
 
     claims = Claims(521)        # before the processes are forked
     for number in claims: ...   # in each of them

@@ -52,12 +52,12 @@ class FileColumn:
 
 
 def run(count: int, number: int, width: int) -> Pieces:
-    """The same number so many times."""
+    """The same number this many times."""
     return [varint(count << 1) + number.to_bytes(-(-width // 8), "little")]
 
 
 def groups(count: int, packed: Data) -> Pieces:
-    """So many numbers of which eight after eight are packed."""
+    """Numbers, packed in groups of eight."""
     return [varint(-(-count // 8) << 1 | 1), packed] if count else []
 
 
@@ -119,7 +119,7 @@ class Compression:
     def values(
         self, parts: Sequence[Data], entries: int, encoding: Encoding, *, is_compressed: bool
     ) -> StoredPage:
-        """A page of so many entries."""
+        """A page of this many entries."""
         rle = i32(Encoding.RLE)
         about = struct({1: i32(entries), 2: i32(encoding), 3: rle, 4: rle})
         return self._page(_DATA_PAGE, 5, about, parts, is_compressed=is_compressed)

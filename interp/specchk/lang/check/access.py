@@ -74,7 +74,7 @@ def place_at(
 
 
 def outside_of_partial(base: Type, path: tuple[tree.Accessor, ...]) -> tuple[tree.Accessor, ...]:
-    """The path to the first partial map in the way: what is assigned inside of one assigns all of it."""
+    """The path to the first partial map on it: an assignment inside one assigns all of it."""
     for at, step in enumerate(path):
         match base:
             case PartialMap():

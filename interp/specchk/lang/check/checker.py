@@ -211,7 +211,7 @@ class Checker:
         if isinstance(found, PartialMap):
             return found.key
         self.unfit(node.span, found, f"expected a set to choose from, found {show(found)}",
-                   "`0..n` is the set of the numbers from 0 to n")  # fmt: skip
+                   "`0..n` is the set of numbers from 0 to n")  # fmt: skip
         return UNKNOWN
 
     def bind(self, binders: tuple[tree.Binder, ...], context: Context) -> Context:
@@ -324,7 +324,7 @@ class Checker:
 
 def _no_step(name: str, what: str, spec: Spec) -> str | None:
     if what == "action" and name in spec.helpers:
-        return "a helper action is no step of its own: name the actions that call it"
+        return "a helper action is not a step of its own: name the actions that call it"
     return None
 
 
@@ -340,7 +340,7 @@ def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
         case Map(), Set(Unknown()):
             return "a map has a value for each key: `{ k: e for k in K }`"
         case Int(), Set() | Bag():
-            return "sets and bags are united by `union`; `card` is how many items one has"
+            return "sets and bags are joined by `union`; the number of items is `card(...)`"
         case Int(), Seq():
-            return "sequences are joined by `++`; `len` is how many items one has"
+            return "sequences are joined by `++`; the number of items is `len(...)`"
     return None

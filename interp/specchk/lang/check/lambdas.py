@@ -1,4 +1,4 @@
-"""Arguments that are no values: operators, of definitions and of `fold`, and actions, of `enabled`.
+"""Arguments that are not values: operators, of definitions and of `fold`, and actions, of `enabled`.
 
 An operator is no value: it is the name of a definition, `(a, b) => e`, or a parameter that is one, and
 it is put in where it is called.  So a place that takes one takes nothing else, and no other place takes
@@ -19,7 +19,7 @@ MAX_ROUNDS = 16  # in which a fold's type becomes known: a round for each part t
 def check_lone_lambda(checker: Checker, node: tree.Lambda) -> Type:
     """An operator where a value is expected."""
     hint = "it is an argument of `fold`, or of a definition with a parameter `p: (T) => U`"
-    checker.report.add("S302", node.span, "an operator is no value", hint)
+    checker.report.add("S302", node.span, "an operator is not a value", hint)
     return UNKNOWN
 
 
@@ -95,7 +95,7 @@ def check_item_fold(
     found = checker.check(items, context)
     if not isinstance(found, Set | Seq):
         hint = f"`elements({items.span.text})` is the set of its items" if isinstance(found, Bag) else None
-        checker.unfit(items.span, found, f"`fold` goes through a set or a sequence, not {show(found)}", hint)
+        checker.unfit(items.span, found, f"`fold` ranges over a set or a sequence, not {show(found)}", hint)
     item = found.item if isinstance(found, Set | Seq) else UNKNOWN
     kind = checker.check(start, context, expected)
     # Again while the operator shows more of the type than `start` does: `fold(s, {}, (seen, x) => ...)`.

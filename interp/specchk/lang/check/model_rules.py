@@ -179,7 +179,7 @@ class Refinements:
         ref = self.checker.facts.refs.get(id(binding.value))
         if ref is None or ref.kind != "typeset" or not isinstance(kind, Set) or not enumerable(kind.item):
             self.report.add("S605", binding.value.span,
-                            f"the sort `{binding.name.full}` is mapped to a type, and this is none",
+                            f"the sort `{binding.name.full}` is mapped to a type, and this is not one",
                             "name a sort or a declared type whose values can be listed")  # fmt: skip
             return
         other.sort_types[binding.name.text] = kind.item

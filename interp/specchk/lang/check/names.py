@@ -148,6 +148,6 @@ def _kind_of(text: str, home: Spec) -> str:
         (home.actions, "an action"), (home.helpers, "a helper action"), (home.defs, "a definition"),
         (home.properties, "a property"),
         (home.variants, "a constructor"), (home.imports, "an imported file"),
-        (home.variables, "a variable, which has no value outside of its own file"),
+        (home.variables, "a variable, which has no value outside its own file"),
     )  # fmt: skip
     return next((what for table, what in tables if text in table), "something else")

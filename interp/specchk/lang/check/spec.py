@@ -56,7 +56,7 @@ class Spec:
     prefix: str = ""  # `log.` in front of the names of a file imported or refined as `log`
 
     def lookup(self, alias: str | None) -> Spec | None:
-        """The namespace behind a qualifier; itself without one; None when nothing has that name."""
+        """The namespace of a qualifier, or itself without a qualifier; None if nothing has that name."""
         return self if alias is None else self.imports.get(alias) or self.refined.get(alias)
 
     def all_sources(self) -> Iterator[Source]:

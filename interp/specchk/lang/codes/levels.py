@@ -33,7 +33,7 @@ var hw : 0..3 = leo
 """,
     ),
     Page(
-        "S403", "a temporal operator outside of liveness",
+        "S403", "a temporal operator outside liveness",
         """`always`, `eventually` and `leadsto` describe whole behaviours; invariants, guards and
         definitions describe states.""",
         """Put it into a `liveness` property.  An invariant implies `always` already.""",

@@ -24,7 +24,7 @@ def canonical(value: object) -> str:
         case dict():
             return f"{{{' '.join(f'{canonical(key)}: {canonical(item)}' for key, item in value.items())}}}"
     if not is_dataclass(value) or isinstance(value, type):
-        raise TypeError(f"{type(value).__name__} is no part of a tree")
+        raise TypeError(f"{type(value).__name__} is not a part of a tree")
     parts = [
         f"{part.name}={canonical(own)}"
         for part in sorted(fields(value), key=lambda part: part.name)

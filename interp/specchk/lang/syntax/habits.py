@@ -1,4 +1,4 @@
-"""Habits: what people write who come from TLA+, Quint, P or Python, and what to write instead.
+"""Habits from TLA+, Quint, P or Python, and what to write instead.
 
 A habit is recognized by the first word of its declaration and by the text of its line before and behind
 the place where the parser stopped.  It decides nothing but the hint of a diagnostic.
@@ -21,7 +21,7 @@ _IF = "a choice of values is `if c then a else b`"
 _COMMENT = "a comment starts with `#`"
 _PARAMETER = "a parameter has a type: `{name}: T`"
 _ENUM = "names are listed by `type Name = enum {{a, b}}`; the fields of a record have types, `{{ a: T }}`"
-_TYPE = "a type is no expression: name it, `type Any = ...`, then `var x : Any in Any` has any of its values"
+_TYPE = "a type is not an expression: name it, `type Any = ...`; then `var x : Any in Any` has any value"
 
 # the first word of a declaration in another language -> how it is written here
 _DECLARATIONS = MappingProxyType(

@@ -125,7 +125,7 @@ class ComponentWalk:
         asm.fall_into(known)
 
     def _lower(self, state: Val, order: ir.Value) -> None:
-        """A state from which one that was visited before it is reached is no root."""
+        """A state from which an earlier visited one can be reached is not a root."""
         asm = self.asm
 
         def lower() -> None:

@@ -34,7 +34,7 @@ class FairComponents:
             asm.end()
 
     def _emit_judged(self) -> ir.Function:
-        """`judged(lane, from, to)`: of the component of these members; what it misses is in the lane."""
+        """`judged(lane, from, to)`: for the component of these members; what it lacks is in the lane."""
         asm = self.steps.internal("judged", 2)
         begin, behind = asm.numbers
         members, component = asm.words32(Owing.MEMBERS), asm.words32(Owing.INDEX)
@@ -86,7 +86,7 @@ class FairComponents:
         asm.loop(begin, asm.sub(behind, 1), unless_stopped)
 
     def _members(self, asm: LaneFunction, index: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """The place of a component's judgement; where its members begin and end."""
+        """The place of a component's result; where its members begin and end."""
         judgements = asm.b.inttoptr(asm.load(asm.region, Owing.JUDGEMENTS), I8.as_pointer())
         bounds = asm.words32(Owing.BOUNDS)
         return asm.at(judgements, index), load32(asm, bounds, index), load32(asm, bounds, asm.add(index, 1))

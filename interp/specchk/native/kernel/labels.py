@@ -92,7 +92,7 @@ def judged_predicates(program: Program) -> tuple[Property, ...]:
 
 
 def has_judged_predicates(program: Program) -> bool:
-    """Whether code judges all predicates of the temporal properties."""
+    """Whether code evaluates all predicates of the temporal properties."""
     return bool(judged_predicates(program)) or not any(prop.clauses for prop in program.liveness)
 
 

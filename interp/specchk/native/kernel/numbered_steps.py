@@ -84,7 +84,7 @@ class NumberedSteps(TableKernel):
         return self.state_at(asm, asm.pointer(asm.control, SharedWord.STATES), number)
 
     def waiting(self, asm: LaneFunction, at: Val) -> ir.Value:
-        """The address of a successor that waits, behind so many others."""
+        """The address of a successor that waits, after this many others."""
         return asm.at(asm.pointer(asm.thread, Thread.PENDING), asm.mul(at, self.words + 1))
 
     def note(self, asm: LaneFunction, word: Lane, number: Val) -> None:

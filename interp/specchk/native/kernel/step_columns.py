@@ -80,7 +80,7 @@ def _parameters(program: Program) -> Iterator[Type]:
 
 
 def emit_step_columns(module: ir.IRModule, program: Program) -> None:
-    """`step_columns(block, labels, targets, count)`: targets outside of a constraint are left out."""
+    """`step_columns(block, labels, targets, count)`: targets outside a constraint are omitted."""
     asm = Asm.of(module, "step_columns", [I64.as_pointer()] * 4, ir.VoidType(), internal=False)
     block, labels, targets, count = asm.function.args
     steps = step_shapes(program)

@@ -319,7 +319,7 @@ def _in_a_row(sizes: list[int]) -> list[int]:
 
 
 def _fitted(sizes: list[int], words: int) -> list[int] | None:
-    """First fit, widest first, nothing but wide variables straddling; None if that takes more words."""
+    """First fit, widest first, with only wide variables straddling words; None if that takes more words."""
     free = [[WORD * index, WORD * (index + 1)] for index in range(words)]
     offsets = [0] * len(sizes)
     start = 0

@@ -43,7 +43,7 @@ class MappedFile:
         return memoryview(self._map)[first : first + size]
 
     def close(self) -> None:
-        """Unmap, once or again; the address cannot be used any more."""
+        """Unmap, once or again; the address can no longer be used."""
         self._anchor = None
         with suppress(BufferError):  # a view is left on the way out of an error, and keeps the mapping
             self._map.close()

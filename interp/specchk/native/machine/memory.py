@@ -136,7 +136,7 @@ class Region:
             self._libc.madvise(self.address, used // mmap.PAGESIZE * mmap.PAGESIZE, _PAGE_OUT)
 
     def release(self) -> None:
-        """Give everything back; the region cannot be used any more."""
+        """Give everything back; the region can no longer be used."""
         if self.address:
             self._libc.munmap(self.address, self.size)
             self.address = 0
@@ -165,7 +165,7 @@ def address_space(most: int) -> int:
 
 
 def take(file: int, size: int) -> None:
-    """Take the disk space of so many bytes of a file, where the system can; `OSError` where there is none."""
+    """Reserve disk space for this many bytes of a file, if the system can; `OSError` if there is none."""
     try:
         os.posix_fallocate(file, 0, size)
     except OSError as error:

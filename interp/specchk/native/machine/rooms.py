@@ -47,7 +47,7 @@ def is_roomy(program: Program) -> bool:
 
 
 def first_room(program: Program, functions: Functions | None = None) -> Room:
-    """The room to begin with: what sets need on a walk that always goes where they have the most items."""
+    """The initial room: what sets need on a walk that always chooses the states with the most items."""
     if not is_roomy(program):
         return FIRST_ROOM
     most = [_items(state, program) for state in _greedy_walk(program, functions or Functions.of(program))]

@@ -15,7 +15,7 @@ def sampled(runs: Sequence[Run]) -> list[int]:
 
 
 def spread(runs: Sequence[Run], most: int) -> list[int]:
-    """At most so many numbers of some runs, evenly far from each other."""
+    """At most this many numbers of some runs, evenly spaced."""
     count = sum(size for _, size in runs)
     wanted = sorted({index * count // most for index in range(most)}) if count else []
     numbers, before = [], 0
@@ -55,5 +55,5 @@ def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
 
 
 def pieces(ranges: Iterable[Run], size: int) -> list[Run]:
-    """Ranges (first, end) in pieces of at most so many."""
+    """Ranges (first, end) in pieces of at most this size."""
     return [(low, min(low + size, end)) for first, end in ranges for low in range(first, end, size)]

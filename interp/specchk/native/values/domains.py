@@ -42,7 +42,7 @@ class Domains:
         self.most_unrolled = UNROLL[asm.function.module.tier]
 
     def unrolls(self, size: int) -> bool:
-        """Whether so many candidates are unrolled here."""
+        """Whether this many candidates are unrolled here."""
         return size <= self.most_unrolled and self.copies * size <= MAX_COPIES
 
     def members(self, domain: Expr) -> list[Member] | None:
@@ -199,7 +199,7 @@ class Domains:
         return asm.bor(asm.bor(kept, moved), asm.bor(new, length))
 
     def removed(self, kind: Bag, bag: Val, item: Val) -> Val:
-        """A bag without one of an item that it holds."""
+        """A bag with one item less, which it contains."""
         asm, size, shape = self.asm, width(kind.item), register(kind)
         code = self.codes.code(kind.item, item)
         at = self._count(kind, bag, lambda other: asm.below(*self._keys(kind, other, code)))

@@ -48,7 +48,7 @@ class Sparse:
         return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item)])
 
     def changed(self, kind: Set, name: str, items: Val, item: Val) -> Val:
-        """A set with one more item, `added`, or without one, `removed`."""
+        """A set with one item more, `added`, or one less, `removed`."""
         shape = register(kind)
 
         def build(asm: Asm) -> None:

@@ -194,7 +194,7 @@ class _Run:
             self.walks.seed,
         )
         if counted == COUNTED:
-            more = f"distinct states are counted up to {COUNTED}, and the walks visited at least so many"
+            more = f"distinct states are counted up to {COUNTED}, and the walks visited at least that many"
             outcome = replace(outcome, warnings=(*outcome.warnings, more))
         return replace(outcome, stopped=self.stopped, warnings=(*outcome.warnings, *self.unconfirmed))
 

@@ -96,7 +96,7 @@ _SPACE = "&#160;"
 
 
 def _spaced(text: str) -> str:
-    """Escaped, with the spaces at its beginning kept."""
+    """Escaped, with leading spaces kept."""
     bare = text.lstrip(" ")
     return _SPACE * (len(text) - len(bare)) + escape(bare)
 

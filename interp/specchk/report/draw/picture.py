@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A whole trace; `loop` is the row that the last row repeats, of a behaviour that goes round."""
+    """A complete trace; `loop` is the row that the last row repeats, for a behaviour with a loop."""
 
     title: str
     lanes: tuple[str, ...]

@@ -119,7 +119,7 @@ class _LoopSearch:
         return self._visited(_Met(0, 0, 0, start.is_bad), start.number, 0)
 
     def shortest(self, start: LoopStart, most: int | None) -> list[Taken] | None:
-        """The shortest fair loop through a state, of at most so many steps; None beyond the limit, too."""
+        """The shortest fair loop through a state, of at most this many steps; None beyond the limit, too."""
         first = start.number, self._first(start)
         before: dict[_Pair, tuple[_Pair, int]] = {first: (first, 0)}
         frontier, length = [first], 0

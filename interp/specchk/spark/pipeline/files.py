@@ -27,7 +27,7 @@ SUFFIX = ".ndjson"
 
 
 def read(place: str, unless: int = -1) -> bytes | None:
-    """A file's bytes; None, unread, where it has so many.  Raises `OSError`."""
+    """A file's bytes; None, unread, if it has this many.  Raises `OSError`."""
     path = local_path(place)
     if path is not None:
         return None if path.stat().st_size == unless else path.read_bytes()

@@ -80,7 +80,7 @@ class TablesAt:
                         raise Unusable(f"--tables: {host} cannot remove {place}: {reason}") from error
 
     def finish(self, about: Mapping[str, Any], table: str, rows: int) -> None:
-        """Write the manifest, from the driver; `Unusable` where it does not see so many rows of a table."""
+        """Write the manifest, from the driver; `Unusable` if it does not see this many rows of a table."""
         storage = storage_at(self.place)
         try:
             parts = [part for one in self.columns for part in self._parts(storage, one)]

@@ -34,7 +34,7 @@ class Crowded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LedgerStates:
-    """The levels of a search that has ended, of so many states each."""
+    """The levels of a search that has ended, each with this many states."""
 
     slices: Slices
     partitions: int

@@ -104,7 +104,7 @@ def fields_of(about: Slice) -> dict[str, Any]:
 
 
 class Checks:
-    """The checksums of blocks of so many bytes, computed as the bytes arrive."""
+    """The checksums of blocks of this many bytes, computed as the bytes arrive."""
 
     def __init__(self, block: int) -> None:
         self._block = self._room = block

@@ -147,13 +147,13 @@ class CertificateChecker:
         self._arrival(label, outcome.after, member, outcome.guard)
 
     def _arrival(self, label: str, after: State, member: Member, *when: Truth) -> None:
-        """A state that is reached is in the set; outside of a constraint its invariants hold."""
+        """A reached state is in the set; outside a constraint its invariants hold."""
         if self.program.constraints:
             inside = conj(self.system.constrained(after))
             for prop in self.program.constraints:
                 unclear = self.system.unclear(prop, after)
                 self._never((*when, unclear), f"the constraint `{prop.name}` is undefined after {label}")
-            outside = f"an invariant fails outside of the constraints after {label}"
+            outside = f"an invariant fails outside the constraints after {label}"
             self._never((*when, negation(inside)), outside, unless=conj(self._all_hold(after)))
             when = (*when, inside)
         if self._decider and self._group and self._decider.covers(self._group, when, after):

@@ -27,7 +27,7 @@ Constraint = tuple[Terms, int]  # a linear form of places, and its greatest valu
 
 
 class MalformedCertificate(Exception):
-    """A file that is no certificate, or not a whole one; the text gives the line."""
+    """A file that is not a certificate, or not a complete one; the text gives the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def read(path: Path) -> Certificate:
         with path.open(encoding="utf-8") as file:
             return parsed(file)
     except UnicodeDecodeError:
-        raise MalformedCertificate("it is no text") from None
+        raise MalformedCertificate("it is not text") from None
 
 
 def parsed(lines: Iterable[str]) -> Certificate:
@@ -89,13 +89,13 @@ def _line(number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise MalformedCertificate(f"line {number} is no JSON object")
+        raise MalformedCertificate(f"line {number} is not a JSON object")
     return content
 
 
 def _names(names: Any) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise MalformedCertificate("its first line has names that are no texts")
+        raise MalformedCertificate("its first line has names that are not strings")
     return names
 
 
@@ -119,7 +119,7 @@ def _parts(left: Iterator[tuple[int, str]]) -> Iterator[CertifiedPart]:
             state = tuple([some[at] for some, at in zip(values, content["state"], strict=True)])
             parts = [tuple([constraints[at] for at in part]) for part in content["parts"]]
         except (KeyError, TypeError, ValueError, RecursionError):
-            raise MalformedCertificate(f"line {number} is no line of {of}") from None
+            raise MalformedCertificate(f"line {number} is not a line of {of}") from None
         yield from [CertifiedPart(state, part) for part in parts]
 
 

@@ -35,7 +35,7 @@ class PartGroup:
 
 
 class CertifiedStates:
-    """The states of some parts; `MalformedCertificate` where a part is no state of the program."""
+    """The states of some parts; `MalformedCertificate` if a part is not a state of the program."""
 
     def __init__(self, program: Program, parts: Sequence[CertifiedPart]) -> None:
         self.program = program

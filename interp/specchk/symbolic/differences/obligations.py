@@ -146,14 +146,14 @@ class DifferenceDecider:
         return PartRegions(regions, [literal for literal in (only or [()])[0] if literal in every], own)
 
     def _row(self, constraint: Constraint) -> Row | None:
-        """A constraint as a literal of offsets; None if it is no difference of two."""
+        """A constraint as a literal of offsets; None if it is not a difference of two."""
         if constraint not in self._rows:
             self._rows[constraint] = _difference(*constraint)
         return self._rows[constraint]
 
 
 def _difference(terms: Terms, bound: int) -> Row | None:
-    """A constraint as the difference of two offsets; None if it is no such one."""
+    """A constraint as the difference of two offsets; None if it is not such a difference."""
     factors = [(times, (place, 0)) for place, times in terms if isinstance(place, int)]
     try:
         return at_most(factors, bound) if len(factors) == len(terms) else None

@@ -35,7 +35,7 @@ class NotDecided(Exception):
 
 
 def at_most(factors: Iterable[tuple[int, Place]], most: int) -> Literal:
-    """That a sum is at most a number; raises `NotDecided` if it is no difference of two names."""
+    """That a sum is at most a number; raises `NotDecided` if it is not a difference of two names."""
     terms = dict[Any, int]()
     for times, (name, plus) in factors:
         terms[name] = terms.get(name, 0) + times

@@ -144,7 +144,7 @@ class Templates:
         return list(atoms)[:MAX_ATOMS]
 
     def _places(self, at: Site) -> Iterator[Site]:
-        """A place and those inside of it."""
+        """A place and those inside it."""
         yield at
         match at.type:
             case Record(fields) if not at.type.is_tuple:  # whose parts have no names in an expression

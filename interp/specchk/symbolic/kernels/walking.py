@@ -186,7 +186,7 @@ def choose(nodes: Words, job: Words, node: int) -> int:
 
 
 def widen(work: Words, job: Words) -> int:
-    """Give a zone one more symbol, of which only that it is no negative number is known."""
+    """Give a zone one more symbol, known only not to be negative."""
     size = job[SIZE]
     count = job[COUNT]
     more = size + 1

@@ -73,7 +73,7 @@ class Control:
 
 
 def _is_idle(tree: Tree) -> bool:
-    """Whether an instance does nothing in any zone; one that a horizon ends is no deadlock's."""
+    """Whether an instance does nothing in any zone; one that a horizon ends is not part of a deadlock."""
     return type(tree.only) is Idle and not tree.only.cuts
 
 
@@ -270,7 +270,7 @@ class Controls:
         return self.symmetry.images_like(state, like.state, [image.state for image in like.images])
 
     def _inside(self, env: list[Any]) -> PredicateValue:
-        """Whether a state is inside of all constraints, or which one has no value."""
+        """Whether a state is inside all constraints, or which one has no value."""
 
         def ask() -> tuple[bool | Undefined, str]:
             try:

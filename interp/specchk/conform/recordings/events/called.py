@@ -56,7 +56,7 @@ class CalledInstances:
         self.changing = 0
 
     def of_ways(self, ways: Ways) -> tuple[SpecWays, bool]:
-        """The instances of each way, and whether one of them may be no step; raises `ImpossibleEvent`."""
+        """The instances of each way, and whether one of them may take no step; raises `ImpossibleEvent`."""
         # As calls are: a tracing may give the same ways for many events, or the same call.
         is_call = len(ways) == 1 and len(ways[0]) == 1 and ways[0][0].__class__ is Call
         given = ways[0][0] if is_call else ways

@@ -40,7 +40,7 @@ class EventReader:
         self.instances, self.fields = instances, fields
 
     def read(self, meaning: Meaning) -> ReadEvent:
-        """A meaning in the spec's values; a `SpecError` for a field that is no expression of the spec."""
+        """A meaning in the spec's values; a `SpecError` for a field that is not an expression of the spec."""
         instances, fields = self.instances, self.fields
         changing = instances.changing + fields.changing
         try:
