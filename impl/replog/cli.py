@@ -98,7 +98,7 @@ def _report(show: Callable[[], None]) -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's last flush is silent too."""
+    """Discard the buffered output, so that the interpreter's last flush is silent, too."""
     # Closing the stream would raise; with the descriptor replaced the last flush succeeds and goes nowhere.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -1,4 +1,4 @@
-"""`replog dump DIR`: what is in a log directory, as text, checking everything and changing nothing.
+"""`replog dump DIR`: the contents of a log directory, as text, checking everything and changing nothing.
 
     orders-0
       log-manifest               log start 0, synced to 150, cut 0 times
@@ -138,7 +138,7 @@ class Dump:
         return f"  {name:{NAME_WIDTH}} {size} bytes, kept by a start or a repair"
 
     def _partition(self, root: Root, key: TopicPartition) -> Iterator[str]:
-        """Yield all of a partition's files, then what does not fit between them."""
+        """Yield all of a partition's files, then any inconsistencies between them."""
         path = root.partition_path(key)
         point = root.point_of(key, self.was_clean, root.is_bare())
         yield f"{key[0]}-{key[1]}"

@@ -49,7 +49,7 @@ def command(context: click.Context, story: str | None, compare: bool) -> None:
         return
     path = known.get(story, Path(story))
     if not path.is_file():
-        raise click.UsageError(f"{story!r} is no story and no file; `replog play` lists the stories")
+        raise click.UsageError(f"{story!r} is neither a story nor a file; `replog play` lists the stories")
     try:
         if compare:
             differences = difference(path)

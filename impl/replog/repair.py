@@ -1,4 +1,4 @@
-"""`replog repair DIR`: what is damaged, what would be lost, and, with `--apply`, the cut.
+"""`replog repair DIR`: the damage, the records that would be lost, and, with `--apply`, the cut.
 
     orders-0                         damaged
     ! 00000000000000000000.log: damaged at byte 4096: CRC 0x9ae0daaf stored, 0x77073096 computed
@@ -26,7 +26,7 @@ NAME_WIDTH = 32
 
 
 def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
-    """Yield what a plan says, or said when it was done."""
+    """Yield the lines of a plan, or of its result."""
     yield from (f"  ! {problem}" for problem in plan.problems)
     start, end = plan.kept
     kept = f"offsets {start}..{end - 1}" if end > start else "nothing"

@@ -35,7 +35,7 @@ MAX_SEED = (1 << 63) - 1
 
 
 def parse_seeds(_context: click.Context, _parameter: click.Parameter, text: str | None) -> range | None:
-    """Turn `A..B`, both included, into a range; `BadParameter` says what was expected."""
+    """Turn `A..B`, both included, into a range; `BadParameter` states the expected form."""
     if text is None:
         return None
     first, dots, last = text.partition("..")

@@ -1,4 +1,4 @@
-"""Files kept between runs, so that what was computed once need not be computed again.
+"""Files kept between runs, so that results need not be computed again.
 
 They live in `$XDG_CACHE_HOME/specchk` (`~/.cache` without the variable).  Each is named by a digest of
 all that decides what is in it, the sources that compute it included: whole rooms of specchk, so that no

@@ -1,4 +1,4 @@
-"""What the controllers of a quorum exchange with each other: votes, and fetches of the metadata log.
+"""Messages between the controllers of a quorum: votes, and fetches of the metadata log.
 
 `NotController` is for brokers.
 
@@ -40,7 +40,7 @@ class VoteReply:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFetch:
-    """A controller requests what the active one has after its own log; that acknowledges all before it."""
+    """A controller requests the records after its own log; this acknowledges all before them."""
 
     term: int
     log: LogEnd

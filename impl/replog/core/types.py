@@ -1,4 +1,4 @@
-"""The nouns of the protocol: errors, batches, and what the controller says about partitions and brokers.
+"""The nouns of the protocol: errors, batches, and the controller's metadata about partitions and brokers.
 
 Every value here is frozen: it may sit in two logs, a message and a snapshot at once.  Offsets are 0-based,
 every "end" is exclusive, and -1 means "none" exactly where Kafka's wire protocol uses -1.
@@ -129,7 +129,7 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        """Return what the batch costs of a fetch's byte budget."""
+        """Return the batch's cost in a fetch's byte budget."""
         return BATCH_OVERHEAD_BYTES + len(self.body)
 
 

@@ -1,4 +1,4 @@
-"""The demo's clients: producers that keep a ledger of promises, a consumer that remembers what it read.
+"""The demo's clients: producers that keep a ledger of promises, a consumer that remembers its reads.
 
 One request in flight, retried until it is answered. The ledgers are the only judge of the demo (`verdict`):
 a record that was acknowledged must be where the broker said, in the log of whoever leads at the end.

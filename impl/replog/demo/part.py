@@ -46,7 +46,7 @@ class StagedPartition:
         return self.view.image.leader
 
     def look(self, broker: int) -> ReplicaStatus:
-        """Return what a broker's replica is now; of one that is down only the end of its files."""
+        """Return the current state of a broker's replica; for one that is down, only the end of its files."""
         node = self.view.nodes[broker]
         if node.broker is None:
             return ReplicaStatus(Role.NONE, -1, node.storage.end())
@@ -79,7 +79,7 @@ class StagedPartition:
         return (image.leader, state.log.hw) if state.leader_epoch == image.leader_epoch else (NO_LEADER, 0)
 
     def judge(self, serving: tuple[int, int]) -> Verdict:
-        """Compare the files of stopped brokers with what the clients hold in their hands."""
+        """Compare the files of stopped brokers with the clients' ledgers."""
         # From the files, not from memory: the verdict is about what would be there tomorrow.
         logs = [_files_of(node) for node in self.view.nodes.values()]
         return judge(self.producer.promised, self.consumer.read, Ending(*serving, logs))
@@ -93,7 +93,7 @@ def _changes(broker: int, before: ReplicaStatus, now: ReplicaStatus) -> Iterator
 
 
 def _files_of(node: NodeView) -> Log:
-    """Read what a stopped broker left, and leave it as it was."""
+    """Read the files of a stopped broker, without changing them."""
     assert isinstance(node.storage, BrokerFiles)
     recovered = node.storage.recover()
     batches = node.storage.read(tuple(recovered.log.batches))

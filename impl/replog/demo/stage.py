@@ -1,4 +1,4 @@
-"""A demo's stage: three brokers on real files, producers, consumers, and what is printed of them.
+"""A demo's stage: three brokers on real files, producers, consumers, and the output about them.
 
     stage.chapter("...")          a heading; what is done to the cluster follows
     stage.run(400)                simulated time passes, each change is a line
@@ -48,7 +48,7 @@ class Cables(Network):
     cut: set[Link] = field(default_factory=set)
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
-        """Lose what is sent over a cut cable; clients get through."""
+        """Lose messages over a cut cable; clients are not affected."""
         del message
         return () if (source, to) in self.cut else (2,)
 
@@ -58,7 +58,7 @@ class Cables(Network):
 
 
 class Stage:
-    """One performance: the cluster, its clients, and what a story does to them."""
+    """One performance: the cluster, its clients, and the events of a story."""
 
     def __init__(
         self, path: str, rules: Protocol, screen: Screen, *, skips_metadata: bool = False, partitions: int = 1
@@ -164,7 +164,7 @@ class Stage:
         return next(iter(self.reckonings().values()))
 
     def reckonings(self) -> Mapping[str, Verdict]:
-        """Stop all brokers, read their files, and compare with what the clients hold in their hands."""
+        """Stop all brokers, read their files, and compare them with the clients' ledgers."""
         serving = [part.serving() for part in self.parts]
         for node in self.world.nodes.values():
             self.world.stop(node.broker_id)

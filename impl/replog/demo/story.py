@@ -83,13 +83,13 @@ def fast_failover(stage: Stage) -> None:
     stage.cables.cut_between(second, third)
     stage.click(first, 300)
     stage.end_chapter()
-    stage.chapter(f"An operator has broker {second} lead for a moment, then broker {first} again.")
+    stage.chapter(f"An operator makes broker {second} lead for a moment, then broker {first} again.")
     stage.elect(second)
     stage.click(second, 300)
     stage.elect(first)
     stage.click(first, 200)
     stage.end_chapter()
-    stage.chapter("The cables are mended.")
+    stage.chapter("The cables are repaired.")
     stage.cables.cut.clear()
     stage.last_days(6_000)
 
@@ -103,13 +103,13 @@ def missed_epoch(stage: Stage) -> None:
     stage.cables.cut_between(second, first, third)
     stage.click(first, 300)
     stage.end_chapter()
-    stage.chapter(f"Broker {second} leads, broker {first} cuts; no news of it reaches broker {third}.")
+    stage.chapter(f"Broker {second} leads, broker {first} truncates; broker {third} is not notified.")
     stage.cables.cut.clear()
     stage.cables.cut.add((CONTROLLER, third))
     stage.elect(second)
     stage.run(500)
     stage.end_chapter()
-    stage.chapter(f"Broker {first} leads again. Only then broker {third} has news.")
+    stage.chapter(f"Broker {first} leads again. Only now is broker {third} notified.")
     stage.elect(first)
     stage.run(200)
     stage.cables.cut.clear()
@@ -173,7 +173,7 @@ def late_replica(stage: Stage) -> None:
 
 
 def skipped_epoch(stage: Stage) -> None:
-    """Let a leader keep what it knows of its followers over an epoch of which it is not notified."""
+    """Let a leader keep its state of the followers over an epoch of which it is not notified."""
     stage.calm_days()
     first = stage.leader()
     second, third = stage.others(first)
@@ -181,7 +181,7 @@ def skipped_epoch(stage: Stage) -> None:
     stage.cables.cut_between(first, second)
     stage.click(first, 150)
     stage.end_chapter()
-    stage.chapter(f"Broker {second} leads for a moment, broker {third} cuts; no news reaches broker {first}.")
+    stage.chapter(f"Broker {second} leads briefly, broker {third} truncates; broker {first} is not notified.")
     stage.cables.cut.add((CONTROLLER, first))
     stage.elect(second)
     stage.run(60)
@@ -192,7 +192,7 @@ def skipped_epoch(stage: Stage) -> None:
     stage.elect(first)
     stage.run(200)
     stage.end_chapter()
-    stage.chapter(f"Broker {first} dies at once. Broker {third} is all that is left of the ISR.")
+    stage.chapter(f"Broker {first} dies at once. Only broker {third} is left in the ISR.")
     stage.world.crash(first)
     stage.run(5_000)
     stage.end_chapter()
@@ -206,14 +206,16 @@ def skipped_epoch(stage: Stage) -> None:
 
 STORIES: Mapping[str, Story] = MappingProxyType(
     {
-        "cut-off": Story("The leader is lost with records that nobody copied.", cut_off),
-        "fast-failover": Story("Two brokers lead in turns, and copy nothing of each other.", fast_failover),
-        "missed-epoch": Story("A follower misses who led in between.", missed_epoch, skips_metadata=True),
-        "new-disk": Story("A follower is back with an empty disk before its session ends.", new_disk),
-        "dead-leader": Story("The followers stop in good order, and the leader dies for good.", dead_leader),
-        "late-replica": Story("The ISR dies, and who is not of it starts first.", late_replica),
+        "cut-off": Story("The leader is lost with records that no follower has copied.", cut_off),
+        "fast-failover": Story("Two brokers lead alternately, without copying each other.", fast_failover),
+        "missed-epoch": Story(
+            "A follower does not learn of the leader in between.", missed_epoch, skips_metadata=True
+        ),
+        "new-disk": Story("A follower returns with an empty disk before its session ends.", new_disk),
+        "dead-leader": Story("The followers shut down cleanly, and the leader dies for good.", dead_leader),
+        "late-replica": Story("The ISR dies, and a broker outside it starts first.", late_replica),
         "skipped-epoch": Story(
-            "A leader leads again, and skips who led.", skipped_epoch, skips_metadata=True
+            "A leader is elected again, and skips the epoch in between.", skipped_epoch, skips_metadata=True
         ),
     }
 )

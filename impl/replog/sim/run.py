@@ -51,7 +51,7 @@ MakeWorld = Callable[[WorldOptions, FaultyNetwork, Watch], World]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one run did, and what it broke: `oracle` is "" if nothing.
+    """The result of one run, and the promise it broke: `oracle` is "" if none.
 
     `faults` are those that happened, `checks` how often each oracle was checked with something to compare.
     """
@@ -337,7 +337,7 @@ class Simulation:
         return ViolationError("converges", missing) if missing else None
 
     def missing(self) -> str:
-        """Return what is not well yet; "" when every replica agrees and every produce is answered."""
+        """Return what is not repaired yet; "" when every replica agrees and every produce is answered."""
         for part in self.parts:
             if missing := converged(part.world):
                 return part.prefix + missing

@@ -1,4 +1,4 @@
-"""Scenario files: a story of a cluster as text, each command followed by what it changed.
+"""Scenario files: a story of a cluster as text, each command followed by its changes.
 
     # prose
     > cluster brokers=2 min-isr=1
@@ -70,7 +70,7 @@ def run_command(cluster: ScenarioCluster, command: str, number: int) -> list[str
 
 
 def difference(path: Path) -> str:
-    """Return a diff between what a scenario file says and what happens; "" if they agree."""
+    """Return a diff between the outputs in a scenario file and the actual ones; "" if they agree."""
     text = path.read_text(encoding="utf-8")
     played = play(text)
     lines = difflib.unified_diff(text.splitlines(), played.splitlines(), str(path), "now", lineterm="")

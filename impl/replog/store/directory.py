@@ -228,7 +228,7 @@ class LogDirectory:
             self._root.clear(self._root.retire(key))
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the three checkpoints: these high watermarks, and what is synced and kept of every log.
+        """Write the three checkpoints: these high watermarks, and the synced and kept parts of every log.
 
         Partitions that are not mentioned, and closed ones, keep what they had.
         """

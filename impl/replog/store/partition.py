@@ -84,7 +84,7 @@ class PartitionLog:
         point: OpenPoint = NOTHING_KNOWN,
         health: Health | None = None,
     ) -> "PartitionLog":
-        """Open a partition directory, repairing what a crash left (`recovery.py`; `recovery` has the report).
+        """Open a partition directory, repairing traces of a crash (`recovery.py`; `recovery` has the report).
 
         Raises `CorruptFileError`, `ForeignVersionError`, or `StorageOfflineError` for an `OSError`.
         """
@@ -278,7 +278,7 @@ class PartitionLog:
         self.flushed = self.log_end
 
     def _save_manifest(self, epochs: Iterable[EpochEntry]) -> None:
-        """Make durable what is synced now, and these epochs."""
+        """Make everything synced so far, and these epochs, durable."""
         self._manifest_file.save(manifest_of(self._manifest, self._segments, epochs))
 
     def truncate_to(self, offset: int) -> int:
@@ -301,7 +301,7 @@ class PartitionLog:
         return self.log_end
 
     def _cut(self, offset: int) -> None:
-        """Lower what is known, then delete segments from the top, then cut the one holding `offset`."""
+        """Lower the known offsets, then delete segments from the top, then cut the one holding `offset`."""
         holder = self._segment_of(offset)
         position, end = holder.boundary(offset)
         # Computed before anything changes: reading the headers may find damage, and then nothing may be cut.
@@ -381,7 +381,7 @@ class PartitionLog:
         return len(dead)
 
     def seal(self) -> None:
-        """Flush, and write the last segment's indexes: what a clean shutdown leaves."""
+        """Flush, and write the last segment's indexes: the state after a clean shutdown."""
         self.flush()
         with self._health.during(f"sealing {self._directory}"):
             # After the flush: the checksums are to vouch for indexes of synced records.

@@ -148,7 +148,7 @@ def rejections(*, as_json: bool = False) -> Iterator[None]:
 
 @contextmanager
 def refusals(*kinds: type[Exception], about: str = "") -> Iterator[None]:
-    """Turn what a user can correct into an error of the command line; `about` begins its text."""
+    """Turn an error that a user can correct into an error of the command line; `about` begins its text."""
     try:
         yield
     except kinds as error:

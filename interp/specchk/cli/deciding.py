@@ -47,7 +47,7 @@ def decided_conditions(
 def impossible_conditions(
     program: Program, only: Collection[tuple[str, str, str]], most: int = MOST_HULLS
 ) -> frozenset[Condition]:
-    """Of the conditions with the keys `only` those that decide in no state, whatever its offsets are.
+    """Those of the conditions with the keys `only` that decide in no state, whatever its offsets are.
 
     The symbolic engine's hulls prove it of many at once, and of the others beside the program's own
     invariants, as lemmas.  None are returned of a program without offsets, whose bounds no engine opens; nor

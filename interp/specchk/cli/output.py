@@ -58,7 +58,7 @@ class _Survivor:
             return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered, or nothing."""
+        """Write the buffered output, or nothing."""
         try:
             self._stream.flush()
         except self._survives:
@@ -98,7 +98,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def _silence(stream: TextIO) -> None:
-    """Let what is still written go nowhere."""
+    """Discard all further output."""
     # The descriptor and not the stream: what is in the buffer already can then be written, and does not fail
     # once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

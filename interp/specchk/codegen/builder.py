@@ -249,7 +249,7 @@ class IRBuilder:
         return self._value(value.type, f"atomicrmw {op} {place}, {value} {ordering}")
 
     def cmpxchg(self, place: Value, old: Value, new: Value, ordering: str, failed: str) -> Value:
-        """Put a value at an address where another one is; what was there, and whether it was that one."""
+        """Replace one value at an address by another; the value found, and whether it was that one."""
         kind = PairType(old.type, _I1)
         return self._value(kind, f"cmpxchg {place}, {old}, {new} {ordering} {failed}")
 

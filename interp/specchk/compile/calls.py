@@ -106,7 +106,7 @@ class CallLowering:
         return Closure(names, decl.lets, decl.value, inner, decl if decl.measure is not None else None)
 
     def _closure(self, node: tree.Expr, scope: Scope) -> Closure:
-        """The operator that an argument is; names in a lambda mean what they mean where it is written."""
+        """The operator of an argument; names in a lambda have the meaning of the place where it is."""
         if isinstance(node, tree.Lambda):
             return Closure(node.params, (), node.body, scope)
         ref = self.facts.ref(node)

@@ -1,4 +1,4 @@
-"""Lowering `enabled`: what an action requires, as an expression."""
+"""Lowering `enabled`: the conditions of an action, as an expression."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ MAX_SEARCHED = 1 << 19  # values tried before the number of initial states is kn
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A program with what is needed to look at it: its model and its lowering."""
+    """A program with its model and its lowering, for inspection."""
 
     program: Program
     model: FixedModel

@@ -235,7 +235,7 @@ def _folded(*lowerings: Lowering | ExpressionLowering) -> tuple[str, ...]:
 
 
 def ground(checked: CheckedSpec, model: FixedModel) -> None:
-    """Only what a model decides: constants in range, types finite, initial values; else `SpecError`."""
+    """Only the parts that a model determines: constants, finite types, initial values; else `SpecError`."""
     lowering = Lowering(checked, model)
     lowering.variables()
     _constants(lowering)

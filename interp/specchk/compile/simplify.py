@@ -1,4 +1,4 @@
-"""Simplification: what the model's constants decide is decided once.
+"""Simplification: whatever the model's constants determine is evaluated once.
 
 A bottom-up rewrite that keeps the meaning exactly, definedness included: constant parts are folded
 by the one meaning of operators, branches and conjuncts that constants decide disappear, numbers that

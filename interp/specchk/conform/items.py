@@ -81,7 +81,7 @@ class BindingFile(pytest.File):
 
 @dataclass
 class Run:
-    """One suite in this process: its cases share what they have in common."""
+    """One suite in this process: its cases share common work."""
 
     part: Part
     budget: SuiteBudget

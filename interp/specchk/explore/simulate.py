@@ -95,7 +95,7 @@ def follow(
 
 
 def begin(program: Program) -> tuple[list[State], Violation | None]:
-    """The initial states, and what is wrong with them."""
+    """The initial states, and their violations."""
     try:
         states = initial_states(program)
     except Undefined as undefined:

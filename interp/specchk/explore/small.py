@@ -215,7 +215,7 @@ def _all(exprs: Iterable[Expr]) -> int:
 
 
 def _items(kind: Type) -> int:
-    """The number of values that each value of a type consists of; what a set has is the work of its steps."""
+    """The number of values in each value of a type; items of a set count as work of its steps."""
     match kind:
         case Map():
             return cardinality(kind.key) * _items(kind.value)

@@ -46,7 +46,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """Proposed models, what decides in none that was searched, how many were, and how many in part."""
+    """Proposed models, conditions that decide in none searched, and the numbers of searches."""
 
     models: tuple[Proposal, ...]
     left: frozenset[Key]

@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """An expression of a view over one lane: `name` is what it is shown as."""
+    """An expression of a view over one lane: `name` is its label."""
 
     name: str
     lane: str

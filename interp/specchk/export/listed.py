@@ -83,7 +83,7 @@ class StepWriter:
         return found
 
     def close(self) -> list[TablePart]:
-        """Write what is left; all parts."""
+        """Write the rest; all parts."""
         self._flush()
         return self._table.close()
 

@@ -1,4 +1,4 @@
-"""The manifest of an export: what it is of, and all of its files.
+"""The manifest of an export: its origin, and all of its files.
 
     {"schema": "specchk.export/1", "spec": "kip320", "verdict": "holds", "complete": true, ...,
      "tables": {"states": {"rows": 2987, "files": [{"name": "states/part-0-00000.parquet", "bytes": 40210}],

@@ -1,4 +1,4 @@
-"""The small tables of an export: what a run reports, as rows."""
+"""The small tables of an export: the report of a run, as rows."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ STREAM_BYTES = 1 << 26  # of all streams, unless those of one state are more
 
 @dataclass(slots=True)
 class Written:
-    """The parts that a writer wrote, what is in them by level, and the names of its states."""
+    """The parts of a writer, their contents by level, and the names of its states."""
 
     parts: list[TablePart] = field(default_factory=list)
     states: Counter[int] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class Written:
     names: list[SharedNames] = field(default_factory=list)
 
     def add(self, written: Written) -> None:
-        """What another writer wrote, too."""
+        """The same, with the parts of another writer."""
         self.parts += written.parts
         self.names += written.names
         self.states.update(written.states)
@@ -94,7 +94,7 @@ class PackedWriter:
                 self._flush()
 
     def close(self) -> Written:
-        """Write what is left; all that was written."""
+        """Write the rest; everything that was written."""
         self._flush()
         self.written.parts += self._states.close() + self._steps.close()
         return self.written

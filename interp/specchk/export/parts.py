@@ -82,7 +82,7 @@ class Draft(Protocol):
         """Make the export appear, with its manifest; `Unwritten`."""
 
     def abandon(self) -> None:
-        """Remove what was written, unless it is an export."""
+        """Remove the written files, unless they are a complete export."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class TableWriter:
             self._flush()
 
     def close(self) -> list[TablePart]:
-        """Write what is left, at least an empty part; all parts."""
+        """Write the rest, at least an empty part; all parts."""
         if self._file is None and not self.parts:
             self._open()
         if self._file is not None:
@@ -326,7 +326,7 @@ class PageWriter:
             self._finish()
 
     def close(self) -> list[TablePart]:
-        """Write what is left, of a first writer at least an empty part; all parts; `Unwritten`."""
+        """Write the rest, for a first writer at least an empty part; all parts; `Unwritten`."""
         if self._file is not None or (not self._parts and not self._writer):
             self._finish()
         return self._parts

@@ -159,7 +159,7 @@ class ColumnPages:
         return [ColumnChunk(column, dictionary) for (_, column), dictionary in pairs]
 
     def fill(self, chunks: Sequence[ColumnChunk], streams: LeafStreams) -> None:
-        """Add what is in the streams, a page for each column."""
+        """Add the contents of the streams, a page for each column."""
         for chunk, (leaf, _) in zip(chunks, self._pairs, strict=True):
             above, entries = streams.levels(leaf)
             codes, encoding = streams.codes(leaf)

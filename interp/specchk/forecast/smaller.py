@@ -124,7 +124,7 @@ class SmallerModels:
         return tuple((values[i] - low[i]) / (high[i] - low[i]) for i in self._moving)
 
     def _best(self) -> Values | None:
-        """Of the models not tried the closest one that should end."""
+        """The closest of the untried models that should end."""
         low, high, moving = self._low, tuple(self.dials.values()), self._moving
         if math.prod(high[i] - low[i] + 1 for i in moving) > MOST_MODELS:
             return None

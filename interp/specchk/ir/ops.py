@@ -47,12 +47,12 @@ Mark = Literal["", "sign", "truth"]
 
 
 def never(_: Kinds) -> bool:
-    """Of an operator that always has a value."""
+    """Totality of an operator that always has a value."""
     return False
 
 
 def always(_: Kinds) -> bool:
-    """Of one that may have none, whatever its arguments' types are."""
+    """Totality of one that may have none, whatever its arguments' types are."""
     return True
 
 
@@ -82,7 +82,7 @@ class Card:
     loops: bool = False
 
     def accepts(self, kinds: Kinds) -> bool:
-        """Whether arguments have the right number and shapes; what has no value has every shape."""
+        """Whether arguments have the right number and shapes; one without a value has every shape."""
         if self.takes is None or len(kinds) != len(self.takes):
             return self.takes is None
         return all(isinstance(k, shape) or _is_empty(k) for k, shape in zip(kinds, self.takes, strict=True))

@@ -187,7 +187,7 @@ class Program:
 
 
 def nowhere(program: Program) -> Span:
-    """The place of what is in no text of a spec: the beginning of its file."""
+    """The place of a node that is in no text of a spec: the beginning of its file."""
     return Span(Source(program.path, ""), 0, 0)
 
 

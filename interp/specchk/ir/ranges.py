@@ -19,7 +19,7 @@ def with_ends(kind: Type) -> Type:
 
 
 def narrowest(kind: Type) -> Type:
-    """The narrowest type of the same shape: what comes out of an empty collection."""
+    """The narrowest type of the same shape: that of an element of an empty collection."""
     return _mapped(kind, lambda _: Int(0, -1), empty=True)
 
 

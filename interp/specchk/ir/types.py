@@ -67,7 +67,7 @@ class Record:
 
     @property
     def element(self) -> Type | None:
-        """Of a union's variant that is a sort, the type of its elements."""
+        """The type of the elements of a union's variant that is a sort."""
         return self.fields[0][1] if self.fields[:1] != () and self.fields[0][0] == "" else None
 
     def index(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Types of what is made of expressions: results of operators, folds, and parts along a path."""
+"""Types of composed expressions: results of operators, folds, and parts along a path."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _attach(
 
 
 def _give(library: Spec, decl: decls.Import, report: Report) -> None:
-    """Note of the constants and sorts of a library what an import gives them, in their declarations."""
+    """Enter the values that an import gives to constants and sorts of a library into their declarations."""
     for binding in decl.given:
         name, place = binding.name.full, binding.name.span
         sort, const = library.sorts.get(name), library.consts.get(name)

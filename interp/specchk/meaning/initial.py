@@ -139,7 +139,7 @@ def _is_open(target: Var, known: set[int], *others: Expr) -> bool:
 
 
 def _at_each_key(place: Expr, around: Quantifier) -> Var | None:
-    """The variable `m` of a place `m[k]`, where `k` is what the quantifier binds."""
+    """The variable `m` of a place `m[k]`, where the quantifier binds `k`."""
     match place, around.domain:
         case Apply(op=Op.MAP_GET, args=(Var(type=Map(key=keys)) as target, Local() as key)), Const(
             value=listed

@@ -50,7 +50,7 @@ Test = Callable[[list[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One way on from a zone: an action with its arguments, the state after it, and what is known there.
+    """One continuation from a zone: an action with its arguments, the state after it, and the facts there.
 
     `after` is why instead where the step has no meaning.
     """
@@ -242,7 +242,7 @@ class Moves(Stepper):
         return given, after
 
     def _settled(self, before: State, after: State) -> State:
-        """A state that can be kept; what a step left as it was is kept already."""
+        """A state that can be kept; parts unchanged by a step are kept already."""
         parts = zip(self._settle, before, after, strict=True)
         return tuple([part if part is old else settle(part) for settle, old, part in parts])
 

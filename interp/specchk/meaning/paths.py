@@ -1,4 +1,4 @@
-"""Paths: one run of code over open numbers, and what it has assumed about them.
+"""Paths: one run of code over open numbers, and its assumptions about them.
 
 The meaning of specs (`meaning.evaluate`, `meaning.step`) runs on open numbers (`open_numbers`) as it does
 on ints.  Wherever it compares two, the path answers: from what is known if that decides it, otherwise the
@@ -46,7 +46,7 @@ class Defined(list[list[int]]):
 
 
 class Solver(Protocol):
-    """Decides what a matrix with definitions does not."""
+    """Decides comparisons that a matrix with definitions does not."""
 
     def is_possible(self, rows: Matrix) -> bool:
         """Whether some whole numbers satisfy a matrix and its definitions."""
@@ -56,7 +56,7 @@ class Solver(Protocol):
 
 
 class ForkPath:
-    """What one run has assumed; `forks` is how many ways were left to other runs."""
+    """The assumptions of one run; `forks` is the number of branches left to other runs."""
 
     __slots__ = ("_at", "_owned", "_script", "forks", "pending", "rows", "solver")
 
@@ -165,7 +165,7 @@ class ForkPath:
         return self.rows  # type: ignore[return-value]
 
     def _assume(self, i: int, j: int, bound: int) -> None:
-        """Add a constraint that is consistent with what is known, and all that follows."""
+        """Add a constraint that is consistent with the known ones, and all consequences."""
         rows = self._own()
         _close(rows, i, j, bound)
 
@@ -294,7 +294,7 @@ def _widen(rows: Rows) -> int:
 
 
 def outcomes(path: ForkPath, rows: Matrix, run: Callable[[], T]) -> Iterator[T]:
-    """The result of each run; when one is handed out, `path.rows` is what it has assumed."""
+    """The result of each run; when one is yielded, `path.rows` has its assumptions."""
     # The code is run from its beginning for each way, since a Python function cannot be forked in the middle;
     # so it must depend on nothing but its answers.
     scripts: list[list[int]] = [[]]

@@ -110,7 +110,7 @@ def _less(form: Form, bound: int) -> Form:
 
 
 def _tightest(forms: Iterable[Form]) -> list[Form]:
-    """Of forms with the same terms, which are all at most 0, the tightest one."""
+    """The tightest of several forms with the same terms, which are all at most 0."""
     most: dict[tuple[tuple[Part, int], ...], int] = {}
     for terms, plus in forms:
         most[terms] = max(plus, most.get(terms, plus))

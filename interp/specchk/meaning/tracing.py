@@ -85,7 +85,7 @@ class Tracer(Stepper):
         self.every = [list(product(*domains)) for domains in self._domains]
 
     def make_evaluator(self) -> Evaluator:
-        """One that notes what it decides."""
+        """A condition that records its result."""
         return _Watching(self)
 
     def compiled(self, index: int, action: Action, values: Values) -> Compiled:

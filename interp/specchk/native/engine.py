@@ -194,7 +194,7 @@ class NativeEngine(Engine[list[Run]]):
         return self._finish_level(frontier, [])
 
     def _finish_level(self, work: list[Run], following: list[Run]) -> list[Run]:
-        """Expand what is left of a level; the next one, or the part of it that the budget allowed."""
+        """Expand the rest of a level; the next one, or the part of it that the budget allowed."""
         store, self.following = self.store, following
         store.set_work(work)
         while not store.is_level_done and not self.search.is_stopped:
@@ -270,7 +270,7 @@ class NativeEngine(Engine[list[Run]]):
         return self.store.total(Thread.GENERATED) >= self.options.optimise_after
 
     def _note_found(self) -> None:
-        """Turn what the workers noted of the last level into violations and witnesses."""
+        """Turn the workers' records of the last level into violations and witnesses."""
         best: dict[int, NotedState] = {}
         for worker in self.store.workers:
             for noted in worker.found():

@@ -102,7 +102,7 @@ def capacity(partitions: int, state_bytes: int, successors: int) -> int:
 def smallest_predecessor(
     kernel: Loaded, worker: Worker, address: int, count: int, target: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Of states at an address the smallest that has the target as a successor."""
+    """The smallest of the states at an address that have the target as a successor."""
     words = len(target)
     wanted, best, control = Words(words), Words(words + 1), Words(SharedWord.SIZE)
     wanted.fill(list(target))

@@ -36,7 +36,7 @@ class Predecessors(Protocol):
 
 
 class Explainer:
-    """Explains what a search found."""
+    """Explains the findings of a search."""
 
     def __init__(
         self, program: Program, layout: StateLayout, store: Predecessors, symmetry: Symmetry | None,
@@ -86,7 +86,7 @@ class Explainer:
         return rebuild(self.program, self.stepper, [self._known(s) for s in reversed(path)], self.symmetry)
 
     def note(self, findings: Findings, noted: NotedState, levels: Levels) -> None:
-        """Add what was found to the findings, as a witness or violation with its trace."""
+        """Add a finding, as a witness or violation with its trace."""
         record = records_of(self.program)[noted.record]
         if record.kind == "reached":
             findings.reached[record.name] = self._witness(record.name, noted.state, levels)

@@ -54,7 +54,7 @@ class Lanes:
             block[word] = at
 
     def begin(self) -> None:
-        """Forget what was noted of another region."""
+        """Forget the records of another region."""
         for block in self.blocks:
             for word in range(Lane.QUEUED, Lane.SIZE):
                 # What is ever enabled or was not found is of the whole graph: all regions add to the answer.

@@ -74,7 +74,7 @@ class StepsOfSearch:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory of the region and of the lists, beside what each worker has."""
+        """The memory of the region and of the lists, beside that of each worker."""
         region = self._region.memory_bytes if self._region is not None else 0
         listed = self._steps.memory_bytes if self._steps is not None else 0
         return 4 * sum(self.lanes.queued()) + (self.marks.bit_length() + 7) // 8 + region + listed
@@ -104,7 +104,7 @@ class StepsOfSearch:
         return self.lanes.any(Lane.EVER)
 
     def listed(self) -> ListedSteps:
-        """The graph as lists, for what is owed to another program."""
+        """The graph as lists, for obligations of another program."""
         if self._listed is None:
             self._steps = StepsInStore(self.fair, self.store, self.lanes, self.levels[0])
             self._listed = ListedSteps(self.fair, self._steps, self._look)
@@ -174,7 +174,7 @@ class RegionOfStates:
 
     @property
     def memory_bytes(self) -> int:
-        """The most that its arrays may use: of those that grow, what is in them."""
+        """The most memory that its arrays may use: for those that grow, their contents."""
         block, arrays, used = self.source.lanes.region, self._arrays, self.source.store.used
         found = 4 * block[Owing.NEXT_EDGE] + 4 * used  # edges, places
         if Owing.REST_MARKS in arrays:
@@ -298,7 +298,7 @@ class RegionOfStates:
         return True
 
     def _fair(self, *, taken_only: bool = False) -> set[int]:
-        """The components with a fair loop; `taken_only`: where what is cut off enables nothing."""
+        """The components with a fair loop; `taken_only`: steps that are cut off enable nothing."""
         lanes, block, used = self.source.lanes, self.source.lanes.region, self.source.store.used
         self._take({Owing.INDEX: 4 * used, Owing.MEMBERS: 4 * used, Owing.BOUNDS: 2 * used + 8,
                     Owing.JUDGEMENTS: used, Owing.FRAMES: 8 * used,

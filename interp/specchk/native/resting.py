@@ -22,7 +22,7 @@ AT_ONCE = 4096  # states in one call
 def smallest_deadlock(
     ends: Ends, findings: Findings, layout: StateLayout, resting_states: Iterable[tuple[int, ...]]
 ) -> tuple[int, ...] | None:
-    """The smallest deadlock among packed states without steps; `findings` is given what is not decided."""
+    """The smallest deadlock among packed states without steps; undecided ones are added to `findings`."""
     best: tuple[int, ...] | None = None
     for state in resting_states:
         # Trying open numbers takes long, and only the smallest is reported: a larger one need not be tried.
@@ -34,7 +34,7 @@ def smallest_deadlock(
 
 
 def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Of packed states at an address those without steps that `deadlock ok` does not allow.
+    """The packed states at an address without steps that `deadlock ok` does not allow.
 
     `thread` is the address of a worker's block whose counts do not matter.
     """

@@ -111,7 +111,7 @@ class VisitedSet(ABC):
             self._grow(slots)
 
     def add_known(self, source: StateSource, count: int) -> None:
-        """Add states, all new, that were checked before; raises what the source does."""
+        """Add states, all new, that were checked before; exceptions of the source are raised."""
         self._make_room(count)
         view = self._view(self.used * self.state_bytes, count * self.state_bytes)
         try:
@@ -123,7 +123,7 @@ class VisitedSet(ABC):
         self.used += count
 
     def absorb(self, worker: Worker, address: int, count: int) -> list[Run]:
-        """Keep and check what is new of states at an address; the runs of those inside the constraints."""
+        """Keep and check new states at an address; the runs of those inside the constraints."""
         runs: list[Run] = []
         block = worker.block
         for first in range(0, count, PIECE):

@@ -73,7 +73,7 @@ def _state(
 
 
 def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> dict[str, Any]:
-    """The ITF object of a trace; `violation` is what it shows, if anything."""
+    """The ITF object of a trace; `violation` is the one it shows, if any."""
     states = [_state(program, trace.initial, 0, None, ())]
     states += [
         _state(program, step.state, i, step.action, step.args) for i, step in enumerate(trace.steps, 1)

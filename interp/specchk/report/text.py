@@ -45,7 +45,7 @@ def headline(outcome: Outcome) -> str:
 
 
 def judgement(outcome: Outcome) -> str:
-    """The verdict, with the bounds within which it holds, or what is violated, or why there is none."""
+    """The verdict, with its bounds, or the violation, or the reason why there is none."""
     match outcome.verdict:
         case Holds():
             unbounded = outcome.statistics.symbolic is not None and outcome.program.horizons
@@ -229,7 +229,7 @@ def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
 
 
 def _folded(warnings: Sequence[str]) -> list[str]:
-    """The warnings, of many branches never taken the first few: the verdict is what is to be seen."""
+    """The warnings, with only the first of many branches never taken, so that the verdict stays visible."""
     branches = [warning for warning in warnings if " the branch `" in warning]
     if len(branches) <= BRANCHES_SHOWN + 1:
         return list(warnings)
@@ -279,7 +279,7 @@ def _unreached(bounds: tuple[str, ...]) -> str:
 def trace_lines(
     program: Program, trace: Trace, width: int, aside: Collection[str] = frozenset()
 ) -> list[str]:  # fmt: skip
-    """The first state whole, those variables last that are put `aside`; then what each step changed."""
+    """The first state in full, with the variables `aside` last; then the changes of each step."""
     lines = ["  0  initial state"]
     aside = aside if len(aside) >= WORTH_FOLDING else frozenset()
     for name, value in parts(program, trace.initial):

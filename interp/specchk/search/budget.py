@@ -21,7 +21,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a search is; `frontier` are states found but not expanded; `note`: what an engine adds."""
+    """The progress of a search; `frontier` are states not expanded yet; `note`: an addition of the engine."""
 
     states: int
     generated: int

@@ -22,7 +22,7 @@ NO_VARIABLES = "the spec has no variables: it has one state, and no step changes
 
 
 def never(program: Program, counts: Sequence[int]) -> list[Point]:
-    """The points never reached, in source order; what the constants decide is not counted.
+    """The points never reached, in source order; those that the constants decide are not counted.
 
     Except of a refinement: where constants are mapped to its variables, it is they that decide.
     """
@@ -48,7 +48,7 @@ def describe(point: Point) -> str:
 
 
 def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
-    """The warnings of a run: vacuity when all was searched, and what was left out."""
+    """The warnings of a run: vacuity when all was searched, and omissions."""
     left_out = ", ".join(program.left_out)
     found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
     if asks_nothing(program):

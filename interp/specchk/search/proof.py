@@ -1,4 +1,4 @@
-"""What an attempt at a proof by induction found: plain values, shared by engine, report and CLI.
+"""The result of an attempt at a proof by induction: plain values, shared by engine, report and CLI.
 
 A proof has three parts for each property: *initiation* (the initial states satisfy it), *consecution*
 (no action leads out of the states that satisfy all invariants) and, for k > 1, the first k - 1 steps.

@@ -35,7 +35,7 @@ def claim(prop: Liveness | Refinement) -> str:
 
 
 def wrong_beginnings(program: Program, states: Sequence[State]) -> Iterator[Violation]:
-    """Of each refinement the first state that begins no behaviour of the refined program."""
+    """The first state, for each refinement, that begins no behaviour of the refined program."""
     for refinement in program.refinements:
         refining = Refining(refinement, len(program.variables))
         for state in states:
@@ -63,7 +63,7 @@ def with_abstract_step(program: Program, violation: Violation) -> Violation:
 
 
 class _Contrast:
-    """What one refinement does not allow, beside what its other program does."""
+    """The steps that one refinement does not allow, beside its other program."""
 
     def __init__(self, refinement: Refinement, variables: int) -> None:
         self.refinement = refinement

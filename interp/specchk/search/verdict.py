@@ -1,4 +1,4 @@
-"""Verdicts, traces and what a run found: plain values, shared by all engines and reports.
+"""Verdicts, traces and findings of a run: plain values, shared by all engines and reports.
 
 No engine returns a bool.  A verdict is one of four, and running out of anything is never "ok".
 """

@@ -313,7 +313,7 @@ class SparkEngine(Engine[int]):
             return job()
 
     def _count(self, slices: Sequence[Slice]) -> int:
-        """Count a level that is done, and note what was found in it; the number of its states."""
+        """Count a completed level, and record its findings; the number of its states."""
         tally = sum((about.tally for about in slices), SliceTally())
         depth = len(self.search.levels)
         host = host_of(self.packed)
@@ -339,7 +339,7 @@ class SparkEngine(Engine[int]):
                 self.findings.announced.add(name)
 
     def finish(self) -> bool:
-        """Make violations and witnesses of what was noted, also after a stop; confirm that there are none."""
+        """Make violations and witnesses of the records, also after a stop; confirm that there are none."""
         # Only now, when all cores are free for it.
         if self.made is not None:
             self.made.close()

@@ -97,7 +97,7 @@ class SliceSource:
 
 
 def _reason(text: str, draft: Draft) -> str:
-    """The reason of a failed task: what it could not write, where that is the cause."""
+    """The reason of a failed task: the file that it could not write, if that is the cause."""
     kind = f"{Unwritten.__module__}.{Unwritten.__qualname__}: "
     told = [line.strip() for line in text.splitlines() if line.strip().startswith(kind)]
     return told[-1].removeprefix(kind) if told else f"{draft.target}: {root_cause(text)}"

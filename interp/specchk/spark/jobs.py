@@ -161,7 +161,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def values_of(results: Iterable[PieceResult]) -> list[Any]:
-    """The values in the pieces' order; raises what the first piece raised that did."""
+    """The values in the pieces' order; raises the exception of the first piece that failed."""
     ordered = sorted(results, key=lambda result: result.number)
     for result in ordered:
         if result.missing:

@@ -128,7 +128,7 @@ class Maker:
         draft.rename(path)
 
     def _forget(self, level: int) -> None:
-        """Remove what was sent from the slice of a level."""
+        """Remove the data sent from the slice of a level."""
         self._place(self.partition, level).unlink(missing_ok=True)
 
     def _place(self, source: int, level: int) -> Path:

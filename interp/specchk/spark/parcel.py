@@ -111,7 +111,7 @@ def _linked(parcel: Parcel, layout: StateLayout) -> Loaded:
 
 
 def _scratch(parcel: Parcel) -> Path:
-    """Of this boot, as tables may not outlive one."""
+    """A name of this boot, as tables may not outlive one."""
     # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
     local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     base = Path(parcel.scratch or local or tempfile.gettempdir())

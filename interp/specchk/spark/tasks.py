@@ -145,7 +145,7 @@ class Making:
         self._size += size
 
     def keep(self, tally: SliceTally) -> Slice:
-        """Keep what was new as a slice, and the level in the visited set; `tally` is of those that sent."""
+        """Keep new states as a slice, and the level in the visited set; `tally` is of the tasks that sent."""
         visited, runs = self._visited, [*self._runs, *self._worker.end_run()]
         inside = sum(count for _, count in runs)
         about = Slice(
@@ -169,7 +169,7 @@ def making_of(host: Host, level: int, partition: int) -> Iterator[Making]:
 
 
 def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
-    """Keep what is new as a slice; `visited` has some levels before this one, and then this one, too."""
+    """Keep new states as a slice; `visited` has some levels before this one, and then this one, too."""
     caught_up = catch_up(host, visited, level, partition)
     with host.worker() as worker:
         making = Making(host, visited, worker, level, partition, caught_up)
@@ -216,7 +216,7 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int
 def precede(
     parcel: Any, level: int, target: tuple[int, ...], partitions: Iterable[int]
 ) -> Iterator[tuple[int, ...]]:
-    """Of some partitions the smallest state of a level with the target as a successor, if there is one."""
+    """The smallest state of a level, in some partitions, with the target as a successor, if there is one."""
     host = worker_host(parcel.value)
     best = preceding(host, level, partitions, target)
     if best is not None:

@@ -1,4 +1,4 @@
-"""A small search by the reference engine, which confirms what was found to hold for any offsets.
+"""A small search by the reference engine, which confirms claims found to hold for any offsets.
 
 Offsets below the horizons of a model are some of all offsets, so whatever the search finds to fail fails.  A
 sample is no proof: it excludes that an encoding which is wrong about common states is believed.

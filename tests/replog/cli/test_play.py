@@ -79,7 +79,7 @@ def test_outputs_are_compared_with_the_file(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "code", "words"),
     [
-        (None, 2, "no story and no file"),
+        (None, 2, "neither a story nor a file"),
         (b"> nonsense", 1, "line 1: no command 'nonsense'"),
         (b"\xff", 1, "utf-8"),
     ],

@@ -85,7 +85,7 @@ class Broker:
         return self._addressed(self._handle(event, now_ms))
 
     def _addressed(self, effects: list[Effect]) -> list[Effect]:
-        """Address what is for the controller, where there are several."""
+        """Address messages for the controller, if there are several."""
         return effects if self.contact is None else self.contact.addressed(effects)
 
     def _beat_again(self) -> list[Effect]:

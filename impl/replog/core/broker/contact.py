@@ -40,7 +40,7 @@ class Contact:
         )
 
     def addressed(self, effects: list[Effect]) -> list[Effect]:
-        """Return the effects with what is for the controller addressed to one of the quorum."""
+        """Return the effects, with messages for the controller addressed to one of the quorum."""
         return [
             self._address(effect) if isinstance(effect, Send) and effect.to == CONTROLLER else effect
             for effect in effects

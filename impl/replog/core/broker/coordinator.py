@@ -53,7 +53,7 @@ class Waiting:
 
 
 class Coordinator:
-    """What a coordinator knows beside its replica's log, and what it has to answer."""
+    """The state of a coordinator beside its replica's log, and its pending replies."""
 
     __slots__ = ("_armed", "_behind", "committed", "epoch", "is_loaded", "waiting", "written")
 
@@ -102,7 +102,7 @@ class Coordinator:
                     out.append(Send(source, CommitReply(request.correlation, error)))
 
     def _position(self, request: PositionRequest) -> PositionReply:
-        """Look up what is committed, for the owner in a generation that is."""
+        """Look up the committed offset, for the owner in a committed generation."""
         error = self.committed.owner_error(request.group, request.member, request.generation)
         offset = self.committed.position(request.group, request.partition)
         known = -1 if offset is None or error is not Error.NONE else offset
@@ -152,7 +152,7 @@ class Coordinator:
         self.waiting = (*self.waiting, Waiting(source, reply, state.leader_epoch, state.log.leo))
 
     def follow(self, state: ReplicaState, out: list[Effect]) -> None:
-        """Take note of what an event has made of the replica: whether it leads, its log, its HW."""
+        """Record the effect of an event on the replica: whether it leads, its log, its HW."""
         epoch = NO_EPOCH if state.leading is None else state.leader_epoch
         if epoch != self.epoch:
             # What was loaded is of a log that others have written since, or will.
@@ -210,7 +210,7 @@ class GroupReplica(Replica):
         return GroupReplica(self.state.copy(), self.coordinator.copy())
 
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
-        """Take what the controller says; the coordinator loads its log, or resigns later."""
+        """Apply the controller's metadata; the coordinator loads its log, or resigns later."""
         out = super().apply(metadata, broker_epoch, now_ms)
         self.coordinator.follow(self.state, out)
         return out

@@ -1,4 +1,4 @@
-"""A replica that follows: fetch, append, and cut away what the leader does not have.
+"""A replica that follows: fetch, append, and truncate records that the leader does not have.
 
     become follower --> [truncating: request an epoch's end, cut, repeat]    --> fetching <--> diverging: cut
                                                                                      |
@@ -53,7 +53,7 @@ def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> Non
 
 
 def start_truncation(state: ReplicaState, following: Following, out: list[Effect]) -> None:
-    """Do, or prepare, what the rules in force require of a new follower."""
+    """Perform, or prepare, the steps that the current rules require of a new follower."""
     rules, log = state.protocol.truncation, state.log
     # HW is behind what this replica acknowledged: the leader may have committed records above it. Cutting
     # there without a word from the leader is the flaw that KIP-101 mended (B1).
@@ -148,7 +148,7 @@ def on_error(state: ReplicaState, following: Following, error: Error, out: list[
 
 
 def on_fetch_reply(state: ReplicaState, following: Following, reply: FetchReply, out: list[Effect]) -> None:
-    """Append what the leader sent, or cut what it does not have (A8)."""
+    """Append the leader's records, or truncate those that it does not have (A8)."""
     is_mine = take_reply(state, following, reply.correlation, FetchPhase.FETCHING)
     if not is_mine and state.protocol.checks_response:
         # The fetcher would stall if a reply that is dropped had been the only event to come.

@@ -48,7 +48,7 @@ class Generation:
 
 
 def from_body(body: bytes) -> Commit | Generation:
-    """Return what a record of the log of groups means; ValueError if it is none."""
+    """Return the meaning of a record in the log of groups; ValueError if it has none."""
     match json.loads(body):
         case ["commit", str(group), str(partition), int(offset), int(leader_epoch)]:
             return Commit(group, partition, offset, leader_epoch)
@@ -107,7 +107,7 @@ class Groups:
         return error
 
     def check(self, commit: Commit, member: int, generation: int) -> Error:
-        """Return the reason to refuse a commit, before it is written: what is in the log counts.
+        """Return the reason to refuse a commit, before it is written: the log decides.
 
         A former owner gets ILLEGAL_GENERATION, a stranger UNKNOWN_MEMBER_ID.
         """
@@ -140,7 +140,7 @@ class Groups:
         return rebuilt
 
     def take(self, record: Commit | Generation) -> None:
-        """Take what was found in the log of groups, or was written there after `check`."""
+        """Apply a record that was found in the log of groups, or was written there after `check`."""
         group = self.groups.setdefault(record.group, Group())
         if isinstance(record, Commit):
             # Backwards is allowed: a new owner may rewind on purpose.

@@ -163,7 +163,7 @@ def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: li
 
 
 def retry(state: ReplicaState, leading: Leading, pending: PendingIsr, out: list[Effect]) -> None:
-    """Send the proposal in flight again, as it was: a later incarnation of a member may lack what it had.
+    """Send the proposal in flight again, unchanged: a later incarnation of a member may lack its records.
 
     Only its number is new: a refusal of an earlier attempt says nothing of this one, which may be granted.
     """

@@ -60,7 +60,7 @@ def become(state: ReplicaState, image: PartitionImage, now_ms: int, out: list[Ef
 def _begin_epoch(
     state: ReplicaState, old: Leading | None, image: PartitionImage, now_ms: int, out: list[Effect]
 ) -> Leading:
-    """Start a new leader epoch: its start offset, its entry in the cache, what is known of the followers."""
+    """Start a new leader epoch: its start offset, its entry in the cache, the state of the followers."""
     log = state.log
     # The LEO of this moment bounds what earlier epochs wrote. No follower joins the ISR below it (B5): HW may
     # still be far behind, so reaching HW alone proves nothing about those records.

@@ -83,7 +83,7 @@ class Membership:
         return [ShutDown()] if reply.should_shut_down and self.wants_shutdown else []
 
     def next_images(self, update: MetadataUpdate) -> tuple[tuple[MetadataImage, ...], list[Effect]]:
-        """Return the images to apply now, in order, and a request for what is missing before the others."""
+        """Return the images to apply now, in order, and a request for missing images before the others."""
         fresh = tuple(image for image in update.images if image.version > self.metadata_version)
         # Without a broker epoch this process is not a member yet: applying metadata would give it a role, and
         # a role would let it serve.

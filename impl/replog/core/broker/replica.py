@@ -56,7 +56,7 @@ class Replica:
         ]
 
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
-        """Take what the controller says of the brokers, and of this partition if that changed."""
+        """Apply the controller's metadata about brokers, and about this partition if that changed."""
         state, out = self.state, list[Effect]()
         # Fencing and broker epochs change without a new partition image, and eligibility depends on them.
         state.brokers, state.broker_epoch = metadata.brokers, broker_epoch
@@ -68,7 +68,7 @@ class Replica:
         return out
 
     def _change(self, image: PartitionImage, now_ms: int, out: list[Effect]) -> None:
-        """Become what a newer partition image says: leader, follower, or follower of nobody (A18, A19)."""
+        """Follow a newer partition image: as leader, follower, or follower without a leader (A18, A19)."""
         state = self.state
         state.partition_epoch, state.replicas = image.partition_epoch, image.replicas
         state.min_isr = image.min_isr

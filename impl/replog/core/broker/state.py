@@ -70,7 +70,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class PendingIsr:
-    """An ISR change in flight: what was committed, what is proposed.
+    """An ISR change in flight: the committed ISR and the proposed one.
 
     `correlation` ties the reply to its last attempt; `broker_epochs` are those of the incarnations that it
     was proposed for, one for each member (-1: not known).

@@ -1,4 +1,4 @@
-"""Idempotent producers: what the log itself remembers of each producer id.
+"""Idempotent producers: the state of each producer id, derived from the log itself.
 
 Theory: KIP-98; rule A2 of the project's Kafka reference (ProducerAppendInfo, ProducerStateEntry).  Per
 producer id the last `WINDOW` batches are known; a batch equal to one of them is a duplicate and is answered

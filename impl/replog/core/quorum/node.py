@@ -192,7 +192,7 @@ class ControllerNode:
         out.append(StoreVote(term, vote))
 
     def _resign(self) -> None:
-        """Be active no more: nobody is promised what was held back, and the log is all that is left."""
+        """Resign as the active controller: drop pending replies, and keep only the log."""
         self.is_active, self.active, self.controller = False, NOBODY, None
         self.ends, self.fetched_ms, self.held, self.published = {}, {}, [], -1
 
@@ -228,7 +228,7 @@ class ControllerNode:
         self.log.append(record)
 
     def _serve(self, source: int, fetch: MetadataFetch, now_ms: int, out: list[Effect]) -> None:
-        """Answer a fetch of another controller, which acknowledges what it has."""
+        """Answer a fetch of another controller, which acknowledges the records it has."""
         self._adopt(fetch.term, out)
         if not self.is_active:
             return
@@ -245,7 +245,7 @@ class ControllerNode:
         out.append(Send(source, MetadataFetchReply(self.term, fetch.log, news, self.hw)))
 
     def _take(self, source: int, reply: MetadataFetchReply, now_ms: int, out: list[Effect]) -> None:
-        """Take what the active controller has instead of, or after, the own log."""
+        """Adopt the active controller's records instead of, or after, the own log."""
         self._adopt(reply.term, out)
         if reply.term != self.term or self.is_active:
             return
@@ -268,7 +268,7 @@ class ControllerNode:
         self.hw = min(committed, len(self.log))
 
     def _advance(self, now_ms: int, out: list[Effect]) -> None:
-        """Raise HW to what a majority has, once that includes a record of the own term (KAFKA-12619)."""
+        """Raise HW to a majority's end, once that includes a record of the own term (KAFKA-12619)."""
         ends = sorted([len(self.log), *(self.ends.get(peer, 0) for peer in self._peers())])
         # As many controllers as a majority have the log up to here, or more.
         end = ends[(len(self.voters) - 1) // 2]
@@ -338,7 +338,7 @@ class ControllerNode:
                 self.held.append((0 if is_early else len(self.log), answer))
 
     def _release(self, out: list[Effect]) -> None:
-        """Send what has waited for records that are committed by now, and their metadata."""
+        """Send the replies whose records are now committed, and their metadata."""
         out.extend(answer for end, answer in self.held if end <= self.hw)
         self.held = [(end, answer) for end, answer in self.held if end > self.hw]
         if self.controller is not None:

@@ -96,7 +96,7 @@ class Producer:
         return []
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Send a new batch if there is room, repeat what has waited too long, and come back."""
+        """Send a new batch if there is room, repeat batches that have waited too long, and come back."""
         out: list[Effect] = [SetTimer(timer, 1 + self.choose(self.interval_ms))]
         oldest = self.outstanding[0].number if self.outstanding else self.next_number
         # A broker that knows nothing of a producer accepts any first number. With several first batches in
@@ -131,7 +131,7 @@ class Producer:
         return Send(self.find_broker(), request)
 
     def _settle(self, waiting: Outstanding, reply: ProduceReply) -> None:
-        """Note a success, drop what is refused for good, or leave the batch for the next round."""
+        """Record a success, drop a batch that is refused for good, or leave it for the next round."""
         if reply.error is Error.NONE:
             self.outstanding.remove(waiting)
             self.answered += 1

@@ -1,4 +1,4 @@
-"""What a world is made of: machines, what may happen to them, counts, and interfaces of network and clients.
+"""The parts of a world: machines, events for them, counts, and interfaces of network and clients.
 
 Not here: when each item happens (`world`).
 """
@@ -78,7 +78,7 @@ class Counters:
 
 
 def event_of(item: Delivery | Alarm, storage: Storage | None = None) -> Event:
-    """Return what a core is given when an item happens: a message as its disk keeps bodies, if it has one."""
+    """Return the event of an item for a core: a message as its disk keeps bodies, if it has one."""
     if isinstance(item, Delivery):
         message = item.message if storage is None else storage.without_bodies(item.message)
         return Received(item.source, message)

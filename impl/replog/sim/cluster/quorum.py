@@ -1,4 +1,4 @@
-"""The controllers of a simulated cluster that has several: processes, disks, and what they have decided.
+"""The controllers of a simulated cluster that has several: processes, disks, and their decisions.
 
     quorum = Quorum(world, 3, first)          # addresses -1, -2, -3
     quorum.execute(item)                      # a delivery or an alarm of one of them
@@ -45,14 +45,14 @@ SendFrom = Callable[[int, int, Message], None]
 
 @dataclass(slots=True)
 class ControllerDisk:
-    """What a controller has written, all of it flushed."""
+    """The files of a controller, all of them flushed."""
 
     term: int
     vote: int
     log: list[MetadataRecord]
 
     def perform(self, effect: StoreVote | StoreRecords) -> None:
-        """Do what a disk effect says."""
+        """Perform a disk effect."""
         if isinstance(effect, StoreVote):
             self.term, self.vote = effect.term, effect.vote
         else:
@@ -122,7 +122,7 @@ class Quorum:
         return max(deciding, key=lambda host: host.node.term if host.node else 0, default=None)
 
     def contact(self) -> Contact:
-        """Return what a broker process knows of the controllers when it starts."""
+        """Return a broker process's view of the controllers when it starts."""
         return Contact(self.voters, self.protocol.newest_only)
 
     def execute(self, item: Delivery | Alarm) -> None:
@@ -170,7 +170,7 @@ class Quorum:
         self.act(host, host.node.start(self.wires.now_ms()))
 
     def crash(self, address: int) -> None:
-        """Kill a process; what is under way to it is lost."""
+        """Kill a process; messages in flight to it are lost."""
         host = self.hosts[address]
         self.crashes += host.node is not None
         host.node, host.held, host.effects_left = None, None, -1
@@ -183,7 +183,7 @@ class Quorum:
             host.held = []
 
     def resume(self, address: int) -> None:
-        """Thaw a process; it handles at once what has waited."""
+        """Thaw a process; it handles waiting messages at once."""
         host = self.hosts[address]
         held, host.held = host.held or [], None
         for item in held:
@@ -213,5 +213,5 @@ class Quorum:
 
 
 def begin_with(state: ControllerState, voters: tuple[int, ...], wires: Wires) -> Quorum:
-    """Return a quorum that begins with what one controller has decided."""
+    """Return a quorum that begins with the decisions of one controller."""
     return Quorum(voters, state.config, state.protocol, wires, records.record_of(state, 1))

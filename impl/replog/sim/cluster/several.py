@@ -27,7 +27,7 @@ class SeveralStorage:
         return next(iter(self.recover_all().values()))
 
     def recover_all(self) -> dict[str, Recovered]:
-        """Open all, repairing what a crash left."""
+        """Open all, repairing the traces of a crash."""
         return {name: part.recover() for name, part in self.parts.items()}
 
     def without_bodies(self, message: Message) -> Message:
@@ -36,7 +36,7 @@ class SeveralStorage:
         return message if part is None else part.without_bodies(message)
 
     def with_bodies(self, message: Message) -> Message:
-        """Return a message that leaves with what the disk of its partition has."""
+        """Return an outgoing message, with the bodies from the disk of its partition."""
         part = self._part_of(message)
         return message if part is None else part.with_bodies(message)
 
@@ -44,7 +44,7 @@ class SeveralStorage:
         return self.parts.get(message.partition) if isinstance(message, ForPartition) else None
 
     def perform(self, effect: Effect) -> None:
-        """Do what an effect says on the disk of its partition."""
+        """Perform an effect on the disk of its partition."""
         assert isinstance(effect, Of), effect
         self.parts[effect.partition].perform(effect.effect)
 
@@ -97,5 +97,5 @@ class SeveralStorage:
 
 
 def recovered_by_name(storage: Storage, first: str) -> dict[str, Recovered]:
-    """Open a machine's disk; return what is there of each partition."""
+    """Open a machine's disk; return the state of each partition on it."""
     return storage.recover_all() if isinstance(storage, SeveralStorage) else {first: storage.recover()}

@@ -1,4 +1,4 @@
-"""What a simulated broker keeps on disk: an interface, and a fast model of it, values instead of bytes.
+"""The disk of a simulated broker: an interface, and a fast model of it, values instead of bytes.
 
 `MemoryStorage` is the contract of the real store in thirty lines of state: appended batches are in the page
 cache until a flush, a truncation and an epoch checkpoint are durable when they return, a power loss keeps a
@@ -41,7 +41,7 @@ class StorageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a start finds.
+    """The state that a start finds.
 
     The log with its HW checkpoint applied, and the clean marker's broker epoch (-1: none).
     """
@@ -54,7 +54,7 @@ class Storage(Protocol):
     """One broker's disk, as a node uses it."""
 
     def recover(self) -> Recovered:
-        """Open the disk, repairing what a crash left."""
+        """Open the disk, repairing the traces of a crash."""
 
     def without_bodies(self, message: Message) -> Message:
         """Return a message that has arrived as the core may keep it: without bytes that are on disk."""
@@ -63,7 +63,7 @@ class Storage(Protocol):
         """Return a message that leaves, with the bodies of its batches; `StorageError` if the disk fails."""
 
     def perform(self, effect: Effect) -> None:
-        """Do what a disk effect says; `StorageError` if the disk fails."""
+        """Perform a disk effect; `StorageError` if the disk fails."""
 
     @property
     def hw_checkpoint(self) -> int:
@@ -113,7 +113,7 @@ class MemoryStorage:
     fails_in: int = -1
 
     def recover(self) -> Recovered:
-        """Build a log view from what is on disk; the clean marker is used up."""
+        """Build a log view from the disk; the clean marker is used up."""
         log = LogView(self.batches, None, self.hw_checkpoint, self.log_start)
         log.epochs = EpochCache(self.epochs)
         # As the real store does at a start (A28): an entry without a record was written before a crash.
@@ -167,7 +167,7 @@ class MemoryStorage:
         """Do nothing: the page cache is the operating system's."""
 
     def lose_power(self, choose: Chooser) -> None:
-        """Keep a prefix between what was flushed and everything."""
+        """Keep a prefix between the flushed part and everything."""
         # Only batches can be lost: epoch entries (I22) and the HW checkpoint were synced when they were
         # stored. An entry whose batch is lost here goes at the next start.
         durable = sum(batch.next_offset <= self.flushed_offset for batch in self.batches)

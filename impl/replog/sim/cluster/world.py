@@ -356,7 +356,7 @@ class World:
             node.held = []
 
     def resume(self, broker_id: int) -> None:
-        """Thaw a process; it handles at once what has waited."""
+        """Thaw a process; it handles waiting messages at once."""
         node = self.nodes[broker_id]
         held, node.held = node.held or [], None
         # In their order: of equal times the serials decide.
@@ -380,7 +380,7 @@ class World:
         self._operate(ElectRequest(0, self.focus))
 
     def reassign(self, target: tuple[int, ...] | None) -> None:
-        """Request these replicas, or cancel what was requested, as an operator."""
+        """Request these replicas, or cancel the request, as an operator."""
         self._operate(ReassignRequest(0, self.focus, target))
 
     def _operate(self, request: ElectRequest | ReassignRequest) -> None:

@@ -77,7 +77,7 @@ class StoredBody:
 
 
 def is_body(content: bytes, body: Body) -> bool:
-    """Return whether a body, or what a handle is of, has these bytes."""
+    """Return whether a body, or that of a handle, has these bytes."""
     return body.is_of(content) if isinstance(body, StoredBody) else body == content
 
 

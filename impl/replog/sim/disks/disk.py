@@ -1,4 +1,4 @@
-"""A disk in memory that can lose exactly what a real one may lose: `SimFs`, an `Fs` with a page cache.
+"""A disk in memory that can lose exactly the data a real one may lose: `SimFs`, an `Fs` with a page cache.
 
     per file        cache     what the process reads: every write so far
                     durable   what the platter has: as of the last fsync

@@ -1,4 +1,4 @@
-"""What a simulated file and directory are: what is seen, what is durable, and the changes between.
+"""The simulated file and directory: the visible state, the durable state, and the changes between.
 
     Inode       cache b"abcdef"   durable b"abc"     pending [(3, b"d"), (4, b"ef")]
                 a power loss leaves abc, abcd, abcde (torn), abcdef, or one of these filled up with zeros
@@ -39,7 +39,7 @@ class Inode:
         self.pending.clear()
 
     def drop_dirty(self) -> None:
-        """Forget what was to be written, keeping it readable: a failed fsync on Linux."""
+        """Drop pending writes, keeping them readable: a failed fsync on Linux."""
         self.pages_lost = True
         self.pending.clear()
 

@@ -102,7 +102,7 @@ class FileStorage:
         return with_body(batch, StoredBody(batch.content).written())
 
     def perform(self, effect: Effect) -> None:
-        """Do what a disk effect says with the store's own calls."""
+        """Perform a disk effect with the store's own calls."""
         self._guard(lambda: self._perform(effect))
 
     def _perform(self, effect: Effect) -> None:

@@ -227,7 +227,7 @@ class Injector:
         return bool(running)
 
     def _flush(self, node: Node) -> bool:
-        """Let the operating system write back what is dirty; return whether anything was."""
+        """Let the operating system write back dirty pages; return whether there were any."""
         was_dirty = node.storage.flushed() < node.storage.end()
         try:
             node.storage.flush()

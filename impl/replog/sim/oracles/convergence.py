@@ -12,7 +12,7 @@ from replog.sim.cluster.views import AnyWorld
 
 
 def converged(world: AnyWorld) -> str:
-    """Return what is still missing until every replica is in the ISR with the same committed log.
+    """Return the reason why not every replica is in the ISR yet with the same committed log.
 
     "" if nothing.
     """

@@ -1,4 +1,4 @@
-"""The watch over the controllers of a quorum: what is committed is kept, and what brokers go by (P28).
+"""The oracle for the controllers of a quorum: committed and applied metadata is kept (P28).
 
 `committed` is a ghost: the longest log that any controller ever had below its HW.  What the controllers of a
 cluster with one decide is kept by definition; there is nothing to check.

@@ -112,7 +112,7 @@ class Oracles(Observer, ClientObserver):
         seen.hw, seen.batches = log.hw, log.batches
 
     def _check_start(self, world: AnyWorld, broker: int, log: LogView) -> None:
-        """Compare where a log starts with what was requested, and with what clients know to be deleted."""
+        """Compare where a log starts with the requests, and with deletions that clients know."""
         self.checks["log-start"] += 1
         may_lead = broker in {*world.image.isr, *world.image.elr} and self.is_current(world, broker)
         least = self.deleted if may_lead else 0
@@ -161,7 +161,7 @@ class Oracles(Observer, ClientObserver):
         self.figures.elections = len(self.leaders)
 
     def _check_new_leader(self, world: AnyWorld, state: ReplicaState) -> None:
-        """Check that a leader is the one of its epoch, and that the current one has what is committed."""
+        """Check that a leader is the one of its epoch, and that the current one has all committed records."""
         self._check_one_leader(state.leader_epoch, state.broker_id)
         # A leader of an old epoch may lack records of newer ones. It is fenced, and nothing of it counts.
         if world.image.leader_epoch != state.leader_epoch:
@@ -349,7 +349,7 @@ class Oracles(Observer, ClientObserver):
         return log.log_start, cells(log, log.log_start, min(node.storage.flushed(), log.leo))
 
     def check_kept(self, node: AnyNode, durable: tuple[int, list[Cell]]) -> None:
-        """Check that a disk, re-opened after a power loss, begins with what was flushed."""
+        """Check that a disk, reopened after a power loss, begins with the flushed records."""
         start, kept = durable
         recovered = node.storage.copy().recover().log
         self.checks["flushed-survives"] += bool(kept)

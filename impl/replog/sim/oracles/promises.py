@@ -1,4 +1,4 @@
-"""What must be true of a running cluster, whatever happens to it: Kafka's promises, by name.
+"""The promises that hold in a running cluster whatever happens to it: Kafka's, by name.
 
     hw-within-log        HW never passes the LEO                                               (P1)
     hw-monotone          within one leadership HW never falls                                  (I2, P10)

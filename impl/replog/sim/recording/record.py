@@ -127,7 +127,7 @@ class RecordedWorld(World):
         super()._execute(item)
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
-        """Perform what makes an event last, write it down, perform the rest.
+        """Perform the effects that commit an event, write it down, perform the rest.
 
         Who dies before has done nothing: what was to last is not on disk.
         """
@@ -326,7 +326,7 @@ class RecordedWorld(World):
         self.perform_for(CONTROLLER, effects)
 
     def _keep_all_but_one(self) -> None:
-        """Of several sessions that are over let one end in this check, as Kafka's controller does."""
+        """Let one of several expired sessions end in this check, as Kafka's controller does."""
         state, timeout_ms = self.controller.state, self.options.session_timeout_ms
         oldest_ms = self.now_ms - timeout_ms
         late = [b for b, known in sorted(state.brokers.items())
@@ -340,7 +340,7 @@ class RecordedWorld(World):
         return Decided(self.image, states, {broker: known.broker_epoch for broker, known in brokers.items()})
 
     def _decided(self, before: Decided) -> None:
-        """Find what the controller did with sessions; of several steps only the last shows its state."""
+        """Find the controller's changes to sessions; of several steps only the last shows its state."""
         now = self._decisions()
         events: list[tuple[str, int]] = []
         for broker, state in sorted(now.states.items()):

@@ -1,4 +1,4 @@
-"""What a recorder looks at before something is handled, and what it finds in an answer.
+"""The state that a recorder reads before an event is handled, and its findings in a reply.
 
 Not here: when it looks (`record`).
 """
@@ -15,7 +15,7 @@ from replog.sim.cluster.node import Alarm, Delivery, Item, Node
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a broker was before it handled something, as far as events need it."""
+    """The state of a broker before it handled something, as far as events need it."""
 
     item: Delivery | Alarm
     heard: tuple[object, ...]
@@ -29,7 +29,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the controller thought before it handled something."""
+    """The state of the controller before it handled something."""
 
     image: PartitionImage
     states: dict[int, BrokerState]
@@ -61,7 +61,7 @@ def _own_effect(effect: Effect, partition: str) -> Effect | None:
 
 
 def look(node: Node, item: Delivery | Alarm) -> Before:
-    """Return what a broker is before it handles an item."""
+    """Return the state of a broker before it handles an item."""
     assert node.broker is not None
     state = node.broker.replica.state
     leading, following = state.leading, state.following

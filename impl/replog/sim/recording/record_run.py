@@ -56,7 +56,7 @@ RESTART_MS = 1_500
 
 
 class RecordedRun:
-    """One run; `events` are what was written down so far."""
+    """One run; `events` are the events recorded so far."""
 
     faults: tuple[str, ...] = FAULTS
 
@@ -108,7 +108,7 @@ class RecordedRun:
         return leader if is_right else self.random.randrange(self.brokers)
 
     def run(self) -> None:
-        """Run to the end of the weather; what a core raises, or a world without end, is the run's failure."""
+        """Run to the end of the weather; an exception of a core, or an endless world, fails the run."""
         for _ in Pace(self.world, self.max_events).until(START_MS + self.weather.duration_ms):
             pass
 

@@ -32,7 +32,7 @@ class Checksums:
 
 
 def broker_state(state: ReplicaState, storage: Storage, checksums: Checksums) -> dict[str, object]:
-    """Return what is shown of a broker."""
+    """Return the recorded view of a broker."""
     log = state.log
     shown: dict[str, object] = {
         "role": state.role.value,

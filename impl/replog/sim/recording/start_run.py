@@ -38,7 +38,7 @@ WEATHERS = MappingProxyType({weather.name: weather for weather in (_DELETE, _RET
 
 
 class StartRun(RecordedRun):
-    """One run; `events` are what was written down so far."""
+    """One run; `events` are the events recorded so far."""
 
     faults = ("crash", "cut", "cut", "cut", "expire", "elect", "elect", "miss")
 

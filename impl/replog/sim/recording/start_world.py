@@ -139,7 +139,7 @@ class StartWorld(RecordedWorld):
             brokers[broker] = replace(brokers[broker], last_seen_ms=self.now_ms)
 
     def _decided(self, before: Decided) -> None:
-        """Tell the leader what is news in its epoch, and write down what the controller did."""
+        """Notify the leader of news in its epoch, and record the controller's actions."""
         leader = self.nodes.get(self.image.leader)
         news: list[Effect] | None = None
         if self.is_recording and leader is not None and leader.broker is not None:
@@ -198,7 +198,7 @@ class StartWorld(RecordedWorld):
                   **message_of(request.replica_id, request.correlation))  # fmt: skip
 
     def _shown_of(self, message: FetchRequest | ListOffsetsRequest) -> RecordedEvent:
-        """What a request shows of itself."""
+        """The recorded view of a request."""
         if isinstance(message, ListOffsetsRequest):
             return {"asks": "end" if message.which == LATEST else "start"}
         return {"asks": "records", "offset": message.fetch_offset, "start": message.log_start}

@@ -29,7 +29,7 @@ _TOPICS = replace(WEATHER, name="topics", about="two topics of three partitions"
 
 
 class TopicRun(RecordedRun):
-    """One run; `events` are what was written down so far of its first partition."""
+    """One run; `events` are the events recorded so far of its first partition."""
 
     def __init__(
         self, seed: int, rules: Protocol = CURRENT, weather: Profile = _TOPICS, max_events: int = MAX_EVENTS

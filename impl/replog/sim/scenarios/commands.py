@@ -1,4 +1,4 @@
-"""The commands of a scenario on a cluster: each does one thing and returns what it changed.
+"""The commands of a scenario on a cluster: each performs one action and returns the changes.
 
 A command may deliver messages, ring alarms, or break something.  Its output is the answers clients got, and
 one line for each broker, and for the controller, whose description is not what it was before.  A command that
@@ -46,7 +46,7 @@ DATA_REPLIES = (FetchReply, EpochEndReply, ListOffsetsReply)
 
 
 class ScenarioCluster:
-    """The cluster a scenario is about, and what has been said of it so far."""
+    """The cluster of a scenario, and the output about it so far."""
 
     def __init__(self, make_world: Callable[[WorldOptions], World] = World) -> None:
         self.make_world = make_world
@@ -96,7 +96,7 @@ class ScenarioCluster:
         )
 
     def _changes(self) -> list[str]:
-        """Return the client's answers, and the lines that are not what they were."""
+        """Return the client's answers, and the lines that have changed."""
         while self.take(lambda item: isinstance(item, Delivery) and item.to == CLIENT):
             pass
         lines = [describe_reply(message) for _, message in self.world.replies if describe_reply(message)]
@@ -154,7 +154,7 @@ class ScenarioCluster:
                 self.settle()
 
     def _replicate(self) -> bool:
-        """Let all controllers have what the first one has; return whether that is news."""
+        """Let all controllers have the state of the first one; return whether that is new."""
         quorum = self.world.quorum
         if quorum is None:
             return False

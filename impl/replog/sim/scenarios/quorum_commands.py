@@ -25,7 +25,7 @@ BETWEEN_CONTROLLERS = (VoteRequest, VoteReply, MetadataFetch, MetadataFetchReply
 
 
 class Cluster(Protocol):
-    """What a command needs of the cluster that a story is about."""
+    """The parts of a story's cluster that a command needs."""
 
     world: World
 
@@ -66,7 +66,7 @@ def _alive(cluster: Cluster, number: str) -> ControllerNode:
 
 
 def _exchange(cluster: Cluster, *numbers: str) -> None:
-    """Deliver what these controllers send each other, until nothing is left; lose what is for the others."""
+    """Deliver all messages between these controllers; lose messages for the others."""
     among = {-int(number) for number in numbers}
 
     def wanted(item: Item) -> bool:
@@ -101,7 +101,7 @@ def replicate(cluster: Cluster, controller: str, to: str) -> None:
 
 
 def crash_controller(cluster: Cluster, controller: str) -> None:
-    """`crash-controller 1`: kill -9; what it has written stays."""
+    """`crash-controller 1`: kill -9; its files stay."""
     quorum_of(cluster).crash(host_of(cluster, controller).address)
 
 
@@ -138,7 +138,7 @@ def retry(cluster: Cluster, broker: str) -> None:
 
 
 def lose(cluster: Cluster, broker: str) -> None:
-    """`lose 0`: what is under way from controllers to broker 0 is lost."""
+    """`lose 0`: messages in flight from controllers to broker 0 are lost."""
     for entry in cluster.world.pending():
         item = entry[2]
         if isinstance(item, Delivery) and item.to == int(broker) and isinstance(item.message, OfTerm):

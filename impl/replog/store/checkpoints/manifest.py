@@ -1,4 +1,4 @@
-"""`log-manifest`: what is durable in a partition's folder, vouched for by checksums of its own.
+"""`log-manifest`: the durable part of a partition's folder, with additional checksums.
 
     0                                           version
     partition orders-0
@@ -69,7 +69,7 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a partition's folder must hold. There is at least one mark."""
+    """The required contents of a partition's folder. There is at least one mark."""
 
     name: str
     cuts: int = 0
@@ -90,7 +90,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A manifest as read; `fault` says what is wrong behind its head, `lines` counts the flushes there."""
+    """A manifest as read; `fault` is the first fault after its head, `lines` counts the flushes there."""
 
     manifest: Manifest
     fault: str = ""

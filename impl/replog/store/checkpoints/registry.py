@@ -28,7 +28,7 @@ VERSION = "0"
 
 
 class Known(NamedTuple):
-    """What is known of a partition without its folder: how often it was cut, and its recovery point."""
+    """A partition as known without its folder: how often it was cut, and its recovery point."""
 
     cuts: int = 0
     recovery_point: int = 0
@@ -55,13 +55,13 @@ class Registry:
         return True
 
     def expect(self, name: str, data: bytes) -> None:
-        """Note what a file is about to hold; what it holds now stays right until it is replaced."""
+        """Record the next content of a file; its present content stays valid until it is replaced."""
         # Both contents are right until the file is replaced, since a crash may come before or after its
         # rename.
         self.sums[name] = (crc32c(data), *self.sums.get(name, ())[:1])
 
     def settle(self) -> None:
-        """Note that all files hold what was expected last."""
+        """Record that all files have their expected content."""
         self.sums = {name: sums[:1] for name, sums in self.sums.items()}
 
     def save(self, fs: Fs, directory: str) -> None:

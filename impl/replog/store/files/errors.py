@@ -38,7 +38,7 @@ class ForeignVersionError(StoreError):
 
 
 class DamagedLogError(CorruptFileError):
-    """Files of a partition are not what was written and synced: it stays closed until it is repaired."""
+    """Files of a partition differ from what was written and synced: it stays closed until it is repaired."""
 
 
 class DirectoryInUseError(StoreError):

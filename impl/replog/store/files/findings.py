@@ -36,7 +36,7 @@ NOTHING_KNOWN = OpenPoint()
 
 
 class Kind(Enum):
-    """What a finding means for a start; see the module's text."""
+    """The consequence of a finding for a start; see the module's text."""
 
     DAMAGE = "damage"
     TAIL = "tail"
@@ -52,5 +52,5 @@ class Finding(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        """Return the file and what is the matter with it."""
+        """Return the file and its fault."""
         return f"{self.file}: {self.text}"

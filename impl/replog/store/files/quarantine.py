@@ -1,4 +1,4 @@
-"""A start or a repair keeps what it removes from a log beside it: files renamed, or copies of the cut bytes.
+"""A start or a repair keeps data that it removes from a log beside it: renamed files, or copies of cut bytes.
 
     00000000000000000120.log.quarantine1              a file that does not belong there, or is not usable
     00000000000000000000.log.at-4096.quarantine1      what was behind byte 4096 of that file

@@ -127,7 +127,7 @@ def cut_tail(survey: Survey, segment: Segment, notes: list[str]) -> int:
 
 
 def save_survey(survey: Survey, segments: list[Segment], before: Manifest) -> tuple[Manifest, ManifestFile]:
-    """Sync what was read, write what is derived from it, then the manifest: `before`, of these segments."""
+    """Sync the files read, write the derived ones, then the manifest: `before`, of these segments."""
     fs, directory = survey.fs, survey.directory
     for segment in segments:
         # Only what was read now: a segment taken over unread was synced by the process that listed it.

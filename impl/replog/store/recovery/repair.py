@@ -34,7 +34,7 @@ from replog.store.segments.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, p
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a repair of one partition would do; offsets are half-open ranges.
+    """The effect of a repair of one partition; offsets are half-open ranges.
 
     `promised` is the offset before which the files say that all was synced. `adoptable` are the offsets that
     are kept if records are adopted, None where something vouches for all that are whole.

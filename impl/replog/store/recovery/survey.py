@@ -35,7 +35,7 @@ from replog.store.segments.segment import (
 
 
 class Survey:
-    """The result; `segments` are open, and hold what is good, up to the first damage or fault."""
+    """The result; `segments` are open, and hold the intact part, up to the first damage or fault."""
 
     def __init__(self, fs: Fs, directory: str, index_interval: int, point: OpenPoint) -> None:
         self.fs = fs
@@ -247,7 +247,7 @@ class Survey:
         return True
 
     def _is_as_marked(self, segment: Segment, mark: Mark, size: int) -> bool:
-        """Read what was synced of a segment; return whether it is what was written."""
+        """Read the synced part of a segment; return whether it has the bytes that were written."""
         contents = segment.contents
         self._walk.stray = None
         text = ""
@@ -278,7 +278,7 @@ class Survey:
         return False
 
     def _take_tail(self, segment: Segment, size: int) -> bool:
-        """Read on behind what was synced; return whether all of it are batches that follow."""
+        """Read on after the synced part; return whether all of it are batches that follow."""
         before = segment.size
         try:
             segment.scan(segment.contents, size, self._walk.check_tail)

@@ -47,7 +47,7 @@ class EpochFile:
         entries: Iterable[tuple[int, int]],
         announce: Callable[[tuple[EpochEntry, ...]], None],
     ) -> None:
-        """Begin with what the files have; `announce` gets what they are about to have, and may write it."""
+        """Begin with the contents of the files; `announce` gets their next contents, and may write them."""
         self._fs = fs
         self._directory = directory
         self._announce = announce

@@ -179,7 +179,7 @@ class Segment:
         self._sums = None
 
     def take_over(self, mark: Mark) -> bool:
-        """Become what a manifest says, unread until the first use; False unless the index files fit it."""
+        """Become the segment of a manifest, unread until first use; False unless the index files fit it."""
         indexes = None if mark.sums is None else self._load_indexes(mark.sums)
         if indexes is None:
             return False
@@ -300,7 +300,7 @@ class Segment:
             yield header
 
     def contents_before(self, position: int) -> Contents:
-        """Return what is left if the file is cut at `position`, a batch boundary; nothing changes."""
+        """Return the segment's rest if the file is cut at `position`, a batch boundary; nothing changes."""
         self.verify()
         contents = Contents(self.base_offset, self._index_interval)
         self.scan(contents, position, unchecked)

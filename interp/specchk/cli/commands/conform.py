@@ -154,7 +154,7 @@ def load_binding(path: Path) -> type[Binding[Any]]:
 
 
 def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
-    """Print what is wrong with the binding and leave."""
+    """Print the mistakes of the binding and exit."""
     if as_json:
         mistakes = [{"message": mistake.message, "hint": mistake.hint} for mistake in error.mistakes]
         print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "mistakes": mistakes,

@@ -157,7 +157,7 @@ class GateOptions:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The results of a gate; None for what was not run.
+    """The results of a gate; None for parts that were not run.
 
     `wrongly`: the cases that an audit ran and `--since` had left out, wrongly.
     """

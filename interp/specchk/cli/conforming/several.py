@@ -37,7 +37,7 @@ class Printed:
 
 
 def run_each(commands: Commands, *, as_json: bool) -> int:
-    """Run all commands to their ends, print what they write, and return the exit code of them all.
+    """Run all commands to their ends, print their outputs, and return the exit code of them all.
 
     It is 13 where some implementation diverges, else that of the first that is not 0.
     """

@@ -34,7 +34,7 @@ class Asking:
     )
 
     def check(self, engine: str) -> None:
-        """Refuse what has no forecast."""
+        """Reject options that have no forecast."""
         if (self.only or self.first) and engine not in ("native", SPARK):
             raise click.UsageError("--forecast is for the native engine and Spark")
 

@@ -145,7 +145,7 @@ class RemoteSystem:
         return KeptRemote((answer.value,), (), memory)
 
     def back(self, kept: KeptRemote) -> None:
-        """Restore what was saved; the requests for it are sent with the next one."""
+        """Restore a saved state; the requests for it are sent with the next one."""
         if kept.snapshot is not None:
             self._running_or_new()
             self._waiting[:] = [(WireRequest("restore", kept.snapshot[0]), "ok")]

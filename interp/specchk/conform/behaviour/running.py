@@ -25,7 +25,7 @@ SHARES = 4
 
 @dataclass(frozen=True, slots=True)
 class Behaved:
-    """What all runs showed: digests by run, and differences from the lock in the runs' order.
+    """The results of all runs: digests by run, and differences from the lock in the runs' order.
 
     `unknown` are runs that the lock lacks, `lacking` those that it has and that are no more.
     """
@@ -70,7 +70,7 @@ def observed(run: Run) -> RunWatch:
 
 
 def taken(name: str, run: Run, accepted: Symbols | None) -> TakenRun:
-    """Take a run, and compare it with what was accepted of it, if anything was."""
+    """Take a run, and compare it with its accepted behaviour, if there is any."""
     # Steps in which nothing left the implementation say nothing, and would be most of a lock.
     shown, texts = [step for step in observed(run).steps if step.seen], Texts()
     steps: list[Written] = [written(step, texts) for step in shown]

@@ -1,4 +1,4 @@
-"""Short digests of a run that locate what differs, though they are too few to be what was there.
+"""Short digests of a run that locate a difference, though they are too short to contain the values.
 
     digest   of the whole run: two runs that differ in anything differ here
     trace    a character a step: where the first difference is

@@ -68,7 +68,7 @@ Run = Callable[[RunWatch], None]
 
 
 class Behaviours:
-    """The base of all behaviours; `name` is what the reports call the implementation."""
+    """The base of all behaviours; `name` is the name of the implementation in reports."""
 
     name: ClassVar[str] = "the implementation"
 

@@ -144,7 +144,7 @@ def restore(function: F) -> F:
 
 
 def unchanged(function: F) -> F:
-    """Mark the method that compares systems with what was kept of them: `as_kept(kept)`.
+    """Mark the method that compares systems with their snapshots: `as_kept(kept)`.
 
     It returns a function of a system that was restored from it and refused a step, or was reopened: True only
     where the projections of both are certain to be equal, as of parts that the two share.  Optional: without

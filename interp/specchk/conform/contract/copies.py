@@ -76,5 +76,5 @@ def saved(system: Any) -> Any:
 
 
 def restored(kept: Any) -> Any:
-    """A copy of what was saved, to be run."""
+    """A copy of a saved system, to be run."""
     return _Unpacker(kept).load() if isinstance(kept, _Packed) else deepcopy(kept)

@@ -82,7 +82,7 @@ class NoSuchText(Exception):
 
 @contextmanager
 def planted(mistake: BadCode) -> Iterator[None]:
-    """Run what is inside with the mistake; callers that hold the function already run it too."""
+    """Run the block with the mistake; callers that hold the function already run it, too."""
     function = mistake.function
     if not isinstance(function, FunctionType):
         raise NoSuchText(f"`{mistake.name}` does not name a Python function")

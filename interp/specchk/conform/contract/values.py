@@ -333,12 +333,12 @@ def _wrong(given: Any, kind: Type) -> NotAValue:
 
 
 def _shown(given: Any) -> str:
-    """The text of what was given: Python's, and of a collection the spec's, since a set may be in it."""
+    """The text of a given value: Python's, and for a collection the spec's, since a set may be in it."""
     return words(given) if isinstance(given, AnySet | Mapping | list | tuple) else repr(given)
 
 
 def remembered(read: Reader) -> Reader:
-    """A reader that keeps what it has read: of most variables the values are few, in however many states."""
+    """A reader that keeps the values it has read: most variables have few, in however many states."""
     known: dict[bytes, Value] = {}
 
     def again(given: Any) -> Value:

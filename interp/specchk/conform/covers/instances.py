@@ -51,7 +51,7 @@ class Kinds:
 
 
 class Drawn(NamedTuple):
-    """An edge of an instance: what it changes, and its classes.
+    """An edge of an instance: its changes and its classes.
 
     `choice` is the position of the state after it among the instance's successors, ascending.
     """
@@ -103,7 +103,7 @@ class _Traced:
 
 
 class Instances:
-    """The instances of a program, in order; `classes` and `refusals` have what was met so far."""
+    """The instances of a program, in order; `classes` and `refusals` have those met so far."""
 
     def __init__(self, classifier: Classifier) -> None:
         self.classes = Kinds()
@@ -152,7 +152,7 @@ class Instances:
         return steps_in
 
     def _trace(self, index: int, args: tuple[Value, ...], touched: Touched, read: Numbers) -> _Traced | None:
-        """An instance where these are the numbers of what it reads; None if it is undefined there."""
+        """An instance for these numbers of the locations it reads; None if it is undefined there."""
         looked = self.classifier.tracer.instance(index, args, self._by.narrow(touched.read, read))
         if looked is None:
             return None
@@ -204,7 +204,7 @@ class Instances:
     def _effect_of(
         self, index: int, args: tuple[Value, ...], turned: tuple[tuple[int, int, int], ...]
     ) -> tuple[str, ...]:
-        """The effect of a step by what it changes: locations, each with its numbers before and after."""
+        """The effect of a step: changed locations, each with its numbers before and after."""
         locations = tuple([location for location, _, _ in turned])
         before = self._by.narrow(locations, [old for _, old, _ in turned])
         after = self._by.narrow(locations, [new for _, _, new in turned])

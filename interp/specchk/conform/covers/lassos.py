@@ -72,7 +72,7 @@ def _classes(graph: ClassGraph, lasso: Lasso) -> Iterator[int]:
 
 
 def _components(graph: ClassGraph) -> list[int]:
-    """Of each state the number of its strongly connected component."""
+    """The number of each state's strongly connected component."""
     arrows = _Arrows()
     for state in range(len(graph.states)):
         arrows.target.extend(edge.target for edge in graph.edges_of(state))

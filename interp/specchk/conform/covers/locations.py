@@ -95,7 +95,7 @@ class Locations:
 
 
 def _read(action: Action, args: Sequence[Value]) -> set[Location]:
-    """What an instance reads, in part or as a whole."""
+    """The locations that an instance reads, in part or as a whole."""
     found: set[Location] = set()
     left = [root for stmt in statements(action.body) for root in roots_of(stmt)]
     while left:

@@ -101,7 +101,7 @@ class Explorer:
         return taken
 
     def _way(self, place: Place[Any]) -> ChosenPath:
-        """How a place was reached, each step by its position among what the spec allows."""
+        """The path to a place, each step by its position among those that the spec allows."""
         steps: list[CaseStep] = []
         while place.before is not None and place.step is not None:
             spec, step = self.replayer.spec, place.step

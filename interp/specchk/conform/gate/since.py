@@ -155,7 +155,7 @@ class Revision:
 
 
 def unclear_files(changed: Iterable[Path], known: Iterable[Path]) -> Iterator[Path]:
-    """The changed files of which it is not clear what they do: specs, specchk's own, other kinds.
+    """The changed files whose effect is not clear: specs, specchk's own, other kinds.
 
     Python files that the implementation does not import are clear: they are not run.
     """

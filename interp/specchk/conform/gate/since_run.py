@@ -1,4 +1,4 @@
-"""Runs what a change concerns, and proves on demand that nothing was left out wrongly.
+"""Runs the cases that a change concerns, and proves on demand that no case was wrongly omitted.
 
 Where everything is concerned, everything is run with its calls noted, and the map is kept for the
 next time.  An audit runs each case that was left out, alone and with its calls noted: its steps must

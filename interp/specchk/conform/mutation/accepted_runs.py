@@ -75,7 +75,7 @@ class AcceptedRuns:
 
 
 def _changed(name: str, run: Run, accepted: Symbols | None) -> str:
-    """The first difference of a run from what was accepted; empty if there is none."""
+    """The first difference of a run from the accepted one; empty if there is none."""
     if accepted is None:  # listed above
         return ""
     difference = taken(name, run, accepted).difference

@@ -179,7 +179,7 @@ class SuiteMember:
     layer: str = "gate"
 
     def prepare(self, bench: Bench) -> None:
-        """Compute what does not depend on the implementation."""
+        """Compute everything that does not depend on the implementation."""
         bench.instance(self.at)
         if self.at.suite in MADE_OF_CASES:
             bench.suite(self.at, self.limit)
@@ -256,7 +256,7 @@ class Member(Protocol):
         """The kind of check that it is, for scores by layer."""
 
     def prepare(self, bench: Bench) -> None:
-        """Compute what does not depend on the implementation."""
+        """Compute everything that does not depend on the implementation."""
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
         """Run the tests as long as they are needed; False if they do not use the modules."""
@@ -274,7 +274,7 @@ def failure_of(result: SuiteResult) -> str:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception is what a mutant may make of a test, and no fault of specchk."""
+    """Whether an exception may be the effect of a mutant on a test, and not a fault of specchk."""
     return isinstance(error, BindingError) or is_implementations(error)
 
 

@@ -167,7 +167,7 @@ def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple
 
 
 def _silent_only(tally: Tally) -> list[str]:
-    """Why recordings are explained by what they do not show."""
+    """The reason why recordings are explained by steps that they do not show."""
     why = "no action that leaves an event is needed to explain it"
     reasons = [f"{name}: {why}" for name in tally.idle.items]
     if tally.idle.left:

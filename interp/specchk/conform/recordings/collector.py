@@ -46,18 +46,18 @@ class WorkerCollector:
         self._done = 0
 
     def begin(self) -> None:
-        """Do not visit what there is, once; what an earlier work has kept may be garbage now."""
+        """Exclude existing objects from collection, once; those kept by earlier work may be garbage now."""
         gc.unfreeze()
         self.keep()
 
     def keep(self) -> None:
-        """Do not visit what a program has made."""
+        """Exclude the objects of a program from collection."""
         gc.collect()
         gc.freeze()
 
     @contextmanager
     def piece(self) -> Iterator[None]:
-        """Collect rarely within, and do not visit what is left."""
+        """Collect rarely within the block, and exclude the remaining objects."""
         with rare_collections():
             yield
         self._done += 1

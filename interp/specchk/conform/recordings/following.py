@@ -65,7 +65,7 @@ class Follower:
         self._growing = {place: (self._entry(place), self.clock()) for place in places}
 
     def look_again(self) -> bool:
-        """Read what may have grown; whether any of it has a verdict now."""
+        """Read the recordings that may have grown; whether any of them has a verdict now."""
         now, before = self.clock(), self.tally.recordings
         entries = [
             replace(entry, may_grow=now - since < self.patience) for entry, since in self._growing.values()

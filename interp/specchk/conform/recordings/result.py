@@ -1,4 +1,4 @@
-"""The result of one recording, and what is left of many: a tally, whose size does not grow with their number.
+"""The result of one recording, and a tally of many, whose size does not grow with their number.
 
 A tally has the numbers of all recordings, and the first `MOST_KEPT` of what a report shows one by one.
 

@@ -116,7 +116,7 @@ class Compared:
         self._open: dict[ShownTogether, list[int]] = {}
 
     def add(self, together: ShownTogether, values: Sequence[Any]) -> None:
-        """Note what an event shows."""
+        """Record the fields of an event."""
         names, firsts = together.names, self._first
         places = self._open.get(together)
         if places is None:

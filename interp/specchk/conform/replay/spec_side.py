@@ -121,7 +121,7 @@ class SpecSide:
         return known
 
     def _ways(self, index: int, args: tuple[Value, ...], touched: Touched) -> Callable[[Numbers], Ways]:
-        """The ways of an instance by the numbers of what it reads."""
+        """The ways of an instance by the numbers of the locations it reads."""
 
         def ways(numbers: Numbers) -> Ways:
             cuts = self._stepper.horizon_cuts

@@ -90,7 +90,7 @@ def _short(text: str) -> str:
 
 
 def _others(behaved: Behaved) -> list[str]:
-    """The first differences of all runs, counted by what they are."""
+    """The first differences of all runs, counted by kind."""
     if len(behaved.differences) < 2:
         return []
     places = Counter(each.place for each in behaved.differences)

@@ -28,7 +28,7 @@ class Physical(IntEnum):
 
 
 class Encoding(IntEnum):
-    """Of values and levels."""
+    """The bytes of values and levels."""
 
     PLAIN = 0
     RLE = 3

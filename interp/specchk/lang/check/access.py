@@ -89,7 +89,7 @@ def outside_of_partial(base: Type, path: tuple[tree.Accessor, ...]) -> tuple[tre
 
 
 def apart_hint(base: Type) -> str | None:
-    """How to read what an option holds, or the parts of a tuple."""
+    """How to read the content of an option, or the parts of a tuple."""
     if isinstance(base, Record) and base.is_tuple:
         names = ", ".join("xyzuvwabc"[: len(base.fields)])
         return f"take it apart: `let ({names}) = ...`, `for ({names}) in ...`"

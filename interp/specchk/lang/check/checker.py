@@ -1,4 +1,4 @@
-"""The checker of expressions: what all of its rules share.
+"""The checker of expressions: the state that all of its rules share.
 
 Checking is bidirectional: `check(node, context, expected)` gives a node's type and records it in
 the facts; `expected` flows inwards to literals whose type their text does not show (`{}`, `none`,
@@ -329,7 +329,7 @@ def _no_step(name: str, what: str, spec: Spec) -> str | None:
 
 
 def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
-    """What makes a collection of an item, or a number of a collection."""
+    """Hints for making a collection of an item, or a number of a collection."""
     match expected, found:
         case ((Set() | Bag()), _) if join(found, expected.item) is not None:
             return f"write `{{{span.text}}}`, the set of it alone"

@@ -52,7 +52,7 @@ _FOREIGN = MappingProxyType(
 
 
 class TypeResolver:
-    """Resolves type expressions; keeps what it found in `facts.declared`."""
+    """Resolves type expressions; keeps the results in `facts.declared`."""
 
     def __init__(self, facts: Facts, report: Report) -> None:
         self.facts = facts

@@ -1,4 +1,4 @@
-"""Levels: what an expression depends on - nothing, the state, a step, or a whole behaviour.
+"""Levels: an expression depends on nothing, the state, a step, or a whole behaviour.
 
 As in TLA+ every expression has a level, and every place in a spec says the highest it takes:
 bounds, defaults, initial values and model bindings are constant, guards and invariants are state

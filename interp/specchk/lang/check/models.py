@@ -99,7 +99,7 @@ def _apply(decl: decls.Model, model: FixedModel, report: Report) -> None:
 
 
 def _once(what: str, span: Span, given: dict[str, Span], report: Report) -> None:
-    """Report what a model fixes twice: the first would be lost."""
+    """Report a part that a model fixes twice: the first would be lost."""
     if what in given:
         report.add("S202", span, f"this model has `{what}` twice", "remove one of them",
                    [(given[what], "first given here")])  # fmt: skip

@@ -127,7 +127,7 @@ def _set_pair(checker: Checker, node: tree.Binary, context: Context, expected: T
 
 
 def _difference(checker: Checker, node: tree.Binary, context: Context, expected: Type | None) -> Type:
-    """Of numbers or of sets, as the left side is."""
+    """An operation on numbers or on sets, according to the left side."""
     hint = expected if isinstance(expected, Set) else None
     # Inferred once, before it is clear whether the hint applies: a second check would double the work with
     # each minus of a chain.

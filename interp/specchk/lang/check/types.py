@@ -65,7 +65,7 @@ class Record:
 
     @property
     def element(self) -> Type | None:
-        """Of a variant that is a sort, the type of its elements; the field has no name."""
+        """The type of the elements of a variant that is a sort; the field has no name."""
         return self.fields[0][1] if self.fields[:1] != () and self.fields[0][0] == "" else None
 
     def get(self, name: str) -> Type | None:
@@ -269,7 +269,7 @@ def is_complete(kind: Type) -> bool:
 
 
 def unbounded_part(kind: Type) -> str | None:
-    """What makes the type infinite (`int`, `seq` without limit), or None for a finite type."""
+    """The part that makes the type infinite (`int`, `seq` without limit), or None for a finite type."""
     match kind:
         case Int(high=None):
             return "int"

@@ -91,7 +91,7 @@ def _declaring_colon(tokens: Sequence[Token]) -> int:
 
 
 def _brackets(tokens: Sequence[Token]) -> tuple[list[int], dict[int, bool]]:
-    """Of each token how many brackets are open before it; of those at braces whether a space is between."""
+    """The open brackets before each token, and, for those at braces, whether a space is between."""
     depths: list[int] = []
     is_spaced: dict[int, bool] = {}
     open_: list[int] = []

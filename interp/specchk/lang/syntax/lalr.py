@@ -106,7 +106,7 @@ class _Loop(_Parser):
 
 
 def build_while_parsing(parser: Lark, builder: object) -> None:
-    """Make a parser return what the builder's methods, one a rule, make of a text in place of a tree."""
+    """Make a parser return the results of the builder's methods, one per rule, instead of a tree."""
     frontend = cast("Any", parser.parser)
     larks = frontend.parser.parser
     loop = _Loop(larks.parse_table, larks.callbacks)

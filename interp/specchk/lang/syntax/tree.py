@@ -117,7 +117,7 @@ class CallExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class Binder(Node):
-    """`x in S`, `(x, y) in S`: what is bound, and its domain."""
+    """`x in S`, `(x, y) in S`: the bound names and their domain."""
 
     bound: Bound
     domain: Expr

@@ -58,7 +58,7 @@ class Outgoing:
 
 
 class FairSteps:
-    """The steps of a program with what they mean to its fair conditions.
+    """The steps of a program with their effect on its fairness conditions.
 
     `in_doubt`: whether a condition is enabled where only numbers above a horizon may enable it, and open
     numbers do not show whether one does.
@@ -158,7 +158,7 @@ class FairSteps:
         return conditions
 
     def _moves_on(self, moves: Moves, state: State, index: int, args: tuple[Any, ...]) -> bool:
-        """Whether some step of an instance, with any numbers for what is open, changes the state."""
+        """Whether some step of an instance, with any numbers for the open ones, changes the state."""
 
         def changes() -> bool:
             cuts = moves.horizon_cuts

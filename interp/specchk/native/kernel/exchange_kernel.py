@@ -104,7 +104,7 @@ class ExchangeKernel(Kernel):
         asm.when(full, lambda: asm.store(1, exchange, Exchange.FULL))
 
     def emit_absorb(self, insert: ir.Function) -> None:
-        """`absorb(control, thread, block, count)`: keep and check what is new in a block of states."""
+        """`absorb(control, thread, block, count)`: keep and check new states in a block."""
         asm = self.function("absorb", 4, ir.VoidType())
         control, thread, block, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)

@@ -40,17 +40,17 @@ class StepShapes:
 
     @property
     def action(self) -> ColumnLeaf:
-        """Of the names of actions."""
+        """The stream of the names of actions."""
         return self.columns[0].leaves[0]
 
     @property
     def args(self) -> ColumnLeaf:
-        """Of the texts of arguments."""
+        """The stream of the texts of arguments."""
         return self.columns[1].leaves[0]
 
     @property
     def target(self) -> ColumnLeaf | None:
-        """Of the states after, where some have none."""
+        """The stream of the states after, where some have none."""
         return self.columns[2].leaves[0] if len(self.columns) > 2 else None
 
 

@@ -151,7 +151,7 @@ class LeafWriter:
         asm.advance(stream.filled, asm.resize(taken, I64))
 
     def entry(self, leaf: ColumnLeaf, repetition: Val, definition: Val) -> None:
-        """The levels of a value, or of what is in its place."""
+        """The levels of a value, or of its placeholder."""
         if not leaf.owns_levels:
             return
         asm, stream = self.asm, self._levels[leaf.levels]

@@ -22,7 +22,7 @@ INTERPRETED = "the reference engine runs this model: one thread, some 1 000 stat
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """A place of the spec, and what is special about the values there."""
+    """A place of the spec, and the special property of its values."""
 
     span: Span
     text: str

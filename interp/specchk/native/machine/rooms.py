@@ -102,7 +102,7 @@ def _most(value: Any, kind: Type) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Same:
-    """A program as the key of what is known about it: comparing two would go through both."""
+    """A program as the key of facts about it: comparing two would read all of both."""
 
     program: Program
 

@@ -112,7 +112,7 @@ class _Depth:
 
     @property
     def present(self) -> int:
-        """The level of what is there."""
+        """The level of a present value."""
         return self.absent + self.is_optional
 
     def inside(self) -> _Depth:

@@ -1,4 +1,4 @@
-"""What an expression may do besides having a value: be undefined, count coverage, take long.
+"""Effects of an expression besides its value: being undefined, counting coverage, taking long.
 
 A *plain* expression always has a value and counts nothing, so that evaluating it earlier, later or
 needlessly cannot be noticed.  Plain parts of conjunctions are computed without branches, and plain

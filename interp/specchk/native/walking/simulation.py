@@ -327,7 +327,7 @@ class _Run:
         return self.known_ends[state] is End.DEADLOCK
 
     def _note_witnesses(self, memory: WalkMemory) -> None:
-        """Of each witness that the round reached first the first walk's way to it."""
+        """The path of the first walk to each witness that the round reached first."""
         # Now, and not at the end: guided walks of another round have other weights.
         places = []
         for number, record in enumerate(records_of(self.program)):

@@ -71,7 +71,7 @@ def actions_dot(program: Program, enables: Mapping[tuple[int, int], int]) -> str
 
 
 def trace_dot(program: Program, trace: Trace) -> str:
-    """A trace as a chain: the first state whole, then what each step changed; a loop is an arrow back."""
+    """A trace as a chain: the first state in full, then the changes of each step; a loop is an arrow back."""
     lines = ["digraph trace {", _HEAD, f"  s0 [label=<{_state(program, trace.initial)}>];"]
     before = trace.initial
     look = f'color="{_FOREVER}", fontcolor="{_FOREVER}", constraint=false'

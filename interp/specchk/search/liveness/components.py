@@ -30,11 +30,11 @@ class Arrows(Protocol):
 
     @property
     def start(self) -> Sequence[int]:
-        """Of each node the position of its first arrow, and the number of all arrows."""
+        """The position of each node's first arrow, and the number of all arrows."""
 
     @property
     def target(self) -> Sequence[int]:
-        """Of each arrow the node at its end."""
+        """The node at the end of each arrow."""
 
 
 def fair_components(

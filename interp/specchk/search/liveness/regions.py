@@ -89,7 +89,7 @@ class StepSource(Protocol):
         """The conditions that are enabled in some state."""
 
     def listed(self) -> ListedSteps:
-        """The graph as lists, for what is owed to another program."""
+        """The graph as lists, for obligations of another program."""
 
     def owed_at_horizon(self) -> int:
         """The number of states that `note_horizon` found, each counted once."""

@@ -53,7 +53,7 @@ def block_row(source: int, partition: int, block: bytes) -> bytes:
 
 
 def trailer_row(source: int, trailer: Trailer) -> bytes:
-    """The end of what a source sends to a task."""
+    """The end of the data that a source sends to a task."""
     return block_row(source, _TRAILER, pickle.dumps(trailer, protocol=5))
 
 
@@ -85,7 +85,7 @@ class Received:
 
     @property
     def tally(self) -> SliceTally:
-        """Of the tasks that sent, when all is read."""
+        """The tally of the tasks that sent, when all is read."""
         return sum((trailer.tally for trailer in self._trailers.values()), SliceTally())
 
     @property

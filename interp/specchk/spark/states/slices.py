@@ -64,7 +64,7 @@ class SliceTally:
 
 
 def smallest(found: Iterable[NotedState]) -> tuple[NotedState, ...]:
-    """Of each record the smallest state, and of these the smallest after it."""
+    """The smallest state of each record, and of these the smallest after it."""
     best: dict[int, NotedState] = {}
     for noted in found:
         known = best.get(noted.record)

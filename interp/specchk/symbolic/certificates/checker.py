@@ -53,7 +53,7 @@ class CertifiedCase:
 
 @dataclass(slots=True)
 class Recheck:
-    """The result: what was not shown, if anything, and the effort."""
+    """The result: obligations that were not shown, if any, and the effort."""
 
     cases: int = 0
     queries: int = 0

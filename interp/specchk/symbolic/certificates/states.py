@@ -125,7 +125,7 @@ class CertifiedStates:
         return joined([self.outline((slot, n), part) for n, part in enumerate(tree)])
 
     def outline(self, place: Place, tree: Tree) -> list[Outline]:
-        """What an entry may be after a step."""
+        """The possible values of an entry after a step."""
         key = place, id(tree)
         if key not in self._outlines:
             self._outlines[key] = tree, outlines(tree, self._kind(place))

@@ -173,7 +173,7 @@ def region(literals: Iterable[Literal], names: Iterable[str]) -> DifferenceRegio
 def _closed(
     size: int, bounds: frozenset[tuple[int, int, int]]
 ) -> tuple[Rows, dict[tuple[At | None, ...], Projection]] | None:
-    """The closed matrix of some bounds, and what is computed of it; None if nothing satisfies them."""
+    """The closed matrix of some bounds, and values computed from it; None if nothing satisfies them."""
     rows = [[0 if i == j else FAR for j in range(size)] for i in range(size)]
     for i, j, most in bounds:
         rows[i][j] = most

@@ -100,7 +100,7 @@ class Atom:
 
 
 def filled(text: str, named: Mapping[str, str]) -> str:
-    """A text with names in their places; what has none stays."""
+    """A text with names in their places; those without one stay."""
     return Template(text).safe_substitute(named)
 
 

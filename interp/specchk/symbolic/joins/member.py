@@ -203,7 +203,7 @@ class HullMember(ZoneMember):
         return len(self.left)
 
     def take_left(self) -> Taking:
-        """Take what was left, up to the limit."""
+        """Take the remaining ones, up to the limit."""
         self._arrived[self.number], self.left = self.left, []
         return self.take(b"")
 
@@ -224,7 +224,7 @@ class HullMember(ZoneMember):
 
 
 def nearest(failing: Iterable[tuple[Origin, Candidate]]) -> list[tuple[Origin, Candidate]]:
-    """Of each failure some."""
+    """Some of each failure."""
     by_kind: dict[tuple[str, str, bool], list[tuple[Origin, Candidate]]] = {}
     for origin, candidate in failing:
         key = candidate.kind, candidate.name, candidate.step is None

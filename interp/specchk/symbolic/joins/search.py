@@ -118,7 +118,7 @@ class HullSearch:
         return [zone for zones in self.workers.each(HullMember.united) for zone in zones]
 
     def _note(self, tallies: Sequence[HullTally]) -> int:
-        """Add up what the members have; the number of failures."""
+        """Add up the results of the members; the number of failures."""
         self.hulls = sum([tally.hulls for tally in tallies])
         self.parts = sum([tally.parts for tally in tallies])
         self.waiting = sum([tally.waiting for tally in tallies])

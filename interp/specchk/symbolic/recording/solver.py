@@ -1,4 +1,4 @@
-"""The solver: Z3 decides what the matrix of a zone leaves open where symbols are defined as sums.
+"""The solver: Z3 decides comparisons that the matrix of a zone leaves open, for symbols defined as sums.
 
 A closed matrix decides what follows from differences, and its intervals much of what follows from sums.
 The rest is a question to Z3: do some whole numbers satisfy the matrix and the definitions?  Only symbols
@@ -62,7 +62,7 @@ class LinearSolver:
         )
 
     def decided(self, rows: Matrix, i: int, j: int, bound: int) -> bool | None:
-        """Whether `x_i - x_j <= bound` follows (True), or its negation (False), of what is possible."""
+        """Whether `x_i - x_j <= bound` follows (True), or its negation (False), from the possible values."""
         if not self.is_possible(assuming(rows, i, j, bound)):
             self.pruned += 1
             return False

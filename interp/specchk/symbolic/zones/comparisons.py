@@ -111,7 +111,7 @@ def _after(form: Form, images: Sequence[Form], size: int) -> Form | None:
 
 
 class PrecisionBuilder:
-    """Makes precision of what was recorded, and of the precision that there was."""
+    """Makes precision of the records, and of the previous precision."""
 
     def __init__(self, precision: Precision) -> None:
         self.before = precision

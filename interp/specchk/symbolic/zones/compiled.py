@@ -120,7 +120,7 @@ class TreeCode:
             self._places[place + CHILD + side] = node, side
 
     def _link(self, child: int) -> None:
-        """Mirror what is recorded below a child."""
+        """Mirror the records below a child."""
         left = [child]
         while left:
             place = left.pop()

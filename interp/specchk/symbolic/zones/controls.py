@@ -217,7 +217,7 @@ class Controls:
         return result, delta, moves.horizon_cuts
 
     def drop_counts(self) -> None:
-        """Forget what a run counted that did not end."""
+        """Forget the counts of a run that did not end."""
         self.moves.counts[:] = [0] * len(self.moves.counts)
 
     def _answer(self, test: Test, env: list[Any]) -> PredicateValue:

@@ -270,7 +270,7 @@ class ZoneEngine(Engine[range]):
         return False
 
     def _level(self, *, only_ask: bool) -> Expansion:
-        """What comes of a level, or of as much of it as the budget allows."""
+        """The result of a level, or of as much of it as the budget allows."""
         level = Expansion(self.counts)
         asked = self._unanswered()
         first, is_more = 0, True
@@ -316,11 +316,11 @@ class ZoneEngine(Engine[range]):
         return self.search.look(len(self.nodes), self.counts.generated, arrived)
 
     def _is_over(self) -> bool:
-        """Whether time or memory is used up; after too many states what was found is confirmed still."""
+        """Whether time or memory is used up; after too many states, findings are still confirmed."""
         return self.search.meter.exceeded(0) is not None and self._look(0)
 
     def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
-        """Find real states for what was found in zones; raises `_Spurious` where there are none."""
+        """Find real states for the findings in zones; raises `_Spurious` where there are none."""
         by_what: dict[tuple[str, str], list[tuple[int, Candidate]]] = {}
         for index, candidate in candidates:
             self._note_faulty(candidate)

@@ -53,7 +53,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Counts:
-    """How often what was done."""
+    """Counts of the work done."""
 
     points: int
     coverage: list[int] = field(init=False)
@@ -69,7 +69,7 @@ class Counts:
         self.coverage = [0] * self.points
 
     def add(self, other: Counts) -> None:
-        """Add what another one counted."""
+        """Add the counts of another one."""
         self.coverage = [a + b for a, b in zip(self.coverage, other.coverage, strict=True)]
         self.generated += other.generated
         self.covered += other.covered
@@ -249,7 +249,7 @@ class Expander:
         leaf.hits += 1
 
     def drop_counts(self) -> None:
-        """Forget what an expansion counted that did not end."""
+        """Forget the counts of an expansion that did not end."""
         self._tell(Counts(len(self.program.points)))
         self.controls.drop_counts()
 

@@ -1,4 +1,4 @@
-"""The leaves of decision trees: what a run results in, and what it adds to the coverage.
+"""The leaves of decision trees: the result of a run, and its addition to the coverage.
 
     Idle              an instance does nothing: a guard is false
     Effect            a step of an instance

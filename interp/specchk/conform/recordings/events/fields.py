@@ -179,7 +179,7 @@ class Fields:
         return self.having(states, self.wanted(seen)) if seen else list(states)
 
     def wanted(self, seen: Sequence[Seen]) -> WantedValues:
-        """What an event shows, in the spec's values."""
+        """The fields of an event, in the spec's values."""
         shown = seen if isinstance(seen, SeenTogether) else SeenTogether.of(seen)
         together = self._together.get(shown.fields)
         if together is None:
@@ -192,7 +192,7 @@ class Fields:
         return together, together.wanted(shown.values), shown.values
 
     def having(self, states: Sequence[State], shown: WantedValues) -> list[State]:
-        """Those of the states that have what an event shows."""
+        """The states that agree with the fields of an event."""
         (together, wanted, _), env, agreeing = shown, self._env, []
         values, size = together.values, len(self.instance.program.variables)
         for state in states:

@@ -1,4 +1,4 @@
-"""Events in the spec's own values: the instances that each may be, and what it shows.
+"""Events in the spec's own values: the instances that each may be, and its fields.
 
 Some are read ahead: in turns with steps of the spec reading takes nearly twice as long, since the code of
 neither stays in the processor's caches.
@@ -52,7 +52,7 @@ class EventReader:
         return ReadEvent(meaning, ways, may_be_no_step, shown, lasts)
 
     def ahead(self, tracing: Tracing, events: Sequence[Event]) -> Iterator[ReadEvent]:
-        """Each event; raises what the tracing does, at the event for which it does."""
+        """Each event; an exception of the tracing is raised at its event."""
         ahead: list[ReadEvent] = []
         try:
             for event in events:

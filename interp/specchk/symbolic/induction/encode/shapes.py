@@ -1,4 +1,4 @@
-"""The shapes of trees: what is decided of a state of which only the offsets are open.
+"""The shapes of trees: the decided part of a state of which only the offsets are open.
 
 opened: a value with None in the places of offsets, as a tree with a number for each.  outlines: the values
 that a tree may have, again with None for its offsets.

@@ -72,7 +72,7 @@ class ActionInstance:
 
     @property
     def numbers(self) -> list[Any]:
-        """The numbers among what is chosen."""
+        """The numbers among the chosen values."""
         return [made for made in self.chosen if z3.is_int(made)]
 
     @property
