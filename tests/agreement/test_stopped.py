@@ -15,7 +15,7 @@ from spec_texts import small_spec
 from agreement.both import program_of
 from agreement.further_specs import further_spec
 from agreement.gathered_specs import gathered_spec
-from agreement.stopped import one_by_one, stopped_and_resumed, told
+from agreement.stopped import one_by_one, stop, stopped_and_resumed, told
 from agreement.test_ignored import ignoring
 from specchk.ir.program import Program
 from specchk.native.checkpoint import Checkpoints, Saved
@@ -74,6 +74,30 @@ def test_many_searches_that_are_stopped_have_the_same_answer(random: Random, tmp
         assume(program is not None)
         assert program is not None
         assert not wrong_with(program, random, tmp_path)
+
+
+SEVERAL = """spec several
+var x : 0..3
+init: true
+var y : 0..1 = 0
+action up():
+    y' = 1
+invariant low: y == 0
+deadlock ok
+"""
+
+
+def test_the_smallest_of_what_workers_found_is_reported_after_a_checkpoint(tmp_path: Path) -> None:
+    """Each of two had found a state of the open level; the second one's took the place of the first one's."""
+    program = program_of(SEVERAL, tmp_path)
+    assert program is not None
+    with one_by_one(tmp_path):
+        options = NativeOptions(workers=2, checkpoint=tmp_path / "checkpoint", checkpoint_every_s=0.0)
+        stop(program, options, "save", 2)
+        resumed = search(program, replace(options, resume=True))
+        assert told(resumed) == told(search(program, NativeOptions(workers=2)))
+    (violation,) = resumed.verdict.violations
+    assert violation.trace.last == (0, 1)
 
 
 def without_first(store: Store) -> list[tuple[int, int]]:

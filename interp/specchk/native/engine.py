@@ -271,12 +271,8 @@ class NativeEngine(Engine[list[Run]]):
 
     def _note_found(self) -> None:
         """Turn the workers' records of the last level into violations and witnesses."""
-        best: dict[int, NotedState] = {}
+        best = self.store.smallest_found()
         for worker in self.store.workers:
-            for noted in worker.found():
-                known = best.get(noted.record)
-                if known is None or (noted.state, noted.after) < (known.state, known.after):
-                    best[noted.record] = noted
             worker.forget()
         if DEADLOCK in best and self.explain.ends.lists_horizon:
             best.pop(DEADLOCK)
@@ -307,8 +303,9 @@ class NativeEngine(Engine[list[Run]]):
         """Write a checkpoint between two pieces of work."""
         assert self.checkpoints is not None
         store = self.store
-        # Findings of the open level have no trace yet, and are kept as packed states.
-        open_ = [(noted, len(self.levels)) for worker in store.workers for noted in worker.found()]
+        # Findings of the open level have no trace yet, and are kept as packed states; one of each record,
+        # since a resumed search gives them all to one worker.
+        open_ = [(noted, len(self.levels)) for noted in store.smallest_found().values()]
         saved = Saved(
             store.used, store.taken(), self.levels, self.search.levels, store.unexpanded(), following,
             self.initial_count, [store.total(word) for word in TOTALS], list(self.coverage),

@@ -337,6 +337,12 @@ class Store:
         """The sum over all workers."""
         return sum(worker[word] for worker in self.workers)
 
+    def smallest_found(self) -> dict[int, NotedState]:
+        """Of each record the smallest that a worker noted, whichever worker that is."""
+        found = [noted for worker in self.workers for noted in worker.found()]
+        found.sort(key=lambda noted: (noted.state, noted.after), reverse=True)
+        return {noted.record: noted for noted in found}
+
     def run_all(self, tasks: Sequence[Callable[[], None]], looking: Callable[[], bool]) -> None:
         """Run tasks beside each other.
 
