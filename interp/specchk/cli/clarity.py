@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specchk.compile.instantiate import Instance
+from specchk.deferred import dataclass
 from specchk.explore.optimal import MAX_STATES, optimal
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker, asking

@@ -15,7 +15,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import click
@@ -28,6 +27,7 @@ from specchk.cli.output import echo
 from specchk.conform.work.crews import Job, LostWork
 from specchk.conform.work.forks import Lost
 from specchk.conform.work.kit import Kit, shipped
+from specchk.deferred import dataclass
 from specchk.search.engine import Unavailable, Unusable
 
 Piece = TypeVar("Piece")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specchk.compile.enabled import EnabledLowering
 from specchk.compile.ground import fold
@@ -12,6 +12,7 @@ from specchk.compile.nodes import operators
 from specchk.compile.nodes.partial_maps import is_partial_map
 from specchk.compile.recursion import RecursionLowering, bounded
 from specchk.compile.scope import Closure, Lowerings, Scope
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.types import (

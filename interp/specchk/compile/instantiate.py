@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from specchk.compile.ground import fold
 from specchk.compile.lower import Lowering, ground, lower
 from specchk.compile.simplify import simplify
+from specchk.deferred import dataclass
 from specchk.ir.ignored import check_ignored
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program

@@ -8,7 +8,6 @@ One pass over the declarations that the model selects, in declaration order; the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from specchk.compile.expressions import ExpressionLowering
@@ -18,6 +17,7 @@ from specchk.compile.scope import Points, Scope
 from specchk.compile.statements import StatementLowering, Store
 from specchk.compile.store import stored
 from specchk.compile.temporal import TemporalLowering, fair_actions
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Expr, Local
 from specchk.ir.program import Action, Constant, Liveness, Program, Property, Start, Variable
 from specchk.ir.types import Set, Type, cardinality, has_horizon_keys

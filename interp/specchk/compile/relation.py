@@ -13,10 +13,10 @@ whose value is assigned as it is has its value in the second state.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.nodes import operators
+from specchk.deferred import dataclass
 from specchk.ir.nodes import (
     And,
     Assign,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from specchk.compile.nodes.partial_maps import PartialMaps
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Apply, Cover, Expr, Local, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Point

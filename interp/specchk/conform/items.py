@@ -13,7 +13,7 @@ together (coverage, the lock) is for `specchk conform --lock`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from specchk.conform.replay.runner import Runner, run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import render
+from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.diagnostics import render as rendered

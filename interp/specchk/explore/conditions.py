@@ -11,8 +11,9 @@ Each such case becomes a witness of the program, so any engine can search for al
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from specchk.deferred import dataclass
 from specchk.ir import nodes
 from specchk.ir.footprint import switched_off
 from specchk.ir.nodes import Block, Const, Expr, Stmt

@@ -14,9 +14,9 @@ Work is bounded: beyond `MAX_STATES`, or `MAX_TRIES` paths, `Optimal.note` says 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice, pairwise
 
+from specchk.deferred import dataclass
 from specchk.explore.view import Lanes
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program

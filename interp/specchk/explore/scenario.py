@@ -6,11 +6,11 @@ and without it all outcomes are followed at once: an assertion then has to hold 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from specchk.compile.ground import evaluate_constant
 from specchk.compile.instantiate import Instance
+from specchk.deferred import dataclass
 from specchk.ir.program import Property
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Span

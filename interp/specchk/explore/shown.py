@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from specchk.compile.instantiate import Instance
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Expr, Value
 from specchk.ir.program import Program, Start, Variable
 from specchk.ir.types import Enum

@@ -9,9 +9,9 @@ This is the meaning of a walk: a finding of compiled walks is confirmed here, on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame

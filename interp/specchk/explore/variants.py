@@ -8,10 +8,10 @@ Rules of the spec (constants of other types) stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 from specchk.compile.instantiate import Instance, instantiate
+from specchk.deferred import dataclass
 from specchk.explore.conditions import Condition, Decided
 from specchk.ir.program import Program, setting
 from specchk.lang.frontend import CheckedSpec

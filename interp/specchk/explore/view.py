@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from specchk.compile.instantiate import Instance
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Const, Expr
 from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type, of_shape
 from specchk.lang.syntax import decls, tree

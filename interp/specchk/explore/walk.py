@@ -7,9 +7,10 @@ lists them.  It says everything, so it can be a link.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specchk.compile.instantiate import Instance
+from specchk.deferred import dataclass
 from specchk.explore.conditions import bare
 from specchk.ir.nodes import And, Apply
 from specchk.ir.ops import Op

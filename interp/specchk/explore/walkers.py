@@ -12,9 +12,10 @@ import os
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
+from specchk.deferred import dataclass
 from specchk.explore.simulate import Walks, found_nothing, simulate, walked
 from specchk.ir.program import Program
 from specchk.meaning.values import State

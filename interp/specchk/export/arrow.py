@@ -10,12 +10,12 @@ import os
 import uuid
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from pyarrow import fs
 
+from specchk.deferred import dataclass
 from specchk.export.storage import ARROW_NAMES, Data, Unwritable
 from specchk.native.claims import bid
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.export.parts import MANIFEST, TablePart
 from specchk.export.storage import Storage, answering
 from specchk.search.engine import Unusable

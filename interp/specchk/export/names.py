@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from specchk.deferred import dataclass
 from specchk.export.parts import Unwritten
 from specchk.ir.program import Program
 from specchk.meaning.properties import Properties

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 from pyarrow.dataset import dataset
 
+from specchk.deferred import dataclass
 from specchk.export.arrow import ArrowStorage
 from specchk.export.columns import distinct
 from specchk.export.manifest import Export

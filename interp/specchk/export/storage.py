@@ -15,13 +15,13 @@ import socket
 import uuid
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
+from specchk.deferred import dataclass
 from specchk.native.claims import claimed
 from specchk.native.machine.memory import sync_folder, write_fully
 from specchk.search.engine import Unusable

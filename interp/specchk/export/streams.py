@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.export.parquet.pages import (
     ColumnChunk,
     Compression,

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from specchk.deferred import dataclass
 from specchk.forecast.regression import Point, Prior, predicted
 
 # In logarithms: from the base to its full value one dial multiplies the states by e^2, with a deviation of

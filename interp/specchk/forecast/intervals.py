@@ -8,8 +8,9 @@ states that cost twice as much once tables have outgrown the caches.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
+
+from specchk.deferred import dataclass
 
 # Of `native.store`, which is above this room and cannot be imported.
 LOAD = 0.625

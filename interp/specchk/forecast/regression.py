@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from specchk.deferred import dataclass
 
 Point = Sequence[float]
 # e^20 is 5 * 10^8: of the size of the smallest model nothing is assumed.

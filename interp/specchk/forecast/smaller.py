@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
+from specchk.deferred import dataclass
 from specchk.forecast.extrapolate import TOTALS, Smaller
 from specchk.forecast.regression import Point, predicted
 

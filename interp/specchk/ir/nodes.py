@@ -8,9 +8,10 @@ Definitions are inlined, constants are values, names are slots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 
+from specchk.deferred import dataclass
 from specchk.ir.ops import Op
 from specchk.ir.types import Type
 from specchk.lang.text.source import Span

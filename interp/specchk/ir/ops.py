@@ -12,11 +12,11 @@ a fact of the protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
+from specchk.deferred import dataclass
 from specchk.ir.ranges import narrowest
 from specchk.ir.types import (
     BOOL,

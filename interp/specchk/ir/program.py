@@ -6,9 +6,10 @@ identities: `Var.slot` is a position in `variables`, `Cover.point` one in `point
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Block, Const, Expr, Local, Value
 from specchk.ir.types import BOOL, Sort, Type
 from specchk.lang.text.source import Source, Span

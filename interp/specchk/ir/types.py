@@ -9,9 +9,10 @@ engine ignores it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import comb, prod
 from typing import TypeVar
+
+from specchk.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +212,7 @@ def _cardinality(kind: Type) -> int:
 def _power(base: int, exponent: int) -> int:
     if base > 1 and (base.bit_length() - 1) * exponent >= _UNCOUNTED_BITS:
         return UNCOUNTED
-    result: int = base**exponent
-    return result
+    return int(base**exponent)
 
 
 def _choices(count: int, chosen: int) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declared.declarations import Declarations
 from specchk.lang.check.expressions import expression_checker

@@ -6,10 +6,11 @@ A file met twice through `extends` counts once; a cycle of files is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.lang.check.spec import Role, Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.parse import parse, parse_once

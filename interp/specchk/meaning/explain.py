@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property

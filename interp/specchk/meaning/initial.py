@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import And, Apply, Const, Expr, Let, Local, Quantifier, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Start

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Quantifier, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property

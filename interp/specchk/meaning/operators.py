@@ -8,11 +8,11 @@ is a text (`TextRule`), from which its function is made, and that of an expressi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
 from types import MappingProxyType
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
 from specchk.ir.types import MAX_LISTED_BITS, Int, Map, Type, fits, of_shape

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program, Property, Refinement
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame, blame

@@ -18,11 +18,12 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from specchk.deferred import dataclass
 from specchk.ir.types import Room
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.memory import sync_folder, write_fully

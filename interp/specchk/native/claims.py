@@ -28,12 +28,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from specchk import kept
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.search.engine import Unusable
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
@@ -75,8 +76,7 @@ def search(
 ) -> Outcome:
     """Explore a program.
 
-    `Unsupported` where only the reference engine can, `Unusable` where there is nothing to resume
-    from, or no place for a checkpoint.
+    `Unsupported` where only the reference engine can, `Unusable` where a checkpoint cannot be read or placed.
     """
     options = replace(options, room=options.room or first_room(program, options.functions))
     place = options.checkpoint

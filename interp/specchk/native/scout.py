@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specchk.compile.instantiate import instantiate
+from specchk.deferred import dataclass
 from specchk.forecast.extrapolate import estimate
 from specchk.forecast.intervals import Forecast, free_bytes
 from specchk.forecast.smaller import Levels, SmallerModels

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.native.machine.frames import (

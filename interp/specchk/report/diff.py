@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program

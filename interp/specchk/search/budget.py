@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from resource import RUSAGE_SELF, getpagesize, getrusage
+
+from specchk.deferred import dataclass
 
 MEMORY_EVERY_S = 0.05
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from specchk.deferred import dataclass
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program

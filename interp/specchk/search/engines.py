@@ -7,9 +7,10 @@ function `search(program, options, on_progress)` and the class of its options, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
+
+from specchk.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ An action that may be undefined in a state that satisfies all invariants fails `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from specchk.deferred import dataclass
 from specchk.ir.program import Program, Property
 from specchk.meaning.explain import Blame
 from specchk.search.verdict import Trace, Verdict

@@ -5,10 +5,11 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.forecast.intervals import Forecast
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame

@@ -17,13 +17,14 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pyspark import SparkContext
 
+from specchk.deferred import dataclass
 from specchk.export.storage import Storage, Unwritable, answering, as_all_name_it, storage_at
 from specchk.ir.program import Program
 from specchk.ir.types import Room
@@ -55,7 +56,7 @@ from specchk.spark.ledger import (
     read_handed,
     see_that_there_is_one,
     write_handed,
-)
+)  # fmt: skip
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse

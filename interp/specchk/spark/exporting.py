@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 from pyspark import SparkContext
 
+from specchk.deferred import dataclass
 from specchk.export.names import names_of, see_that_names_differ
 from specchk.export.packed import PackedWriter, Written
 from specchk.export.parts import Draft, Unwritten

@@ -14,12 +14,12 @@ Not here: how Spark is made to run a task at its home (`moving`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from specchk.deferred import dataclass
 from specchk.spark.session import is_local, slots
 from specchk.spark.states.rows import Lot
 

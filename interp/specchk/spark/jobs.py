@@ -18,13 +18,13 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext, SparkFiles
 
+from specchk.deferred import dataclass
 from specchk.search.engine import Unavailable
 from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.session import lasting_folder, session

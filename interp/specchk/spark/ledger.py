@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.export.storage import Storage
 from specchk.native import compiler
 from specchk.native.engine import NativeEngine

@@ -20,13 +20,14 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from crc32c import crc32c
 
 from specchk import kept
+from specchk.deferred import dataclass
 from specchk.export.storage import Unwritable
 from specchk.forecast.intervals import free_bytes
 from specchk.native.machine.memory import naming, write_fully

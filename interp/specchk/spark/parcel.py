@@ -9,13 +9,13 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
 from crc32c import crc32c
 
+from specchk.deferred import dataclass
 from specchk.export.storage import storage_at
 from specchk.ir.program import Program
 from specchk.native.exchange import exchange_worker

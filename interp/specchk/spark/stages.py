@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -17,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
+from specchk.deferred import dataclass
 from specchk.spark.homes import Homes, Load, Placement, tasks_of
 from specchk.spark.ledger import Handed
 from specchk.spark.moving import moved, numbered

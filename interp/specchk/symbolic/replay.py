@@ -14,9 +14,10 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeGuard, TypeVar
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Apply, Choice, Const, Expr, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program

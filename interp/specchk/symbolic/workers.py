@@ -14,10 +14,10 @@ import os
 import pickle
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter
 from typing import Any, Generic, TypeVar
 
+from specchk.deferred import dataclass
 from specchk.processes import end_with
 
 M = TypeVar("M")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -30,6 +30,7 @@ from specchk.conform.mutation.patches import StalePatch
 from specchk.conform.mutation.reach import reaches, touched
 from specchk.conform.mutation.scores import Score
 from specchk.conform.replay.selfcheck import Detection, NothingToSabotage, self_check
+from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 SELF_CHECK_STATES = 200_000

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
 from specchk.cli.output import rewrite_line
 from specchk.compile.instantiate import Instance, instantiate
+from specchk.deferred import dataclass
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
 from specchk.report.proof import not_proved_by_induction

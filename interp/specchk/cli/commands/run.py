@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from shlex import quote
 from typing import Any
@@ -19,6 +19,7 @@ from specchk.cli.options.forecast import Asking
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.prove import Proving, run_symbolic
 from specchk.cli.options.spark import ClusterSearch
+from specchk.deferred import dataclass
 from specchk.search.engine import Options
 from specchk.search.engines import NAMES
 from specchk.search.verdict import Outcome, Violated

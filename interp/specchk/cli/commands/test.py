@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate
+from specchk.deferred import dataclass
 from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls

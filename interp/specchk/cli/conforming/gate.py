@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -35,6 +35,7 @@ from specchk.conform.report.gate_page import listed, sections
 from specchk.conform.report.gate_report import held_json, render_held, render_since, since_json
 from specchk.conform.report.junit import junit
 from specchk.conform.work.crews import Crew
+from specchk.deferred import dataclass
 
 Run = tuple["Gate", list[Part], list[SuiteResult]]
 

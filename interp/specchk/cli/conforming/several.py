@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +21,7 @@ from specchk.cli.ends import exit_code
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.conform.work.pool import Ended, Say, Task, run_all
+from specchk.deferred import dataclass
 from specchk.processes import cores
 
 Commands = Mapping[str, Callable[[], object]]  # by the binding that each is for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import click
@@ -12,6 +11,7 @@ import click
 from specchk.cli.engines import EngineSettings, loaded
 from specchk.cli.groups import option
 from specchk.cli.output import echo
+from specchk.deferred import dataclass
 from specchk.ir.ignored import refuse_ignored
 from specchk.ir.program import Program
 from specchk.search.verdict import Outcome

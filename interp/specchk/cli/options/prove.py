@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import click
@@ -14,6 +14,7 @@ from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
 from specchk.compile.instantiate import Instance
+from specchk.deferred import dataclass
 from specchk.explore.shown import FurtherExpression
 from specchk.processes import cores
 from specchk.report.proof import proof_json, render_proof

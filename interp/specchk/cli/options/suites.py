@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import click
@@ -13,6 +13,7 @@ from specchk.conform.contract.binding import At, Binding
 from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, SuiteBudget
 from specchk.conform.replay.suites import SuiteWalks
+from specchk.deferred import dataclass
 
 COUNT = click.IntRange(min=1)
 

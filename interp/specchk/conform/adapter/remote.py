@@ -19,7 +19,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from specchk.conform.adapter.link import Launch, Link
@@ -34,6 +34,7 @@ from specchk.conform.adapter.wire import (
 )
 from specchk.conform.contract.binding import Accepted, Answer, BindingError, Impossible, Mistake, Refused
 from specchk.conform.contract.failures import DIED, GARBLED, UNREPEATABLE, ImplementationFailure
+from specchk.deferred import dataclass
 
 QUIT_S = 1.0  # for an orderly end
 _OBSERVE = WireRequest("observe")

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
+
+from specchk.deferred import dataclass
 
 VERSION = 1
 CAPABILITIES = ("reset", "snapshot", "ask")

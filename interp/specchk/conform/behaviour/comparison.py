@@ -10,11 +10,12 @@ Invariant: two runs with the same digest have no difference; with another one th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from specchk.conform.behaviour.symbols import Symbols, changed_text, check_at, symbols_of
 from specchk.conform.behaviour.texts import Written
+from specchk.deferred import dataclass
 
 MISSING, ADDED, CHANGED, ORDER = "missing", "added", "changed", "in another order"
 SOMEWHERE = "somewhere in the step"

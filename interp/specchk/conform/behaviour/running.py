@@ -7,7 +7,7 @@ processes.  A run that raises ends with an observation of that, and is compared 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from specchk.conform.behaviour import transcripts
@@ -18,6 +18,7 @@ from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
 from specchk.conform.contract.failures import LEAVING
 from specchk.conform.contract.hangs import contained
 from specchk.conform.work.forks import each
+from specchk.deferred import dataclass
 
 SHARES = 4
 """Pieces for each process: runs differ in length."""

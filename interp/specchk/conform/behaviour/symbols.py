@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from zlib import crc32
 
 from specchk.conform.behaviour.texts import Written
+from specchk.deferred import dataclass
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 PRIME = 4093  # the largest one of two letters

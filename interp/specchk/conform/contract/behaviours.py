@@ -24,8 +24,10 @@ here: what becomes of the notes (`conform.behaviour`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, NamedTuple
+
+from specchk.deferred import dataclass
 
 
 class Observation(NamedTuple):

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import pickle
 from copy import deepcopy
-from dataclasses import dataclass
 from enum import Enum
 from io import BytesIO
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from specchk.conform.contract.failures import FAILURES
+from specchk.deferred import dataclass
 
 SHARED = (type, FunctionType, BuiltinFunctionType, Enum)
 # A packed method is found by its name, which a class that derives from its own may have given to another; a

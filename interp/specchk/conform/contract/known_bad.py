@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import getsource
 from textwrap import dedent
 from types import FunctionType
 from typing import Any
+
+from specchk.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,12 @@ Not here: the search (`validate`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.values import LASTING, words
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase, case_id
 from specchk.conform.covers.classes import Classifier
 from specchk.conform.covers.instances import Instances
 from specchk.conform.work import seal
+from specchk.deferred import dataclass
 from specchk.ir.program import Program, setting
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.programs import whole_instance
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 

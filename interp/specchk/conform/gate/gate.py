@@ -10,7 +10,7 @@ Not here: running suites (`tiers`), telling the outcome (`gate_report`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.sources import files_of, fingerprint
+from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
 

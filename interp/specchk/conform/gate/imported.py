@@ -10,13 +10,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from specchk.conform.contract.load import load_binding
 from specchk.conform.gate.calls import ELSEWHERE, CallTracer, Function
 from specchk.conform.gate.lasting import Values, lasting_values
+from specchk.deferred import dataclass
 from specchk.kept import replace
 
 _PROGRAM = "from specchk.conform.gate.imported import note_import; note_import()"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
@@ -24,6 +24,7 @@ from specchk.conform.replay.runner import PASSING, Done, Runner, merged, run_sli
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.forks import each
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.processes import cores
 

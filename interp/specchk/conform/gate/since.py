@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from specchk import kept
@@ -28,6 +27,7 @@ from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.gate.calls import LASTING, REST, Function, Texts, actions_of, texts
 from specchk.conform.work.installed import installed
 from specchk.conform.work.sources import shown
+from specchk.deferred import dataclass
 
 # `choices.lock` is harmless although it adds cases to suites: the name of the map depends on the cases
 # (`since_run._about`), so with other cases there is no map, and all of them run.

@@ -8,7 +8,7 @@ run no function that has changed, and with all that can be probed on its way it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -35,6 +35,7 @@ from specchk.conform.replay.runner import PASSING, Runner, run_suite
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.forks import each
 from specchk.conform.work.sources import files_of, shown
+from specchk.deferred import dataclass
 from specchk.processes import cores
 
 ELSEWHERE = "the implementation is a process, whose calls are not recorded"

@@ -11,7 +11,7 @@ by side.  A suite that a budget has cut is never said to conform.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +29,7 @@ from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.forks import each
 from specchk.conform.work.programs import whole_instance
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 from specchk.processes import cores

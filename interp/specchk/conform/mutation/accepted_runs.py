@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from specchk.conform.behaviour.accepted import NAME, BadAccepted, read
@@ -20,6 +19,7 @@ from specchk.conform.contract.behaviours import Run
 from specchk.conform.contract.load import NoBinding, load_behaviours
 from specchk.conform.mutation.members import Bench, Reporter
 from specchk.conform.mutation.patches import forget
+from specchk.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from specchk.conform.mutation.patches import Patch, patched, source_of
+from specchk.deferred import dataclass
 
 _TEXTS = ("id", "flaw", "story", "shown", "equivalent")
 _PATCH = ("module", "old", "new")

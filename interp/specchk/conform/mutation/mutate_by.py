@@ -10,7 +10,7 @@ Invariant: the caches of a campaign stay with who asked for it.  Not here: the c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from specchk.conform.work.crews import Crew
 from specchk.conform.work.kit import Kit, kit_of
 from specchk.conform.work.pool import Ended, run_all
 from specchk.conform.work.sources import shown
+from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 WAVE = 4  # pieces for each hand between two looks at what came

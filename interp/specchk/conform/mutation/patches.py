@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -25,6 +25,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from specchk.conform.work.effort import TICK, WorkMeter, counted
+from specchk.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from specchk.conform.contract.load import only_class
 from specchk.conform.contract.recording import BadRecording, Recording, parse
@@ -23,6 +22,7 @@ from specchk.conform.mutation.members import Bench, Reporter, load
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.work.effort import TooMuch
 from specchk.conform.work.programs import steps_instance
+from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 

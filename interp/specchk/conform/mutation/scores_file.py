@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from specchk.conform.gate.lock import Kills, LayerKills, digest_of
 from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED
 from specchk.conform.mutation.scores import by_layer
+from specchk.deferred import dataclass
 
 SCHEMA = "specchk.mutation/1"
 

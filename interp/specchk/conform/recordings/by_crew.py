@@ -10,7 +10,7 @@ Invariant: each recording is in the tally once, with a verdict or with the reaso
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 
 from specchk.conform.contract.tracing import Tracing
@@ -27,6 +27,7 @@ from specchk.conform.recordings.pieces import (
 )
 from specchk.conform.recordings.result import Tally
 from specchk.conform.work.crews import Crew, LostWork
+from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
 MOST_ENTRIES = 64  # of a piece: what is done again where a process is lost

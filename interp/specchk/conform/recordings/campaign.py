@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -34,6 +34,7 @@ from specchk.conform.recordings.explainer import CampaignOptions, RecordingExpla
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
 from specchk.conform.work.claims import Claims
 from specchk.conform.work.forks import each
+from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
 # Not 1: some spoiled copies are behaviours of the spec as well (`corrupt`).

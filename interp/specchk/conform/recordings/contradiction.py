@@ -25,7 +25,6 @@ Not here: why no candidate takes the unexplained line (`nearmiss`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -33,6 +32,7 @@ from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import ImpossibleEvent, Meaning, Tracing
 from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Haste, TooMany, Validator
+from specchk.deferred import dataclass
 from specchk.meaning.values import State
 
 MOST_OPEN = 256  # candidates at once

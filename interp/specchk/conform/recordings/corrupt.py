@@ -15,11 +15,12 @@ rejected copies is a measure, which a campaign holds to a floor, and not a law f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from specchk.conform.contract.recording import Event, Recording, renumbered
+from specchk.deferred import dataclass
 
 KINDS = ("flip", "drop", "swap", "duplicate")
 

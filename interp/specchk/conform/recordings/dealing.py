@@ -7,12 +7,12 @@ takes one that is common is a matter of time; what it finds is not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from specchk.conform.contract.recording import BadRecording, Recording, header_of
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.explainer import constants_of
+from specchk.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import itemgetter
 from random import Random
 from time import perf_counter
@@ -18,6 +17,7 @@ from specchk.conform.recordings.explanation import told
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.conform.work.programs import steps_instance
+from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
 MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -13,6 +13,7 @@ from specchk.conform.contract.tracing import Meaning
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.nearmiss import NearMiss, instead, near_misses
 from specchk.conform.recordings.validate import Blocked, Validator
+from specchk.deferred import dataclass
 from specchk.explore.view import Viewer
 from specchk.ir.nodes import Value
 from specchk.ir.types import Map, Type

@@ -12,12 +12,12 @@ left before it or its meaning was impossible.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from specchk.conform.contract.tracing import ImpossibleEvent, Repeated, Seen, TracedStep
 from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Blocked, Validator
+from specchk.deferred import dataclass
 from specchk.meaning.explain import Blame, false_guards
 from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show

@@ -12,7 +12,7 @@ Not here: which pieces there are, and what becomes of one that is lost (`by_crew
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +23,7 @@ from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
 from specchk.conform.recordings.result import RecordingResult, Tally
 from specchk.conform.recordings.rows import Row, rows_of
+from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 # The bytes at a place; None, unread, where there are as many as before.  Raises `OSError`.

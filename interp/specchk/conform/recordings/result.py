@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.recordings.explanation import Explanation
+from specchk.deferred import dataclass
 
 MOST_KEPT = 100
 T = TypeVar("T")

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Generic, TypeVar
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Value
 from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace

@@ -16,7 +16,6 @@ here: mistakes of an implementation (`known_bad`, `mutants`), and breaking the h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from specchk.compile.instantiate import Instance
@@ -34,6 +33,7 @@ from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.replay.place import Place
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import after_step, run_suite
+from specchk.deferred import dataclass
 
 Handler = Callable[..., Any]
 Plain = Mapping[str, Any]

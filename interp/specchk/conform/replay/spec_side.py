@@ -9,7 +9,6 @@ Not here: the implementation's side (`replay`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from operator import attrgetter
@@ -19,6 +18,7 @@ from specchk.conform.contract.binding import Binding, BindingError, Mistake
 from specchk.conform.contract.values import plain
 from specchk.conform.covers.by_location import ByLocation, Numbers
 from specchk.conform.covers.locations import Touched
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Value
 from specchk.meaning.explain import false_guards
 from specchk.meaning.initial import initial_states

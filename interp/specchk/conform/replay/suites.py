@@ -19,7 +19,6 @@ import random
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +26,7 @@ from specchk.conform.covers.cases import EffectClass
 from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
+from specchk.deferred import dataclass
 from specchk.meaning.values import State
 
 S = TypeVar("S")

@@ -9,7 +9,6 @@ another implementation   it counts, since this run has not refuted it, and it is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.seal import OLDER
 from specchk.conform.work.sources import files_of, fingerprint
+from specchk.deferred import dataclass
 
 REFRESH = "run --update-choices"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
 from specchk.conform.gate.conditions import GateConditions
 from specchk.conform.work.seal import OLDER
+from specchk.deferred import dataclass
 
 REFRESH = "run --update-conditions"
 

@@ -23,9 +23,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any
+
+from specchk.deferred import dataclass
 
 TICK = "__tick__"
 ENDLESS = 1 << 62  # more than anything does

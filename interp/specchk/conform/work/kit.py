@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from specchk.conform.contract.load import load_binding, load_tracing
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.work.crews import Job
 from specchk.conform.work.sources import files_of
+from specchk.deferred import dataclass
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from textwrap import dedent, fill, indent
+
+from specchk.deferred import dataclass
 
 WIDTH = 80
 

@@ -17,11 +17,11 @@ the same tree; the comments are the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from lark import Token
 
+from specchk.deferred import dataclass
 from specchk.lang.format.align import AlignedLine, align
 from specchk.lang.format.spacing import Spacing
 from specchk.lang.load import fits

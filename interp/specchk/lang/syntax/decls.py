@@ -5,8 +5,7 @@ Same rules as `lang.syntax.tree`: immutable, spanned, equality ignores spans.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from specchk.deferred import dataclass
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Fairness, Program
 from specchk.meaning.moves import Moves, open_moves

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from specchk.deferred import dataclass
 
 # From this depth on a part is a function of its own: Python bounds nesting, and large shapes are not shared.
 MOST_DEEP = 12

@@ -7,11 +7,11 @@ levels.  Not here: where these are put, and how they are packed (`machine.leaf_s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from specchk.codegen import ir
+from specchk.deferred import dataclass
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Union
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, Asm, Val, code_type

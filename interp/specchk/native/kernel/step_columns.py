@@ -9,9 +9,9 @@ A label (`edge_kernel`) is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from specchk.codegen import ir
+from specchk.deferred import dataclass
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Enum, Int, Option, Seq, Type, cardinality
 from specchk.meaning.values import positions, show

@@ -11,9 +11,9 @@ only in the table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from specchk.codegen import ir
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread

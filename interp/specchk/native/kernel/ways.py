@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from specchk.codegen import ir
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Block, Choice, Either, When
 from specchk.native.machine.asm import I1, I64, Asm, Val
 

@@ -7,10 +7,10 @@ smallest state (for step invariants: step) that it is about.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
 from specchk.ir.ops import Op
 from specchk.ir.program import Program

@@ -27,12 +27,12 @@ engine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, repeat
 from operator import or_
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
 from specchk.ir.program import Program

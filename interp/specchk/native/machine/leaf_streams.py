@@ -10,10 +10,10 @@ each leaf (`machine.shapes`), then the repetition and the definition levels of e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from specchk.codegen import ir
+from specchk.deferred import dataclass
 from specchk.ir.types import Int
 from specchk.native.machine.asm import I8, I64, PTR, Asm, Val
 from specchk.native.machine.layout import WORD, mask

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from specchk.codegen.images import Image, processor_name
+from specchk.deferred import dataclass
 from specchk.native.machine.memory import Region
 
 Entries = tuple[tuple[str, int], ...]  # the functions that Python calls, with the number of arguments

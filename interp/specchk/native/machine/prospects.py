@@ -7,8 +7,8 @@ of a listed set) is known only when a kernel is built, and `run` reports it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.ir.types import Set, Type, cardinality, components, same_shape, show
 from specchk.ir.walk import searched

@@ -13,10 +13,11 @@ whole, or the search ended without an answer, before anything in it counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Union, cardinality

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.report.draw.picture import Box, Line, LogCell, LogMark, Picture, Row
 
 CHAR = 6.7  # width of a character of text, with some air: 0.602 em in the usual fonts

@@ -9,8 +9,8 @@ Where two states should be the same and are not (`contrast`), what differs is ma
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.explore.view import Cell, Viewer
 from specchk.ir.types import Map
 from specchk.meaning.values import State, show

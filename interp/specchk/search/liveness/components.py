@@ -11,9 +11,9 @@ again (Streett).  Components come from Tarjan's algorithm (Depth-first search an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from specchk.deferred import dataclass
 from specchk.search.liveness.graph import EVERY, OwedRegion, Pause
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from specchk.deferred import dataclass
 
 Pause = Callable[[], None]  # called often; raises what ends the search
 EVERY = 256  # states between two calls of it

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Protocol, TypeVar
 
+from specchk.deferred import dataclass
 from specchk.search.liveness.components import Conditions
 from specchk.search.liveness.graph import EVERY, Pause
 

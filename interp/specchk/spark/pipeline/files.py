@@ -11,13 +11,13 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pyarrow import fs
 
+from specchk.deferred import dataclass
 from specchk.export.arrow import system_of
 from specchk.export.storage import as_all_name_it, local_path
 from specchk.search.engine import Unusable

@@ -14,13 +14,13 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from specchk.deferred import dataclass
 from specchk.export.manifest import manifest_of
 from specchk.export.parts import MANIFEST, TablePart
 from specchk.export.storage import Storage, Unwritable, see_that_it_answers, storage_at

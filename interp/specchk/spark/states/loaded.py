@@ -8,8 +8,8 @@ not read from tasks: finding the state at the end of a step that was read would 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.forecast.intervals import free_bytes
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.explain import Explainer

@@ -14,10 +14,10 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from crc32c import crc32c
 
+from specchk.deferred import dataclass
 from specchk.spark.states.slices import BrokenSlice, Slice, SliceTally
 
 _PLACE, _HEAD = struct.Struct("<2I"), struct.Struct("<4I")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from specchk.deferred import dataclass
 from specchk.spark.states.slices import Slice
 
 

@@ -11,9 +11,10 @@ import platform
 import socket
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from specchk.deferred import dataclass
 
 NEEDED = ("crc32c", "llvmlite", "pyarrow")
 

@@ -9,10 +9,10 @@ import os
 import socket
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from specchk.deferred import dataclass
 from specchk.export.storage import LocalStorage, Unwritable, storage_at
 
 ROOM = bytes(1 << 16)  # what must fit: more than a file system keeps in its names

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.meaning.linear import Form, Part, Terms
 
 SCHEMA = "specchk.certificate/2"

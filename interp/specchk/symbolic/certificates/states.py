@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import z3
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.ir.types import Map, cardinality
 from specchk.meaning.linear import Terms

@@ -7,9 +7,9 @@ decide all, and shares nothing with this arithmetic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.types import Map
 from specchk.meaning.linear import Terms
 from specchk.symbolic.certificates.format import Constraint

@@ -7,10 +7,11 @@ minimal ones are candidates: where fewer literals exclude each other, more are r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, permutations, product
 from math import comb
 
+from specchk.deferred import dataclass
 from specchk.symbolic.induction.templates import Atom, filled, named_keys
 
 # Of a choice of keys, by the length of a clause: all combinations of them are tried.

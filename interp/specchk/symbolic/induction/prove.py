@@ -14,9 +14,10 @@ import multiprocessing
 import os
 from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property, any_end, nowhere

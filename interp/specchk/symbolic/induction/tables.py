@@ -6,10 +6,10 @@ A table is a map of maps of truth values, one map a key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property

@@ -9,9 +9,10 @@ a fetch apart does so before the fetch was sent, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.meaning.linear import Terms
 from specchk.symbolic.zones.precision import Abstraction, Question

@@ -9,8 +9,9 @@ Not here: violations.  What is not proved may be true.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.search.budget import Budget
 from specchk.search.engine import Search

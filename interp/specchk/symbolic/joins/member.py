@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
 from operator import itemgetter
 
+from specchk.deferred import dataclass
 from specchk.meaning.paths import NotSymbolic
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
 from specchk.symbolic.joins.failures import Failures, effects_of

@@ -21,10 +21,10 @@ Not here: what the leaves are (`expand`), and the meaning of the code (`core`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from specchk.deferred import dataclass
 from specchk.meaning.linear import Form, Terms, substituted, symbol
 from specchk.meaning.paths import (
     FREE,

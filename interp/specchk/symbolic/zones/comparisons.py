@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.meaning.linear import NOTHING, Form, Terms, added, primitive, substituted, symbol, symbols
 from specchk.meaning.paths import Defined, pair_of
 from specchk.symbolic.recording.trees import Ask, Define, Fresh, TreeNode

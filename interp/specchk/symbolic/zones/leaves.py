@@ -9,9 +9,10 @@ Not here: the runs (`controls`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.footprint import read_by
 from specchk.ir.program import Property
 from specchk.meaning.moves import Test

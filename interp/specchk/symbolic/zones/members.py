@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 
+from specchk.deferred import dataclass
 from specchk.symbolic.zones.comparisons import Record, recorded
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.covering import Covered

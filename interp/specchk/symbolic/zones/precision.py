@@ -16,8 +16,8 @@ Abstraction", 2002).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from specchk.deferred import dataclass
 from specchk.meaning.linear import Form, Terms, added, primitive, substituted, symbol
 from specchk.meaning.paths import Defined, Matrix, assuming, pair_of, placed
 from specchk.symbolic.recording.solver import LinearSolver

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, permutations
 from struct import unpack_from
 from sys import byteorder
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.ir.types import (
     Bag,

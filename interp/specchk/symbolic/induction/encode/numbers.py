@@ -10,11 +10,11 @@ A number is one of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import z3
 
+from specchk.deferred import dataclass
 from specchk.symbolic.induction.encode.bools import Truth, both, choice, conj, disj, implies, negation
 
 Number = Any  # int | Cases | z3.ArithRef

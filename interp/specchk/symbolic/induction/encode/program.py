@@ -7,9 +7,10 @@ conditions under which it is defined among them, so that "holds" means "is defin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property, Start, Variable
 from specchk.ir.types import has_horizon, has_horizon_keys

@@ -7,13 +7,14 @@ that a tree may have, again with None for its offsets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 from typing import Any
 
 import z3
 
+from specchk.deferred import dataclass
 from specchk.ir.types import (
     Bag,
     Bool,

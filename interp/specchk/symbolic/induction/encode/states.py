@@ -8,11 +8,12 @@ hides are free, so `encode.merge.equal` alone compares trees.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import z3
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Value
 from specchk.ir.types import (
     Bag,

@@ -17,11 +17,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
+from specchk.deferred import dataclass
 from specchk.ir.nodes import Value
 from specchk.ir.types import Bag, Bool, Map, Option, Record, Seq, Set, Type, Union
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, negation
