@@ -36,7 +36,7 @@ from typing import Any
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.lang.syntax import parse
+from specchk.lang.syntax import parse, reading
 from specchk.native import engine
 from specchk.search.budget import Budget, Progress
 from specchk.search.verdict import Inconclusive, Outcome
@@ -232,7 +232,7 @@ def caches(folder: Path) -> Campaign:
         os.environ["XDG_CACHE_HOME"] = str(place / "caches")
         which = chance.randrange(2)
         parse.parser.cache_clear()  # in this forked process the parser is not there yet
-        parse._parsed.cache_clear()
+        reading._parsed.cache_clear()
         return happened, verdict_of(
             answers[which], lambda: said(engine.search(program(models[which]), native_options()))
         )

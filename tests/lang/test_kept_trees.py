@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from specchk.lang.syntax import kept_trees
 from specchk.lang.syntax.build import MAX_DEPTH
 from specchk.lang.syntax.kept_trees import keep_tree, read_tree, read_with, written
-from specchk.lang.syntax.parse import parse, parse_once
+from specchk.lang.syntax.parse import parse
+from specchk.lang.syntax.reading import parse_expression, parse_once
 from specchk.lang.text.diagnostics import Report
 from specchk.lang.text.source import Source, Span
 
@@ -66,12 +69,44 @@ def test_a_source_that_is_not_numbered_is_written_whole() -> None:
     assert found[2].source is copy
 
 
-def test_a_short_text_is_parsed_again(cache: Path) -> None:
+def test_a_short_text_is_parsed_where_the_parser_is(cache: Path) -> None:
     """Random specs and expressions leave no files."""
-    short = Source("short.spec", "spec short\n" + "#" * (kept_trees.LEAST - 12))
-    keep_tree(short, parse(short, Report()))
-    assert read_tree(short) is None
-    assert not cache.exists()
+    parse_once(LONG, Report())  # the parser is loaded now, if it was not
+    kept = set(cache.iterdir())
+    parse_once(Source("short.spec", "spec short\n" + "#" * (kept_trees.LEAST - 12)), Report())
+    parse_expression(Source("expression", "1 + 2"), Report())
+    assert set(cache.iterdir()) == kept
+
+
+LOADED = """
+import sys
+from specchk.lang.frontend import check, choose_model
+checked = check({path!r})
+print(choose_model(checked, None, {{"Brokers": "3"}}) is not None, "lark" in sys.modules)
+"""
+
+
+def test_where_all_trees_are_kept_the_parser_is_not_loaded(tmp_path: Path) -> None:
+    """Not for a short spec, nor for the expressions of `--set`; a changed text is parsed."""
+    path = tmp_path / "short.spec"
+    path.write_text("spec short\nsort Brokers\nconst Size: 1..9\nvar a: 0..9 = 0\n"
+                    "action grow(): a' = Size\nmodel m:\n    Brokers = 2\n    Size = 3\n")  # fmt: skip
+
+    def run() -> str:
+        command = [sys.executable, "-c", LOADED.format(path=str(path))]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    # A text is kept where it had the parser loaded: in the first run the spec, in the second the option.
+    assert [run(), run(), run()] == ["True True\n", "True True\n", "True False\n"]
+    path.write_text(path.read_text().replace("= 3", "= 4"))
+    assert [run(), run()] == ["True True\n", "True False\n"]
+
+
+def test_an_expression_is_not_a_file_of_the_same_text() -> None:
+    """What a text is depends on where the parser starts."""
+    text = Source("--set", "spec")
+    keep_tree(text, parse(text, Report()))
+    assert read_tree(text, "expr") is None
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped"])

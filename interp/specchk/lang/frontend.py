@@ -15,7 +15,7 @@ from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.check.types import Type
 from specchk.lang.load import load
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.parse import parse_expression
+from specchk.lang.syntax.reading import parse_expression
 from specchk.lang.text.diagnostics import Report, SpecError
 from specchk.lang.text.source import Source, Span
 

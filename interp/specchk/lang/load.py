@@ -13,7 +13,7 @@ from typing import Any
 from specchk.deferred import dataclass
 from specchk.lang.check.spec import Role, Spec
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.parse import parse, parse_once
+from specchk.lang.syntax.reading import parse, parse_once
 from specchk.lang.text.diagnostics import Report, nearest
 from specchk.lang.text.source import MAX_BYTES, MAX_LINE, Source, Span
 

@@ -43,20 +43,10 @@ from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, U
 from specchk.search.findings import Findings
 from specchk.search.liveness.regions import Look, StepSource
 from specchk.search.verdict import Inconclusive, Outcome
+from specchk.spark import ledger
 from specchk.spark.confirming import confirm, confirmed
 from specchk.spark.exporting import SliceSource
 from specchk.spark.homes import NO_HOMES, Homes, tasks_of
-from specchk.spark.ledger import (
-    ROOMS,
-    Handed,
-    hand_over,
-    handed_of,
-    look_through,
-    make_ready,
-    read_handed,
-    see_that_there_is_one,
-    write_handed,
-)  # fmt: skip
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse
@@ -109,7 +99,7 @@ def search(
     place = as_all_name_it(options.ledger)
     storage = answering(place)
     if options.resume:
-        see_that_there_is_one(storage)
+        ledger.see_that_there_is_one(storage)
     with (
         storage.claim(purpose_of(program)),  # before a session, which costs seconds
         token_in(storage, place, options.scratch) as token,
@@ -155,7 +145,7 @@ class SparkEngine(Engine[int]):
     storage: Storage = field(init=False)
     identity: Identity = field(init=False)
     explain: Explainer = field(init=False)
-    handed: Handed = field(init=False)
+    handed: ledger.Handed = field(init=False)
     homes: Homes = field(init=False)
     shown: ShownProgress = field(init=False)
     parcel: Any = field(init=False)  # a broadcast of the packed parcel
@@ -172,13 +162,14 @@ class SparkEngine(Engine[int]):
         self.program, self.findings = self.search.program, self.search.findings
         self.storage = storage_at(self.place, durable=self.options.ledger is not None)
         self.explain = Explainer(self.program, layout_of(self.program), self, self.search.symmetry)
+        keep_going, renamings = self.options.keep_going, self.search.renamings
         self.identity = identity_of(
-            self.program, self.search.renamings, ROOMS, keep_going=self.options.keep_going, compact=False
+            self.program, renamings, ledger.ROOMS, keep_going=keep_going, compact=False
         )
 
     def small_levels(self, room: Room) -> Outcome | None:
         """Search on the native engine and hand over; its answer, if that is all.  `NoRoom`, as there."""
-        make_ready(self.storage)
+        ledger.make_ready(self.storage)
         options = self.options
         small = NativeEngine(self.search, NativeOptions(
             options.budget, options.symmetry, options.keep_going, options.strict, handover=options.handover,
@@ -190,13 +181,13 @@ class SparkEngine(Engine[int]):
                 self.search.check_temporal(small)
                 return native_alone(small, options.handover)
             partitions = options.partitions or max(2, self.context.defaultParallelism)
-            handed = handed_of(small, self.identity, uuid.uuid4().hex[:12], partitions)
+            handed = ledger.handed_of(small, self.identity, uuid.uuid4().hex[:12], partitions)
             self._ship(handed)
             try:
                 # Slices first.  `ledger.json` makes the run one that can be resumed, so all levels have to be
                 # there before it.
-                hand_over(small, host_of(self.packed).kernel, self._slices, partitions)
-                write_handed(self.storage, handed)
+                ledger.hand_over(small, host_of(self.packed).kernel, self._slices, partitions)
+                ledger.write_handed(self.storage, handed)
             except Unwritable as error:
                 self.storage.remove(folder_of(handed.run))
                 self.findings.stopped = ended_by(error)
@@ -207,7 +198,7 @@ class SparkEngine(Engine[int]):
 
     def take_up(self) -> None:
         """Continue the search of a driver that was lost."""
-        handed = read_handed(self.storage, self.identity)
+        handed = ledger.read_handed(self.storage, self.identity)
         if self.options.partitions not in (0, handed.partitions):
             raise Unusable(f"the ledger has {handed.partitions} partitions, and they cannot be changed")
         self._ship(handed)
@@ -216,7 +207,7 @@ class SparkEngine(Engine[int]):
         for noted, depth in handed.noted:
             self._note(noted, depth)
         try:
-            look_through(self._slices, handed)
+            ledger.look_through(self._slices, handed)
             self._catch_up()
         except SpoiledSlice as error:
             raise Unusable(str(error)) from error
@@ -230,7 +221,7 @@ class SparkEngine(Engine[int]):
             levels.append(self._count(slices))
             self.is_exhausted = not levels[-1]
 
-    def _ship(self, handed: Handed) -> None:
+    def _ship(self, handed: ledger.Handed) -> None:
         renamings, options = self.search.renamings, self.options
         code = exchange_code(self.program, layout_of(self.program), renamings)
         parcel = Parcel(

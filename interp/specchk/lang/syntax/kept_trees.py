@@ -1,4 +1,4 @@
-"""The trees of longer texts, kept in the user's cache directory between runs (`kept`).
+"""The trees of texts, kept in the user's cache directory between runs (`kept`).
 
 A tree depends on nothing but the text, the sources of this room, Lark and Python.  Reading it takes an eighth
 of the time of parsing the text again, which was the largest part of starting a check.  Its places name the
@@ -10,33 +10,42 @@ from __future__ import annotations
 import copyreg
 import pickle
 from collections.abc import Callable, Sequence
+from importlib.machinery import PathFinder
 from io import BytesIO
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
-
-import lark
+from typing import Any, Literal
 
 from specchk import kept
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span
 
 ROOMS = ("lang",)  # whose sources decide what a tree is
-PARSER = lark.__version__
 Reducer = Callable[[Any], Any]  # from a value to a function and its arguments
+Start = Literal["decl", "expr"]  # a file of declarations, or a lone expression
 LEAST = 1024  # characters; a shorter text is parsed in the time that a file takes
 
 
-def read_tree(source: Source) -> decls.Module | None:
-    """The tree that was kept for an equal source, or None."""
-    data = kept.read(_place(source)) if len(source.text) >= LEAST else None
+def _parser() -> str:
+    """A name for the installed Lark, which is not imported: the file that states its version."""
+    found = PathFinder.find_spec("lark")
+    assert found is not None
+    loader: Any = found.loader
+    return str(loader.get_data(found.origin))
+
+
+PARSER = _parser()
+
+
+def read_tree(source: Source, start: Start = "decl") -> Any:
+    """The tree that was kept for an equal source, read from the same start; or None."""
+    data = kept.read(_place(source, start))
     return None if data is None else read_with(data, (source,))
 
 
-def keep_tree(source: Source, module: decls.Module) -> None:
+def keep_tree(source: Source, parsed: decls.Module | tree.Expr, start: Start = "decl") -> None:
     """Keep the tree of a text without errors, where that can be done."""
-    if len(source.text) >= LEAST:
-        kept.write(_place(source), written(module, (source,), _NodePickler))
+    kept.write(_place(source, start), written(parsed, (source,), _NodePickler))
 
 
 def read_with(data: bytes, sources: Sequence[Source]) -> Any:
@@ -113,6 +122,6 @@ def _call_of(kind: type) -> Reducer:
     return lambda part: (kind, fields(part))
 
 
-def _place(source: Source) -> Path | None:
-    name = kept.name_of(PARSER, source.text, kept.sources(*ROOMS))
+def _place(source: Source, start: Start) -> Path | None:
+    name = kept.name_of(PARSER, start, source.text, kept.sources(*ROOMS))
     return kept.place("trees", name)

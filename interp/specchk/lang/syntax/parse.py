@@ -5,16 +5,14 @@ each chunk is parsed alone: an error in one leaves the others readable, and erro
 grammar of its own.  Neither the LALR parse nor the building of the tree (lang/syntax/build.py) recurses, so
 deep input costs no Python stack; `build` refuses trees deeper than the later passes can walk.
 
-Parsing is nine tenths of what loading costs, and several specs extend one file, so the trees of the last
-few texts are kept (`parse_once`): a tree is a frozen value, and what is found out about it is kept beside it.
-Those of longer texts are kept on disk, too (lang/syntax/kept_trees.py).
+What needs no tokens calls `lang/syntax/reading.py`, which knows the trees that were kept.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from pkgutil import get_data
 from typing import cast
@@ -26,11 +24,10 @@ from specchk.lang.syntax import decls, tree, unexpected
 from specchk.lang.syntax.build import TooDeep
 from specchk.lang.syntax.build_decls import Builder
 from specchk.lang.syntax.habits import habit_hint
-from specchk.lang.syntax.kept_trees import keep_tree, read_tree
 from specchk.lang.syntax.lalr import build_while_parsing
 from specchk.lang.syntax.layout import LayoutError, LayoutFilter
 from specchk.lang.syntax.tables import load_parser
-from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
+from specchk.lang.text.diagnostics import Report
 from specchk.lang.text.source import Source, Span
 
 _BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
@@ -38,7 +35,6 @@ _BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
 # comment.
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
 _WORD = re.compile(r"\w+")
-KEPT = 128  # texts whose trees are kept: more than the specs of one project
 
 
 class Parser:
@@ -82,28 +78,6 @@ def parse(source: Source, report: Report) -> decls.Module:
         if decl is not None:
             declarations.append(decl)
     return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", declarations)))
-
-
-def parse_once(source: Source, report: Report) -> decls.Module:
-    """As `parse`, but the same tree for an equal source; its spans are of the first such source."""
-    try:
-        module, diagnostics, lost = _parsed(source)
-    except SpecError:  # more errors than are told: as many as `report` has room for
-        return parse(source, report)
-    for item in diagnostics:
-        report.add(item.code, item.span, item.message, item.hint, item.notes)
-    report.lost |= lost
-    return module
-
-
-@lru_cache(maxsize=KEPT)
-def _parsed(source: Source) -> tuple[decls.Module, tuple[Diagnostic, ...], frozenset[str]]:
-    module, report = read_tree(source), Report()
-    if module is None:
-        module = parse(source, report)
-        if not report.found:
-            keep_tree(source, module)
-    return module, tuple(report.found), frozenset(report.lost)
 
 
 def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]]:
