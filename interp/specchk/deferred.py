@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import field
 from inspect import get_annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["dataclass", "field"]
 _COMPARED = ("__lt__", "__le__", "__gt__", "__ge__")
 _DESCRIBED = ("__match_args__", "__dataclass_fields__", "__dataclass_params__")
 _NAMES = "_deferred_names"
@@ -32,7 +34,7 @@ def _dataclass(cls: type | None = None, /, **options: Any) -> Any:
 
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass
+    from dataclasses import dataclass
 else:
     dataclass = _dataclass
 
@@ -51,7 +53,7 @@ def _with_slots(cls: type, options: dict[str, Any]) -> type:
 
     def complete() -> None:
         written: type = dataclasses.dataclass(**options)(_made(cls, body))
-        if [field.name for field in dataclasses.fields(written)] != list(getattr(slotted, _NAMES)):
+        if [one.name for one in dataclasses.fields(written)] != list(getattr(slotted, _NAMES)):
             raise TypeError(f"{cls.__qualname__} has fields that are no plain annotations of it or its bases")
         for name, method in list(vars(slotted).items()):
             if isinstance(method, _Deferred):

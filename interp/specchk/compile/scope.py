@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 
 from specchk.compile.nodes.partial_maps import PartialMaps
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Apply, Cover, Expr, Local, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Point

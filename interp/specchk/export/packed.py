@@ -9,10 +9,9 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
 from typing import ClassVar
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.export.listed import StepWriter
 from specchk.export.names import Naming, SharedNames
 from specchk.export.parquet.pages import (

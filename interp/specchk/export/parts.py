@@ -16,14 +16,13 @@ import shutil
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.export.parquet.files import PageFile
 from specchk.export.parquet.pages import ColumnChunk, Data, FileColumn
 from specchk.export.storage import Unwritable, answering, local_path, storage_at

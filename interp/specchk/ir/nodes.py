@@ -8,10 +8,9 @@ Definitions are inlined, constants are values, names are slots.
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import Enum, auto
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.ops import Op
 from specchk.ir.types import Type
 from specchk.lang.text.source import Span

@@ -6,10 +6,9 @@ identities: `Var.slot` is a position in `variables`, `Cover.point` one in `point
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import Enum
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Block, Const, Expr, Local, Value
 from specchk.ir.types import BOOL, Sort, Type
 from specchk.lang.text.source import Source, Span

@@ -12,12 +12,11 @@ names in scope and on the program's variables and coverage points alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir import nodes
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show

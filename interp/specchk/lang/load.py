@@ -6,11 +6,11 @@ A file met twice through `extends` counts once; a cycle of files is refused.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.check.spec import Role, Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.reading import parse, parse_once

@@ -7,7 +7,6 @@ the renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +15,7 @@ from specchk import kept
 from specchk.codegen import ir
 from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised, quick
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps

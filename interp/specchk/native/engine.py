@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps

@@ -37,7 +37,7 @@ TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIP
 LOAD = 0.625
 FIRST_SLOTS = 1 << 14
 # Small tables are rebuilt seldom rather than kept small: 32 MB here are less than the interpreter has.
-FAST_UNTIL = 1 << 22  # slots; up to here the table quadruples
+FAST_UNTIL = 1 << 24  # slots; up to here the table quadruples
 # 4 TiB are reserved and hardly any used: the array never moves, so its address is a constant of every loop.
 ADDRESS_SPACE = 1 << 42
 # Small enough that the end of a level finds work for all, large enough that the cursor is not contended.

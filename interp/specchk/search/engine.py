@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program

@@ -10,9 +10,8 @@ Not here: how states are explored and traces found (`search`, and the engines' o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import End
 from specchk.meaning.explain import Blame

@@ -5,11 +5,10 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import Enum
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.forecast.intervals import Forecast
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame

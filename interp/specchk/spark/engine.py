@@ -17,14 +17,14 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pyspark import SparkContext
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.export.storage import Storage, Unwritable, answering, as_all_name_it, storage_at
 from specchk.ir.program import Program
 from specchk.ir.types import Room

@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
 from functools import cache
 from pathlib import Path
 from threading import Event, Timer, current_thread, main_thread
@@ -26,7 +25,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.search.engine import Unavailable, Unusable
 from specchk.spark.reasons import (
     SPARK_FAILED,

@@ -17,14 +17,13 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from time import monotonic
 
 from specchk.conform.adapter.guardian import KILL_GROUP, Guardian
 from specchk.conform.adapter.wire import shown_line
 from specchk.conform.contract.failures import DIED, GARBLED, HUNG, ImplementationFailure
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24  # bytes; a longer one is no answer

@@ -19,7 +19,6 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
 from specchk.conform.adapter.link import Launch, Link
@@ -34,7 +33,7 @@ from specchk.conform.adapter.wire import (
 )
 from specchk.conform.contract.binding import Accepted, Answer, BindingError, Impossible, Mistake, Refused
 from specchk.conform.contract.failures import DIED, GARBLED, UNREPEATABLE, ImplementationFailure
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 QUIT_S = 1.0  # for an orderly end
 _OBSERVE = WireRequest("observe")

@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -25,7 +24,7 @@ from specchk.conform.adapter.guardian import REMOVE, Guardian
 from specchk.conform.adapter.link import Launch
 from specchk.conform.contract.binding import BindingError, Mistake
 from specchk.conform.contract.known_bad import BadFile, BadStart, NoSuchText
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 BUILD = "{build}"
 LAST_LINES = 12  # of a failed build

@@ -24,10 +24,9 @@ here: what becomes of the notes (`conform.behaviour`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Any, ClassVar, NamedTuple
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 
 class Observation(NamedTuple):

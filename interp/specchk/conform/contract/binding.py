@@ -24,14 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from specchk.conform.contract.copies import restored, saved
 from specchk.conform.contract.known_bad import BadFile, BadStart, Control
 from specchk.conform.contract.values import plain
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import nearest
 

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 from inspect import getsource
 from textwrap import dedent
 from types import FunctionType
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

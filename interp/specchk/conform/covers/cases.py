@@ -14,10 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, field, fields
+from dataclasses import astuple, fields
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 MADE_OF_CASES = ("classes", "edges", "lassos")  # kinds of suites; others choose their steps while they run
 # 40 bits: that two of five thousand cases share an id has a chance of one in a hundred thousand.

@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
 from specchk.conform.covers.cases import MADE_OF_CASES, CaseStep, Probe, Suite, SuiteCase, case_id, label_of
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge, Refusal, explore
 from specchk.conform.covers.lassos import ROUNDS, Lasso, classes_of, lassos
 from specchk.conform.covers.suffixes import suffixed
 from specchk.conform.covers.tours import MOST_SEQUENCES, Path, Unfolding, tours, unfold
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.values import show
 

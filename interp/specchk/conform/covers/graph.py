@@ -11,7 +11,6 @@ Not here: which of them a suite takes (`cover`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from typing import Any, NamedTuple
 
 from specchk.conform.covers.by_location import Numbers
@@ -24,7 +23,7 @@ from specchk.conform.covers.instances import (
     InstanceSteps,
     Kinds,
 )
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties

@@ -7,7 +7,6 @@ touches (`by_location`): of a state only the edges are left to be drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import field
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from specchk.conform.covers.by_location import KEPT, ByLocation, Numbers, picked
 from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.locations import Touched
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Value
 from specchk.meaning.tracing import Marks
 from specchk.meaning.values import State

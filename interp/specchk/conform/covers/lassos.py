@@ -16,11 +16,10 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 from specchk.conform.covers.tours import Path
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.search.liveness.components import components
 
 ROUNDS = 3  # the second repeats the first; a third follows a round that was already a repetition

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 from specchk.conform.covers.tours import Path
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 # Suffixes are added to every gate, so they are a share of it: a fifth of the time, however large the graph.
 LONGEST_SUFFIX = 5

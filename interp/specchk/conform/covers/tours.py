@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import field
 from math import inf
 
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 LONGEST_TOUR = 200  # so that a failure has a path that can be read
 MOST_SEQUENCES = 1500  # taken beside the classes: the gate is to stay fast

@@ -19,7 +19,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from functools import wraps
 from pathlib import Path
 from types import CodeType, FrameType
@@ -27,7 +26,7 @@ from typing import Any
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.work.sources import is_theirs
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 REST = ""  # the name of what stands outside of functions, and of what runs outside of actions
 DIGITS = 16

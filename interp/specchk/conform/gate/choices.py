@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase, case_id
 from specchk.conform.covers.classes import Classifier
 from specchk.conform.covers.instances import Instances
 from specchk.conform.work import seal
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program, setting
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer

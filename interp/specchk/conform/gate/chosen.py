@@ -11,7 +11,7 @@ Not here: the file (`choices`), telling it (`choices_report`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 from specchk.conform.covers.cases import CaseStep
@@ -25,7 +25,7 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING
 from specchk.conform.replay.suites import SuiteResult, breadth_first
 from specchk.conform.work.forks import each
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State

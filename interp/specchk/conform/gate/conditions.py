@@ -22,7 +22,7 @@ Not here: what a condition is (`explore.conditions`), searching for states in wh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from specchk.conform.gate.choices import of_model
 from specchk.conform.gate.lock import ConditionCounts, of_spec, short_name
 from specchk.conform.gate.tiers import Part
 from specchk.conform.work import seal
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.explore.conditions import Condition, Decided
 from specchk.explore.conditions import conditions as conditions_of
 from specchk.explore.fixed import fixed, is_never_true, read_of

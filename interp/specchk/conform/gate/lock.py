@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from specchk.conform.work import seal
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax.canonical import canonical

@@ -21,7 +21,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -46,7 +45,7 @@ from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
 from specchk.conform.work.programs import whole_instance
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.frontend import CheckedSpec
 
 # Walks that are one test: few, so that a kill is soon repeated, and more than one, since a test has its cost.

@@ -23,7 +23,6 @@ import fnmatch
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -58,7 +57,7 @@ from specchk.conform.work.effort import TooMuch
 from specchk.conform.work.installed import installed
 from specchk.conform.work.pool import Ended, Say, Task, run_all
 from specchk.conform.work.sources import is_theirs
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.processes import cores
 
 T = TypeVar("T")

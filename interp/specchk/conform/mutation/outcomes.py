@@ -14,7 +14,7 @@ Nothing here depends on how fast a machine is, but `unfinished`: then there is n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict
 from pathlib import Path
 
 from specchk import kept
@@ -22,7 +22,7 @@ from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.reach import Lines
 from specchk.conform.work.pool import DONE, LATE, Ended
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 KILLED, WEAK, ENDLESS = "killed", "weak", "endless"
 SURVIVED, UNFINISHED = "survived", "unfinished"

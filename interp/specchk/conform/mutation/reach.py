@@ -18,13 +18,12 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from specchk.conform.mutation.patches import Patch, source_of
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 PATIENCE = 3_000
 Lines = dict[str, frozenset[int]]  # by module

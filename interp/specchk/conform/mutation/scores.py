@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
 from types import MappingProxyType
 
 from specchk.conform.mutation.mutants import diff
@@ -26,7 +25,7 @@ from specchk.conform.mutation.outcomes import (
     Baseline,
     MutantOutcome,
 )
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.recordings.explanation import Explanation
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 MOST_KEPT = 100
 T = TypeVar("T")

@@ -22,7 +22,6 @@ are computed, so the cost is that of the events and not of the spec.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,7 +33,7 @@ from specchk.conform.recordings.events.called import CalledInstances, Instances,
 from specchk.conform.recordings.events.fields import Fields, ShownTogether
 from specchk.conform.recordings.events.reading import EventReader, ReadEvent
 from specchk.conform.recordings.events.steps import NamedSteps
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.types import Map
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field, fields
+from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Value
 from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -24,7 +24,7 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
 from specchk.conform.work.forks import each
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Faulty, Undefined

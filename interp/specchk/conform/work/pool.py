@@ -13,14 +13,13 @@ import multiprocessing
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.processes import end_with
 
 Say = Callable[[Any], None]

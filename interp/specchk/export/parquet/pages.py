@@ -10,12 +10,11 @@ https://parquet.apache.org/docs/file-format/data-pages/encodings/
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from enum import IntEnum
 
 import pyarrow as pa
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.export.parquet.compact import Coded, Kind, binary, i32, i64, listed, struct, varint
 
 

@@ -11,9 +11,9 @@ The rules are functions of a checker, a module for each subject (`names`, `acces
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.check.declare import TypeResolver
 from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.spec import Facts, Spec

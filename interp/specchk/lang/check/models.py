@@ -8,9 +8,8 @@ as bindings of their own source.  Values are computed later, by `compile.instant
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report, nearest

@@ -7,10 +7,9 @@ finds out about its tree, keyed by node identity.  Both are read-only for later 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from enum import Enum, auto
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.check.types import Type
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span

@@ -8,9 +8,8 @@ unions are known by name.  `ir.types` has the same shapes once a model has fixed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.syntax import tree
 
 

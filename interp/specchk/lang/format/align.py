@@ -10,10 +10,9 @@ are lined up already are as far left as they can be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 from itertools import groupby
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.format.wrap import Break, wrapped
 
 COMMENT_GAP = 2

@@ -13,7 +13,6 @@ stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from typing import Any, cast
 
 from lark import Lark, Token
@@ -22,7 +21,7 @@ from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_parser import _Parser
 from lark.parsers.lalr_parser_state import ParseConf, ParserState
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.syntax.lexing import TokenReader
 
 Extent = tuple[int, int]  # the offsets of a rule's text in its chunk

@@ -8,13 +8,12 @@ terminal matches, Lark's own loop continues, so that errors are Lark's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from typing import Any, cast
 
 from lark import Token
 from lark.lexer import ContextualLexer, LexerState
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 Match = Any  # of an expression of `re`
 

@@ -6,9 +6,7 @@ identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain 
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 

@@ -9,11 +9,10 @@ a phase cannot go on.  Nothing else is raised for a wrong spec.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from difflib import get_close_matches
 from unicodedata import combining, east_asian_width
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.text.source import Span
 
 MAX_FOUND = 100

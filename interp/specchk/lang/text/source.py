@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import field
 from functools import cached_property
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 MAX_BYTES = 1 << 20
 MAX_LINE = 4_000

@@ -22,9 +22,9 @@ time that it is present, and an *entry* for each value and for each absent or em
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import cardinality as values_of
 from specchk.native.machine.layout import is_sparse, key_count, set_size, slots_of

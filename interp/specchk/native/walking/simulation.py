@@ -14,12 +14,12 @@ which later, is not known before (`bench/engines/simulate.py --errors`), so ever
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from enum import Enum
 from typing import ClassVar
 
 from specchk.codegen import ir
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.explore.simulate import (
     Followed,
     Walks,

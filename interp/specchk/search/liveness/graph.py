@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 Pause = Callable[[], None]  # called often; raises what ends the search
 EVERY = 256  # states between two calls of it

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
 from itertools import chain
 from typing import Protocol
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Clause, Form
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.explain import Blame

@@ -20,13 +20,13 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, field
+from dataclasses import asdict
 from io import SEEK_END
 from typing import Any, BinaryIO
 
 from crc32c import crc32c
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.export.storage import Data, Storage
 from specchk.native.store import NotedState
 

@@ -12,13 +12,13 @@ as SMT-LIB, so that another solver can repeat it.  A `Decider` may show some of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 import z3
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program, any_end
 from specchk.meaning.initial import initial_states

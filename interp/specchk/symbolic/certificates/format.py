@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.meaning.linear import Form, Part, Terms
 
 SCHEMA = "specchk.certificate/2"

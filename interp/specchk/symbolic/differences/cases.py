@@ -7,10 +7,9 @@ regions, and each node when the first one reaches it (a binary decision diagram 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.symbolic.differences.regions import (
     MAX_PARTS,
     DifferenceRegion,

@@ -15,11 +15,10 @@ Not here: which literals decide a question (`cases`), and how terms of Z3 become
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 
 Literal = tuple[str, str, int]  # u - v <= d
 Place = tuple[Any, int]  # a name and a constant, which are added

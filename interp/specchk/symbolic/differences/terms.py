@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 import z3
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.symbolic.differences.cases import CaseTree, Formula, Number, case_tree
 from specchk.symbolic.differences.regions import LARGEST, DifferenceRegion, NotDecided, at_most
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import field
 from itertools import count, takewhile
 from typing import Any
 
 import z3
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.ir.types import has_horizon
 from specchk.meaning.initial import initial_states

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import z3
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.symbolic.induction.encode.bools import Truth, disj, negation
 from specchk.symbolic.induction.encode.program import System, distinct_from, step

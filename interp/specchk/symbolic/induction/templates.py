@@ -10,11 +10,11 @@ In texts, `$k0`, `$k1`, ... stand for keys, `$m0`, `$m1`, ... for the contents o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import product
 from string import Template, ascii_lowercase
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.ir.types import (
     Bag,

@@ -9,10 +9,9 @@ a fetch apart does so before the fetch was sent, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.linear import Terms
 from specchk.symbolic.zones.precision import Abstraction, Question

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
 from specchk.search.engine import OnProgress, Search, Totals, explore

@@ -12,10 +12,9 @@ are finitely many: so no widening but that of `precision` is needed for the hull
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import NamedTuple
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.meaning.paths import FREE, assuming
 from specchk.symbolic.joins.atoms import SplitAtoms
 from specchk.symbolic.zones.concrete import Taken

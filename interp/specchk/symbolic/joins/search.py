@@ -26,10 +26,9 @@ Steps can be taken level by level, between levels of the exact search.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from enum import Enum
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.symbolic.joins.atoms import Atom
 from specchk.symbolic.joins.hulls import Origin
 from specchk.symbolic.joins.member import FailingAtoms, HullMember, HullTally, nearest

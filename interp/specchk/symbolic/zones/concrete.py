@@ -10,11 +10,10 @@ along the path become numbers, and the reference takes the steps between them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
 from functools import lru_cache, partial, reduce
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame

@@ -10,12 +10,11 @@ Not here: the leaves of trees (`leaves`), and what runs read (`recording.reads`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from functools import partial
 from itertools import accumulate, chain, compress
 from typing import Any, TypeVar
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.moves import Moves, Test, answered, outline
 from specchk.meaning.open_numbers import Term

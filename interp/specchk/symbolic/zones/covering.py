@@ -12,10 +12,9 @@ and groups with a bit that a zone lacks are skipped.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from heapq import nsmallest
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.meaning.paths import FREE
 from specchk.symbolic.zones.zones import Reach, Shape, Zone
 

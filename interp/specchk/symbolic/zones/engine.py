@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import ClassVar
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.properties import NoAnswer

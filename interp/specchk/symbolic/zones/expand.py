@@ -7,11 +7,10 @@ property may fail here) and successor zones, and how often it did what.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 from functools import reduce
 from itertools import islice
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program
 from specchk.meaning.paths import START, Matrix

@@ -9,10 +9,9 @@ Not here: the runs (`controls`).
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.footprint import read_by
 from specchk.ir.program import Property
 from specchk.meaning.moves import Test

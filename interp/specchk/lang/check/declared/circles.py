@@ -6,9 +6,8 @@ They have no meaning: an expression in such a circle would never be evaluated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.check.levels import children
 from specchk.lang.check.spec import Facts, Ref, Spec
 from specchk.lang.syntax import decls, tree

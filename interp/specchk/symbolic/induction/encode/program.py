@@ -7,10 +7,9 @@ conditions under which it is defined among them, so that "holds" means "is defin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property, Start, Variable
 from specchk.ir.types import has_horizon, has_horizon_keys

@@ -11,11 +11,11 @@ others are not encoded again: each item is kept, and what it has read is read by
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir import nodes
 from specchk.ir.program import Property
 from specchk.symbolic.induction.encode.bools import Truth, conj, conjuncts, disj, negation

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.lang.text.source import Span
 from specchk.symbolic.induction.encode.bools import Truth, conj
 from specchk.symbolic.induction.encode.trees import CannotEncode, Tree

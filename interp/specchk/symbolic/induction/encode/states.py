@@ -8,12 +8,11 @@ hides are free, so `encode.merge.equal` alone compares trees.
 from __future__ import annotations
 
 import itertools
-from dataclasses import field
 from typing import Any
 
 import z3
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Value
 from specchk.ir.types import (
     Bag,

@@ -9,13 +9,13 @@ Offsets that are chosen (`any n in low..high`, a parameter of a `nat upto`) are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, assert_never
 
 import z3
 
-from specchk.deferred import dataclass
+from specchk.deferred import dataclass, field
 from specchk.ir import nodes
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, has_horizon
