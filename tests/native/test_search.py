@@ -17,10 +17,11 @@ from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import checkpoint, compiler, optimise
-from specchk.native.compiler import KernelSource
+from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.engine import NativeOptions, search
 from specchk.native.machine.layout import layout_of
 from specchk.native.optimise import Optimiser
+from specchk.native.store import Store
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
@@ -246,6 +247,17 @@ def test_states_on_disk_change_nothing(tmp_path: Path) -> None:
     program = kip320(Replicas="3", MaxLeaderEpoch="1")
     options = replace(PLAIN, spill=tmp_path, budget=Budget(max_memory_bytes=3 << 20))
     assert same(search(program, options), search(program, PLAIN))
+
+
+@pytest.mark.parametrize(("limit", "bits"), [(None, 24), (1 << 30, 24), (1 << 29, 23)])
+def test_a_table_quadruples_within_an_eighth_of_the_limit(limit: int | None, bits: int) -> None:
+    """So that a limit of memory is not used up by slots that no state is in."""
+    program = kip320()
+    layout = layout_of(program)
+    kernel = load_kernel(KernelSource(program, layout), is_long=False)
+    store = Store(program, layout, kernel, 1, limit)
+    assert store.slots_for(3_000_000) == 1 << bits  # with the larger half empty: 2^23 slots are enough
+    store.release()
 
 
 def test_a_full_disk_ends_a_spilling_search_with_a_reason(

@@ -36,8 +36,8 @@ TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIP
 # half of a cache line; a table is filled to this just before it doubles.
 LOAD = 0.625
 FIRST_SLOTS = 1 << 14
-# Small tables are rebuilt seldom rather than kept small: 32 MB here are less than the interpreter has.
-FAST_UNTIL = 1 << 24  # slots; up to here the table quadruples
+# Small tables are rebuilt seldom rather than kept small: that takes a tenth of the time of the search so far.
+FAST_UNTIL = 1 << 24  # slots, 128 MB; up to here a table quadruples
 # 4 TiB are reserved and hardly any used: the array never moves, so its address is a constant of every loop.
 ADDRESS_SPACE = 1 << 42
 # Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
@@ -129,7 +129,11 @@ class Worker:
 class Store:
     """States, table and workers of one search."""
 
-    def __init__(self, program: Program, layout: StateLayout, kernel: Loaded, workers: int) -> None:
+    def __init__(
+        self, program: Program, layout: StateLayout, kernel: Loaded, workers: int, limit: int | None = None
+    ) -> None:
+        # Of the memory that a search is limited to, a table that quadruples has an eighth at most.
+        self._fast_until = FAST_UNTIL if limit is None else min(FAST_UNTIL, limit // 64)
         self.layout = layout
         self.kernel = kernel
         if program.ignored:
@@ -193,7 +197,7 @@ class Store:
         """The same with this many states."""
         slots = self.slots
         while states + self.slack > slots * LOAD:
-            slots *= 4 if slots < FAST_UNTIL else 2
+            slots *= 4 if 4 * slots <= self._fast_until else 2
         return slots
 
     def grow(self, slots: int) -> None:

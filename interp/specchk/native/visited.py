@@ -31,10 +31,11 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.runs import Run
-from specchk.native.store import FAST_UNTIL, LOAD, Worker
+from specchk.native.store import LOAD, Worker
 
 # Half of a search's first table: there is one for each partition.
 FIRST_SLOTS = 1 << 13
+FAST_UNTIL = 1 << 22  # slots; up to here a table quadruples
 PIECE = 1024  # states absorbed between two looks at the room that is left; at most MAX_RUNS
 _HEAD = struct.Struct("<4Q2I")
 _SEALED = struct.Struct("<I")
