@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.machinery import PathFinder
 from io import FileIO
 from pathlib import Path
 from secrets import token_hex
@@ -46,6 +47,19 @@ def place(folder: str, name: str) -> Path | None:
     """Where a file is kept, None where nothing is."""
     directory = cache_directory()
     return None if directory is None else directory / folder / name
+
+
+@cache
+def library(name: str) -> str:
+    """A name for the installed version of a library, which is not imported: the files that state it."""
+    found = PathFinder.find_spec(name)
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(f"no module named {name}", name=name)
+    loader: Any = found.loader
+    texts = [loader.get_data(found.origin)]
+    with suppress(OSError):  # most libraries have no such file
+        texts.append(loader.get_data(str(Path(found.origin).with_name("_version.py"))))
+    return b"".join(texts).decode()
 
 
 def read(path: Path | None) -> bytes | None:

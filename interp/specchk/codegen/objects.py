@@ -58,6 +58,16 @@ def machine(level: int = 2) -> llvm.TargetMachine:
     return made
 
 
+def version() -> str:
+    """The versions of LLVM and of the package that it is in."""
+    return f"{VERSION} {llvm.llvm_version_info}"
+
+
+def processor() -> str:
+    """LLVM's name for the kind of CPU of this machine."""
+    return str(llvm.get_host_cpu_name())
+
+
 def machine_name() -> str:
     """The dependencies of object code beside its source: LLVM, the CPU and its features."""
     features = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode()).hexdigest()[:12]

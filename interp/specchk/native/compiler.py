@@ -7,6 +7,7 @@ the renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +15,7 @@ from typing import ClassVar
 from specchk import kept
 from specchk.codegen import ir
 from specchk.codegen.images import image_of, processor_name
-from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised, quick
+from specchk.codegen.llvm import linked, machine_name, optimised, quick
 from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
@@ -28,7 +29,7 @@ from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
-from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses
+from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses, placed
 from specchk.native.optimise import Optimiser
 from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
@@ -162,7 +163,6 @@ class ExchangeSource(KernelSource):
 
 def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
     """A kernel, from the cache or newly compiled: optimised if its use `is_long`, or an earlier one was."""
-    initialize()
     # Optimised code that is there costs no more than quick code, however short its use will be.
     if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
         return _linked(source.code(), source.entries)
@@ -177,7 +177,6 @@ def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming],
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
-    initialize()
     code = ExchangeSource(program, layout, renamings).code()
     image = image_of(code, [name for name, _ in EXCHANGE])
     return ObjectCode(code, machine_name(), image, processor_name())
@@ -187,7 +186,6 @@ def load_exchange(
     program: Program, layout: StateLayout, renamings: list[Renaming], shipped: ObjectCode
 ) -> Loaded:
     """The kernel of shipped object code, linked, or, on a machine of another kind, compiled here."""
-    initialize()
     source = ExchangeSource(program, layout, renamings)
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     fits = shipped.machine == machine_name()
@@ -204,13 +202,18 @@ def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
 
 
 def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Loaded:
-    found = linked(code, [name for name, _ in entries])
+    names = [name for name, _ in entries]
+    image = image_of(code, names) if processor_name() else None
+    if image is not None:
+        with suppress(OSError):  # a system where no page may be written and then be code
+            return placed(image, entries, is_optimised=is_optimised)
+    found = linked(code, names)
     return at_addresses(found.at, entries, found, is_optimised=is_optimised)
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
     """A name for all dependencies of a kernel."""
-    compiler = (kept.sources(*ROOMS), VERSION, machine_name())
+    compiler = (kept.sources(*ROOMS), kept.library("llvmlite"), processor_name() or machine_name())
     return kept.name_of(*compiler, compact, renamings, _essence(program))
 
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import llvmlite.binding as llvm
-
 from specchk import kept
-from specchk.codegen.objects import VERSION
+from specchk.codegen import llvm
 from specchk.ir.program import Program
 from specchk.native.compiler import ROOMS
 from specchk.search.engine import Unusable
@@ -39,8 +37,8 @@ def identity_of(
     )  # fmt: skip
     return {
         "version of specchk": kept.sources(*rooms),
-        "version of LLVM": f"{VERSION} {llvm.llvm_version_info}",
-        "kind of CPU": llvm.get_host_cpu_name(),
+        "version of LLVM": llvm.version(),
+        "kind of CPU": llvm.processor(),
         "spec": kept.name_of(spec),
         "model": p.model,
         "constants": kept.name_of(p.constants),

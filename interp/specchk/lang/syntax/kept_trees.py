@@ -10,7 +10,6 @@ from __future__ import annotations
 import copyreg
 import pickle
 from collections.abc import Callable, Sequence
-from importlib.machinery import PathFinder
 from io import BytesIO
 from operator import attrgetter
 from pathlib import Path
@@ -24,17 +23,7 @@ ROOMS = ("lang",)  # whose sources decide what a tree is
 Reducer = Callable[[Any], Any]  # from a value to a function and its arguments
 Start = Literal["decl", "expr"]  # a file of declarations, or a lone expression
 LEAST = 1024  # characters; a shorter text is parsed in the time that a file takes
-
-
-def _parser() -> str:
-    """A name for the installed Lark, which is not imported: the file that states its version."""
-    found = PathFinder.find_spec("lark")
-    assert found is not None
-    loader: Any = found.loader
-    return str(loader.get_data(found.origin))
-
-
-PARSER = _parser()
+PARSER = kept.library("lark")
 
 
 def read_tree(source: Source, start: Start = "decl") -> Any:

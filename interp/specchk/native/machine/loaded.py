@@ -1,7 +1,7 @@
 """A kernel in this process: C functions, from wherever their code is.
 
-A process that runs tasks needs no compiler: `ExchangeCode` has code that is ready, which is put into
-memory (`in_memory`) where the processor is the one that it is for.
+Code that is simple enough is copied into memory (`placed`).  A process that runs tasks needs no compiler:
+`ObjectCode` has code that is ready (`in_memory`) where the processor is the one that it is for.
 
 Not here: making code, and linking what is not that simple (`compiler`), for which LLVM is needed.
 """
@@ -9,6 +9,7 @@ Not here: making code, and linking what is not that simple (`compiler`), for whi
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Mapping
 
 from specchk.codegen.images import Image, processor_name
@@ -55,11 +56,29 @@ def at_addresses(
     return Loaded(calls, keeper, is_optimised)
 
 
+def placed(image: Image, entries: Entries, *, is_optimised: bool = True) -> Loaded:
+    """The functions of an image, copied into memory; `OSError` where that cannot be code."""
+    room = Code(image.code)
+    addresses = {name: room.address + first for name, first in image.at.items()}
+    return at_addresses(addresses, entries, room, is_optimised=is_optimised)
+
+
+class Code:
+    """Code in memory, as long as this lives."""
+
+    def __init__(self, code: bytes) -> None:
+        self._region = Region.of_code(code)
+        self.address = self._region.address
+
+    def __del__(self) -> None:
+        # A process that ends may have threads that still run the code.
+        if not sys.is_finalizing() and hasattr(self, "_region"):
+            self._region.release()
+
+
 def in_memory(code: ObjectCode) -> Loaded | None:
     """The kernel of an exchanging engine from its image; None where there is none for this processor."""
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     if code.image is None or code.processor != processor_name():
         return None
-    room = Region.of_code(code.image.code)
-    addresses = {name: room.address + first for name, first in code.image.at.items()}
-    return at_addresses(addresses, EXCHANGE, room)
+    return placed(code.image, EXCHANGE)
