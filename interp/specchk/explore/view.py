@@ -23,6 +23,8 @@ from specchk.meaning.values import State, show, universe
 from specchk.search.verdict import Step
 
 Lanes = Sort | Enum  # the type whose values are the lanes
+Compiled = tuple[Callable[[list[Any]], Any], Type, int]  # of an expression, with its number of locals
+NONE, UNDEFINED = ABSENT = ("none", "undefined")  # texts of labels that have no value
 _EPOCH_FIELDS = ("epoch", "leader_epoch", "term")
 
 
@@ -64,7 +66,7 @@ class Viewer:
         self._guessed_log = None if mine else self._first_log()
         self.hidden = self._hidden(views)
         self._evaluator = Evaluator(len(self.program.variables))
-        self._known: dict[tuple[int, int], tuple[Callable[[list[Any]], Any], Type, int]] = {}
+        self._known: dict[tuple[int, int], Compiled] = {}
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -126,12 +128,24 @@ class Viewer:
         return {name: value for name, value in offsets.items() if isinstance(value, int)}
 
     def labels(self, state: State, lane: int) -> dict[str, str]:
-        """Values to show in a lane."""
-        values = {label.name: self._shown(label, state, lane) for label in self._labels}
-        return {name: show(value, kind) for name, (value, kind) in values.items() if value is not None}
+        """The texts of all labels in a lane, those without a value (`ABSENT`) too."""
+        return {label.name: self._text(label, state, lane) for label in self._labels}
+
+    def _text(self, label: Marked, state: State, lane: int) -> str:
+        """The value of a label, or the content of an option, as text."""
+        try:
+            value, kind = self._value(self._in_lane(label, lane), state)
+        except Undefined:
+            return UNDEFINED
+        if not isinstance(kind, Option):
+            return show(value, kind)
+        return show(value[0], kind.item) if value else NONE
 
     def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
         """The value, or the content of an option; None where there is nothing to show."""
+        return self._run(self._in_lane(item, lane), state)
+
+    def _in_lane(self, item: Marked, lane: int) -> Compiled:
         # By identity, which needs no walk through the tree; the trees live as long as this object.
         key = (id(item.value), lane)
         if key not in self._known:
@@ -140,24 +154,25 @@ class Viewer:
             # state of a trace.
             here = Const(self.sort, item.value.span, lane)
             self._known[key] = self._compiled(item.value, {item.lane: here})
-        return self._run(self._known[key], state)
+        return self._known[key]
 
-    def _compiled(
-        self, node: tree.Expr, names: dict[str, Expr]
-    ) -> tuple[Callable[[list[Any]], Any], Type, int]:
+    def _compiled(self, node: tree.Expr, names: dict[str, Expr]) -> Compiled:
         body, locals_ = self.instance.lowering.expression(node, names)
         return self._evaluator.compile(body), body.type, locals_
 
-    def _run(self, compiled: tuple[Callable[[list[Any]], Any], Type, int], state: State) -> tuple[Any, Type]:
+    def _run(self, compiled: Compiled, state: State) -> tuple[Any, Type]:
         """As `_shown`, of a compiled expression."""
-        function, kind, locals_ = compiled
+        value, kind = None, compiled[1]
         # A view describes most states, and a picture is still of use where one part has no value.
-        value = None
         with suppress(Undefined):
-            value = function([*state, *state, *([0] * (locals_ + 1))])
+            value, _ = self._value(compiled, state)
         if not isinstance(kind, Option):
             return value, kind
         return (value[0] if value else None), kind.item
+
+    def _value(self, compiled: Compiled, state: State) -> tuple[Any, Type]:
+        function, kind, locals_ = compiled
+        return function([*state, *state, *([0] * (locals_ + 1))]), kind
 
     def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
         """From which lane to which a step sends something, if it does.

@@ -14,7 +14,7 @@ from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.nearmiss import NearMiss, instead, near_misses
 from specchk.conform.recordings.validate import Blocked, Validator
 from specchk.deferred import dataclass
-from specchk.explore.view import Viewer
+from specchk.explore.view import ABSENT, Viewer
 from specchk.ir.nodes import Value
 from specchk.ir.types import Map, Type
 from specchk.meaning.values import State, show
@@ -85,7 +85,9 @@ def _lines(validator: Validator, state: State) -> Iterator[tuple[str, str]]:
         ]
         log = "log [" + " ".join(text if count == 1 else f"{text} x{count}" for text, count in cells) + "]"
         marks = [f"{mark}={value}" for mark, value in viewer.marks(state, lane).items()]
-        labels = [f"{label}={value}" for label, value in viewer.labels(state, lane).items()]
+        labels = [
+            f"{label}={value}" for label, value in viewer.labels(state, lane).items() if value not in ABSENT
+        ]
         shown = [*([log] if cells or marks else []), *marks, *labels]
         if shown:
             yield name, " ".join(shown)

@@ -84,9 +84,9 @@ def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: tuple[
     )
     was, now = viewer.labels(wanted, lane), viewer.labels(found, lane)
     labels = tuple(
-        Line(f"{name}: the spec has {was.get(name, 'nothing')}, the implementation {value}", differs=True)
+        Line(f"{name}: the spec has {was[name]}, the implementation {value}", differs=True)
         for name, value in now.items()
-        if was.get(name) != value
+        if was[name] != value
     )
     return Box(log, marks, (*lines, *labels))
 

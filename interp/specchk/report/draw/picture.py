@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from specchk.deferred import dataclass
-from specchk.explore.view import Cell, Viewer
+from specchk.explore.view import ABSENT, Cell, Viewer
 from specchk.ir.types import Map
 from specchk.meaning.values import State, show
 from specchk.report.behaviour import ending as forever_at
@@ -201,11 +201,11 @@ def _box(
 
 def _labels(was: dict[str, str], now: dict[str, str]) -> Iterable[Line]:
     """A line for each label that changed, the others side by side; of those that are true just the name."""
-    for name in dict.fromkeys((*now, *was)):
-        before, after = was.get(name, "nothing"), now.get(name, "nothing")
-        if before != after:
-            yield Line(f"{name}: {before} → {after}", changed=True)
-    same = [(name, value) for name, value in now.items() if was.get(name) == value and value != "false"]
+    for name, after in now.items():
+        if was[name] != after:
+            yield Line(f"{name}: {was[name]} → {after}", changed=True)
+    same = [(name, value) for name, value in now.items() if was[name] == value]
+    same = [(name, value) for name, value in same if value not in ("false", *ABSENT)]
     yield from map(Line, _packed(name if value == "true" else f"{name}: {value}" for name, value in same))
 
 
