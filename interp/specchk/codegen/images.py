@@ -20,6 +20,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,12 +87,12 @@ def processor_name() -> str:
     if platform.machine() != "x86_64" or platform.system() != "Linux":
         return ""
     try:
-        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as cpus:
+            # The first alone: the system makes the text as it is read, and visits every core for all of it.
+            first = [line.partition(":") for line in takewhile(str.strip, cpus)]
     except OSError:
         return ""
-    facts = {
-        name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first.splitlines())
-    }
+    facts = {name.strip(): value.strip() for name, _, value in first}
     return "; ".join(facts.get(name, "") for name in _PROCESSOR)
 
 
