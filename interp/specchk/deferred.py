@@ -42,12 +42,12 @@ else:
 def _with_slots(cls: type, options: dict[str, Any]) -> type:
     body = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
     own = [name for name, kind in get_annotations(cls).items() if not _of_class(kind)]
+    if "__weakref__" in own:
+        raise TypeError(f"{cls.__qualname__} has a field __weakref__: write weakref_slot=True")
     inherited = [name for base in cls.__mro__[1:] for name in _slots(base)]
-    slotted = _made(
-        cls,
-        {name: value for name, value in body.items() if name not in own}
-        | {"__slots__": tuple(name for name in own if name not in inherited)},
-    )
+    slots = [*own, "__weakref__"] if options.get("weakref_slot") else own
+    kept = {name: value for name, value in body.items() if name not in own}
+    slotted = _made(cls, kept | {"__slots__": tuple(name for name in slots if name not in inherited)})
     names = dict.fromkeys(getattr(slotted, _NAMES, ()))
     setattr(slotted, _NAMES, (*names, *(name for name in own if name not in names)))
 

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import InitVar, field
 from threading import Barrier, Thread
@@ -78,11 +79,15 @@ def family(dataclass: Decorator) -> dict[str, type]:
         def __hash__(self) -> int:
             return 7
 
+    @dataclass(slots=True, weakref_slot=True)
+    class Referred(Mutable[int]):
+        c: int = 0
+
     @dataclass(frozen=True)
     class Dictionary:
         a: int
 
-    made = (Base, Derived, Plain, Mutable, Ordered, Same, Own, Hashed, Dictionary)
+    made = (Base, Derived, Plain, Mutable, Ordered, Same, Own, Hashed, Referred, Dictionary)
     return {kind.__name__: kind for kind in made}
 
 
@@ -95,6 +100,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "Same": [(1,), (1,)],
     "Own": [(1,), (3,), (4,)],
     "Hashed": [([1],), ([2],)],
+    "Referred": [(1,), (1, [2], 3)],
     "Dictionary": [(1,), (2,)],
 }
 
@@ -137,6 +143,7 @@ def answers(kind: type, arguments: list[tuple[Any, ...]], *, first: int) -> list
         lambda: kind(),
         lambda: dataclasses.asdict(made[1]),
         lambda: dataclasses.is_dataclass(kind),
+        lambda: [weakref.ref(item)() is item for item in made],
         lambda: kind.__dataclass_params__,  # type: ignore[attr-defined]
     ]
     made = made or [kind(*given) for given in arguments]
@@ -144,7 +151,7 @@ def answers(kind: type, arguments: list[tuple[Any, ...]], *, first: int) -> list
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-@pytest.mark.parametrize("first", range(19))
+@pytest.mark.parametrize("first", range(20))
 def test_a_class_does_the_same_whatever_is_used_first(name: str, first: int) -> None:
     """Instances, equality, hashes, order, texts, patterns, fields, and what is refused with which words."""
     ours, theirs = (answers(family(made)[name], ARGUMENTS[name], first=first) for made in BOTH.values())
@@ -234,3 +241,12 @@ def test_a_field_that_slots_cannot_hold_is_refused() -> None:
 
     with pytest.raises(TypeError, match="Wrong has fields that are no plain annotations"):
         Wrong(1)
+
+
+def test_a_slot_for_weak_references_is_no_field() -> None:
+    """Its descriptor cannot be assigned, so what looks like a field would fail at the first use."""
+    with pytest.raises(TypeError, match="Referred has a field __weakref__: write weakref_slot=True"):
+
+        @deferred.dataclass(slots=True)
+        class Referred:
+            __weakref__: object = field(init=False)

@@ -76,7 +76,7 @@ class _Live:
     number: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class RemoteSystem:
     """The one running system of a binding.  `memory` is the environment's; `result` that of the last `do`."""
 
@@ -89,7 +89,6 @@ class RemoteSystem:
     _seen: tuple[Any] | None = None  # the observation of the state that it is in
     _kept: KeptRemote | None = None  # what it is at, where nothing was done since
     _end: weakref.finalize[..., Any] | None = None
-    __weakref__: Any = field(init=False, repr=False)
 
     def start(self) -> None:
         """Be in the initial state."""

@@ -42,13 +42,12 @@ class Recipe:
     build_timeout_s: float
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Workshop:
     """A launch, and the private folder that it needs, if it needs one."""
 
     launch: Launch
     _end: weakref.finalize[..., object] | None = field(default=None, repr=False)
-    __weakref__: object = field(init=False, repr=False)
 
 
 def workshop(recipe: Recipe, mistake: BadFile | BadStart | None = None) -> Workshop:
