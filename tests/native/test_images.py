@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,19 @@ def test_constants_are_placed_beside_the_code(compiled: Callable[[str], bytes]) 
     address = ctypes.cast(loaded.call["f"], ctypes.c_void_p).value
     f = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)(address)
     assert [f(x) for x in range(40)] == [meant(x) for x in range(40)]
+
+
+def test_code_lives_as_long_as_one_of_its_functions() -> None:
+    """And no longer: a process makes thousands of kernels, and a call of code that is gone ends it."""
+    image = image_of(optimised(CONSTANTS), ["f", "chosen"])
+    assert image is not None
+    loaded = placed(image, (("f", 1), ("chosen", 1)))
+    code, f = weakref.ref(loaded.keeper), loaded.call["f"]
+    del loaded
+    assert code() is not None
+    f(3)
+    del f
+    assert code() is None
 
 
 KERNELS = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from specchk.codegen.images import Image, processor_name
 from specchk.deferred import dataclass
@@ -52,7 +53,9 @@ def at_addresses(
     for name, count in entries:
         # Such functions run without the interpreter's lock, so workers are threads.
         shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
-        calls[name] = shape(addresses[name])
+        call: Any = shape(addresses[name])
+        call.keeper = keeper  # who has but the function runs code that is there
+        calls[name] = call
     return Loaded(calls, keeper, is_optimised)
 
 
