@@ -54,7 +54,7 @@ def _with_slots(cls: type, options: dict[str, Any]) -> type:
     def complete() -> None:
         written: type = dataclasses.dataclass(**options)(_made(cls, body))
         if [one.name for one in dataclasses.fields(written)] != list(getattr(slotted, _NAMES)):
-            raise TypeError(f"{cls.__qualname__} has fields that are no plain annotations of it or its bases")
+            raise TypeError(f"{cls.__qualname__} has fields other than the annotations of it or its bases")
         for name, method in list(vars(slotted).items()):
             if isinstance(method, _Deferred):
                 if name in written.__dict__:

@@ -239,7 +239,7 @@ def test_a_field_that_slots_cannot_hold_is_refused() -> None:
         a: int
         b: InitVar[int] = 0
 
-    with pytest.raises(TypeError, match="Wrong has fields that are no plain annotations"):
+    with pytest.raises(TypeError, match="Wrong has fields other than the annotations"):
         Wrong(1)
 
 

@@ -132,8 +132,7 @@ class Store:
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, workers: int, limit: int | None = None
     ) -> None:
-        # Of the memory that a search is limited to, a table that quadruples has an eighth at most.
-        self._fast_until = FAST_UNTIL if limit is None else min(FAST_UNTIL, limit // 64)
+        self._fast_until = FAST_UNTIL if limit is None else min(FAST_UNTIL, limit // 64)  # 8 bytes, an eighth
         self.layout = layout
         self.kernel = kernel
         if program.ignored:
@@ -141,14 +140,12 @@ class Store:
         self.control = Words(SharedWord.SIZE)
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
-        # Scouts expand levels again for traces: with blocks of their own, coverage and totals stay those of
-        # the search.
+        # Scouts expand levels again for traces, with blocks of their own: totals stay those of the search.
         self.scouts = [Worker(program, layout, self.room) for _ in range(workers)]
         self.states = Region(address_space(ADDRESS_SPACE))
         self.holes: list[Run] = []  # numbers that a resumed search leaves unused
         self.table: Region | None = None
-        # Threads suffice: ctypes gives up the interpreter's lock while a kernel runs, and all share one
-        # table.
+        # Threads suffice: ctypes releases the interpreter's lock while a kernel runs, and all share one table.
         self._pool = ThreadPoolExecutor(workers)
         self._work = Words(1)
         self.control[SharedWord.STATES] = self.states.address
@@ -203,8 +200,7 @@ class Store:
     def grow(self, slots: int) -> None:
         """A table of more slots, filled from the states."""
         self._new_table(slots)
-        # Numbers that no state has yet must be left out: their words are zeroes or those of a lost race,
-        # and would be entered as states.
+        # Numbers of no state are left out: their words, zeroes or those of a lost race, would be entered.
         ranges = self.taken()
         # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
