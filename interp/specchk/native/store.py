@@ -145,7 +145,7 @@ class Store:
         self.states = Region(address_space(ADDRESS_SPACE))
         self.holes: list[Run] = []  # numbers that a resumed search leaves unused
         self.table: Region | None = None
-        # Threads suffice: ctypes releases the interpreter's lock while a kernel runs, and all share one table.
+        # Threads suffice: ctypes releases the interpreter's lock while a kernel runs; all share one table.
         self._pool = ThreadPoolExecutor(workers)
         self._work = Words(1)
         self.control[SharedWord.STATES] = self.states.address
