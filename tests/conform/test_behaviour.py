@@ -184,7 +184,7 @@ def test_the_command_accepts_compares_and_reports(tmp_path):
     assert "2 of 2 runs differ" in red.output
     assert "now: delay_ms=51" in red.output
     assert "was: delay_ms=50" in red.output
-    assert "no verdict against a spec" in red.output
+    assert "not a verdict against a spec" in red.output
     assert red.output.rstrip().endswith(f"specchk behaviour {file} --update-lock")
     assert (tmp_path / "out.xml").read_text().count("<failure") == 2
     report = json.loads(runner.invoke(command, [str(file), "--lock", "--json"]).output)
