@@ -8,6 +8,7 @@ import pytest
 
 from agreement.both import program_of
 from specchk.ir.program import Program
+from specchk.search import replay
 from specchk.search.budget import Budget
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Holds, Inconclusive, Verdict, Violated
@@ -104,7 +105,7 @@ def test_states_are_few_and_initial_ones_too(wrong: Program, monkeypatch: pytest
     with pytest.raises(ReplayFailed):
         confirm(wrong)
     with monkeypatch.context() as few:
-        few.setattr(confirmation, "STATES", 5)
+        few.setattr(confirmation, "CONFIRMING", 5)
         confirm(wrong)
-    monkeypatch.setattr(confirmation, "INITIAL", -1)
+    monkeypatch.setattr(replay, "BEGINNINGS", -1)
     confirm(wrong)

@@ -10,15 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from specchk.ir.program import Program
-from specchk.meaning.initial import initial_states
+from specchk.meaning.initial import initial_states, tries
 from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Step, Trace
 
+CONFIRMING = 200  # states that confirm what was found to hold: some milliseconds, tens where a spec is large
+BEGINNINGS = 2_000  # values tried for the initial states; where there are more, nothing is confirmed
+
 
 class ReplayFailed(Exception):
-    """An engine reported a path that the meaning of the spec does not allow."""
+    """An engine reported what the meaning of the spec does not allow: a path, or that something holds."""
+
+
+def has_first_states(program: Program) -> bool:
+    """Whether the initial states are found soon, so that the reference can search the first states."""
+    try:
+        return tries(program, BEGINNINGS) <= BEGINNINGS
+    except Undefined:
+        return True  # found again by that search
 
 
 def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry: Symmetry | None) -> Trace:

@@ -16,18 +16,21 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.findings import Findings
+from specchk.search.liveness.explored import Explored, FirstStates
 from specchk.search.liveness.owed import Owed
 from specchk.search.liveness.pulled import PulledFairness
 from specchk.search.liveness.regions import (
     Behaviour,
     ClauseRegion,
     ListedRegion,
+    ListedSteps,
     Look,
     NoTruth,
     StepSource,
 )
 from specchk.search.looping import judged, replayed
 from specchk.search.refined import RefinedFairness
+from specchk.search.replay import CONFIRMING, ReplayFailed, has_first_states
 from specchk.search.verdict import Trace, Violation
 
 SourceOf = Callable[[FairSteps, Look], StepSource]
@@ -67,6 +70,8 @@ class TemporalCheck:
                     self._refined_fairness(source, refinement)
             self._unused_fairness(source)
             self.owed_at_horizon = source.owed_at_horizon()
+            if not (isinstance(source, ListedSteps) and isinstance(source.steps, Explored)):
+                self._confirm()
         except _Stopped:
             pass
 
@@ -99,6 +104,29 @@ class TemporalCheck:
             place = clause.span.start, clause.span.end
             begun.setdefault(place, []).append((region.is_triggered, region.is_owed))
         self._vacuity(liveness, begun)
+
+    def _confirm(self) -> None:
+        """Look for a violation of what holds among the first states, by the reference stepper.
+
+        `ReplayFailed` where there is one: an engine that overlooks fair behaviours is so found before anyone
+        relies on its answer, if it overlooks those near the initial states.
+        """
+        program = self.program
+        violated = {of for _, of in self.findings.found}
+        holding = [liveness for liveness in program.liveness if liveness.name not in violated]
+        # A state of which some variables are ignored stands for others, of which this search knows nothing.
+        if not holding or program.ignored or not has_first_states(program):
+            return
+        sample = ListedSteps(self.fair, FirstStates(self.fair, CONFIRMING), self._counted)
+        for liveness in holding:
+            try:
+                is_violated = any(sample.region(clause).is_violated() for clause in liveness.clauses)
+            except NoTruth:
+                raise ReplayFailed(
+                    f"`{liveness.name}` is undefined where the search found it to hold"
+                ) from None
+            if is_violated:
+                raise ReplayFailed(f"`{liveness.name}` fails where it was found to hold")
 
     def _taken(self, name: str, behaviour: Behaviour) -> Trace:
         """A behaviour, taken by the reference stepper."""

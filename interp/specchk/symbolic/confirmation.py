@@ -7,15 +7,10 @@ sample is no proof: it excludes that an encoding which is wrong about common sta
 from __future__ import annotations
 
 from specchk.ir.program import Program
-from specchk.meaning.initial import tries
-from specchk.meaning.undefined import Undefined
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search
 from specchk.search.reference import ReferenceEngine
-from specchk.search.replay import ReplayFailed
-
-STATES = 200  # some milliseconds, up to tens where a spec is large
-INITIAL = 2_000  # values that are tried for the initial states; where there are more nothing is searched
+from specchk.search.replay import CONFIRMING, ReplayFailed, has_first_states
 
 
 def confirm(program: Program, depth: int | None = None) -> None:
@@ -23,12 +18,9 @@ def confirm(program: Program, depth: int | None = None) -> None:
 
     `ReplayFailed` where something does.
     """
-    try:
-        if tries(program, INITIAL) > INITIAL:
-            return
-    except Undefined:
-        pass  # found again below
-    search = Search(program, Options(Budget(max_states=STATES)))
+    if not has_first_states(program):
+        return
+    search = Search(program, Options(Budget(max_states=CONFIRMING)))
     engine = ReferenceEngine(search)
     frontier, steps = engine.begin(), 0
     while engine.size(frontier) and not search.is_stopped and not search.is_answered and steps != depth:

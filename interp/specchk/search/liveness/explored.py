@@ -58,3 +58,32 @@ class Explored:
             number = self._numbers[state] = self.graph.add(parent)
             self.states.append(state)
         return number
+
+
+class FirstStates(Explored):
+    """Only the first states, with the steps between them; their fair behaviours are some of the program's.
+
+    What is enabled in a state does not depend on which states are known, so a rest here is one, and a loop
+    that keeps every condition here does so in the whole graph.
+    """
+
+    def __init__(self, fair: FairSteps, most: int) -> None:
+        super().__init__(fair)
+        self.most = most
+
+    def run(self, look: Look) -> None:
+        """List the steps of the first states."""
+        found, expanded = self.graph, []
+        for number, state in enumerate(self.states):  # grows while it is walked
+            if number == self.most:
+                break
+            look(0, 0, 0)  # they count towards no limit of states: an engine with symmetry found fewer
+            expanded.append(self.fair.outgoing(state))
+            for after, _ in expanded[-1].steps:
+                self._number(after, number)
+        self.graph = graph = StepGraph(initial=min(found.initial, len(expanded)))
+        for parent in found.parent[: len(expanded)]:
+            graph.add(parent)
+        for out in expanded:
+            steps = ((self._numbers[after], mask) for after, mask in out.steps)
+            graph.expand((step for step in steps if step[0] < len(expanded)), out.enabled, out.cut)
