@@ -114,7 +114,7 @@ def test_more_maps_than_are_listed_are_refused(tmp_path: Path) -> None:
     """`maps` of types that allow more than 2^20 maps; the same text with a smaller set is a program."""
     assert program_of(claims("card(maps(0..1, 0..3)) == 16"), tmp_path) is not None
     assert program_of(claims("card(maps(0..4, 0..99)) == 16"), tmp_path) is None
-    with pytest.raises(SpecError, match="`maps` goes through at most 256 items"):
+    with pytest.raises(SpecError, match="`maps` ranges over at most 256 items"):
         instantiate(check("wide.spec", claims("card(maps(0..999, {1})) == 1")))
 
 
