@@ -1,4 +1,4 @@
-"""Budgets: the resources that a search may use before it must report that it has found nothing yet."""
+"""Budgets: the resources that a search may use before it must end as inconclusive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEMORY_EVERY_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of a run; None means unlimited. Memory is the process's resident set, in bytes."""
+    """Limits of a run; None means unlimited. Memory is the resident set of the process, in bytes."""
 
     max_states: int | None = None
     max_seconds: float | None = None
@@ -22,7 +22,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a search; `frontier` are states not expanded yet; `note`: an addition of the engine."""
+    """The progress of a search; `frontier` counts unexpanded states, `note` is an addition of the engine."""
 
     states: int
     generated: int
@@ -47,7 +47,7 @@ class Meter:
         return time.monotonic() - self.started
 
     def exceeded(self, states: int) -> str | None:
-        """Which limit is reached, in the words of the verdict, or None."""
+        """The limit that is reached, in the words of the verdict, or None."""
         budget = self.budget
         # In the order of their cost, since this is checked for every state.
         if budget.max_states is not None and states >= budget.max_states:
@@ -59,7 +59,7 @@ class Meter:
         return None
 
     def _too_large(self, limit: int) -> bool:
-        """Whether memory is over the limit; checked now and then, because a check takes a while."""
+        """Whether memory is over the limit; measured only now and then, because measuring is slow."""
         if self.seconds - self._memory_asked < MEMORY_EVERY_S:
             return False
         self._memory_asked = self.seconds
@@ -67,7 +67,7 @@ class Meter:
 
 
 def resident_bytes() -> int:
-    """The process's resident memory; its peak where the system does not report the present."""
+    """The resident memory of the process; its peak where the system does not report the current size."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):

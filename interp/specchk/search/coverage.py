@@ -22,7 +22,7 @@ NO_VARIABLES = "the spec has no variables: it has one state, and no step changes
 
 
 def never(program: Program, counts: Sequence[int]) -> list[Point]:
-    """The points never reached, in source order; those that the constants decide are not counted.
+    """The points never reached, in source order; points decided by the constants are not counted.
 
     Except of a refinement: where constants are mapped to its variables, it is they that decide.
     """
@@ -32,7 +32,7 @@ def never(program: Program, counts: Sequence[int]) -> list[Point]:
 
 
 def describe(point: Point) -> str:
-    """One warning."""
+    """The warning for one point."""
     text = " ".join(point.span.text.split())
     text = text if len(text) <= 60 else text[:57] + "..."
     match point.kind:
@@ -48,7 +48,7 @@ def describe(point: Point) -> str:
 
 
 def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
-    """The warnings of a run: vacuity when all was searched, and omissions."""
+    """The warnings of a run: vacuity, if the search was complete, and omissions."""
     left_out = ", ".join(program.left_out)
     found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
     if asks_nothing(program):
@@ -62,14 +62,14 @@ def complete_search_warnings(program: Program, counts: Sequence[int], *, complet
 
 
 def asks_nothing(program: Program) -> bool:
-    """Whether only an undefined value could be found."""
+    """Whether the program checks no property, so that only an undefined value could be reported."""
     if program.invariants or program.step_invariants or program.witnesses or program.liveness:
         return False
     return allows_any_end(program)
 
 
 def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:
-    """The warnings that fail `--strict`: all but branches never taken."""
+    """The warnings that fail `--strict`: all except those for branches never taken."""
     texts = [describe(point) for point in never(program, counts) if point.kind != "branch"]
     if asks_nothing(program):
         texts.append(NOTHING_ASKED)

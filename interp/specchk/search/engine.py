@@ -1,4 +1,4 @@
-"""The life of a search, once for all engines.
+"""The course of a search, defined once for all engines.
 
 An engine knows how states are kept and expanded; everything else is here: budget, progress,
 interruption, the sizes of levels, when the search ends, and the verdict.  A search goes breadth first,
@@ -39,11 +39,11 @@ F = TypeVar("F")  # a frontier, as an engine keeps it
 
 
 class Unsupported(Exception):
-    """An engine cannot run this program, and the reference engine can; the text is the reason."""
+    """An engine cannot run this program, although the reference engine can; the text is the reason."""
 
 
 class Unusable(Exception):
-    """Kept states cannot be resumed, or there is no place to keep them; the text is the reason."""
+    """Kept states cannot be resumed, or cannot be written; the text is the reason."""
 
 
 class Unavailable(Exception):
@@ -52,7 +52,7 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to search, on any engine.
+    """Options of a search, common to all engines.
 
     `symmetry`: count states that differ only by renaming once.  `keep_going`: search on after the
     level of the first violation.  `strict`: actions never enabled are violations.  `on_end` is called with
@@ -70,7 +70,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The counts of an engine at the end of a search; those of the outcome's `Statistics`.
+    """The counts of an engine at the end of a search, for the outcome's `Statistics`.
 
     `outside`: a constraint left states out.  `skipped`: steps to states that differ from a known one in
     ignored variables only, so that they are not searched.  `has_horizons`: numbers of `nat upto` end at the
@@ -90,7 +90,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Search:
-    """One search, on one engine or handed over from one to the next.
+    """One search, on one engine, or handed over from one engine to the next.
 
     `levels` are the sizes of the levels, the one that is being expanded being the last.
     """
@@ -124,7 +124,7 @@ class Search:
 
     @property
     def renamings(self) -> list[Renaming]:
-        """The renamings of sort elements under which states are one; none without symmetry."""
+        """The renamings of sort elements that identify states; none without symmetry."""
         return self.symmetry.renamings if self.symmetry is not None else []
 
     @property
@@ -134,11 +134,11 @@ class Search:
 
     @property
     def is_answered(self) -> bool:
-        """Whether a violation was found, and nothing more is wanted."""
+        """Whether a violation was found, and no more are wanted."""
         return self.findings.is_violated and not self.options.keep_going
 
     def initial_states(self) -> list[State]:
-        """The program's initial states; that there are none, or that `init` is undefined, is noted."""
+        """The program's initial states; notes an empty set of them, or an undefined `init`."""
         try:
             states = initial_states(self.program)
         except Undefined as undefined:
@@ -149,14 +149,14 @@ class Search:
         return states
 
     def _check_beginnings(self) -> None:
-        """Note the initial states that violate a refinement: here, since a resumed engine has no others."""
+        """Note initial states that violate a refinement: here, since a resumed engine has no others."""
         if self.program.refinements:
             with suppress(Undefined):  # of which the engine notes that it is so
                 for violation in wrong_beginnings(self.program, initial_states(self.program)):
                     self.findings.note(violation)
 
     def look(self, states: int, generated: int, frontier: int) -> bool:
-        """Compare with the budget, and report progress now and then; whether the search is stopped.
+        """Check the budget, and report progress now and then; return whether the search is stopped.
 
         `states` were found, `generated` as in `Statistics`; `frontier` of them are not expanded yet.
         """
@@ -178,7 +178,7 @@ class Search:
             ))  # fmt: skip
 
     def run(self, engine: Engine[F]) -> None:
-        """Search until all is known, or something ends it."""
+        """Search until every answer is known, or something ends the search."""
         self.find_states(engine)
         self.check_temporal(engine)
 
@@ -199,7 +199,7 @@ class Search:
                 self.levels.clear()
 
     def check_temporal(self, engine: Engine[F]) -> None:
-        """Check the temporal properties, if there are some, once all states are known and safe."""
+        """Check the temporal properties, if there are any, once all states are known and safe."""
         if self.program.temporal:
             with self._stoppable():
                 self._check_temporal(engine)
@@ -237,7 +237,7 @@ class Search:
             self.findings.stopped = NO_MEMORY
 
     def outcome(self, engine: Engine[F]) -> Outcome:
-        """Verdict, counts, coverage and warnings, once the search has ended."""
+        """Verdict, counts, coverage and warnings of the search that has ended."""
         totals = engine.totals()
         if totals.outside and not self.levels and not self.is_stopped:
             self.findings.note_all_outside()
@@ -264,7 +264,7 @@ class Search:
 
 
 class Engine(Protocol[F]):
-    """Keeps states, expands levels, and finds violations with traces.
+    """An engine: keeps states, expands levels, and finds violations with traces.
 
     Violations and witnesses are noted in `search.findings`.  Often on the way an engine calls
     `search.look`, and returns what it has when that says so.
@@ -274,7 +274,7 @@ class Engine(Protocol[F]):
     search: Search
 
     def begin(self) -> F:
-        """The first frontier, checked: the initial states, or the frontier of a search that is resumed."""
+        """The first frontier, checked: the initial states, or the frontier of a resumed search."""
         ...
 
     def size(self, frontier: F) -> int:
@@ -282,11 +282,11 @@ class Engine(Protocol[F]):
         ...
 
     def expand(self, frontier: F) -> F:
-        """The states first found among the successors of a frontier, checked."""
+        """The new states among the successors of a frontier, checked."""
         ...
 
     def finish(self) -> bool:
-        """Complete work left until there are no more levels; return False to restart the search."""
+        """Complete the remaining work after the last level; return False to restart the search."""
         return True
 
     def step_source(self, fair: FairSteps, look: Look) -> StepSource:
@@ -294,18 +294,18 @@ class Engine(Protocol[F]):
         return ListedSteps(fair, Explored(fair), look)
 
     def totals(self) -> Totals:
-        """The counts at the end; also after an interruption at any moment."""
+        """The counts at the end; valid also after an interruption at any moment."""
         ...
 
 
 def explore(engine: Engine[F]) -> Outcome:
-    """Search a program on an engine and answer for all of its properties."""
+    """Search a program on an engine and answer all of its properties."""
     engine.search.run(engine)
     return concluded(engine)
 
 
 def concluded(engine: Engine[F]) -> Outcome:
-    """The outcome of a search that has ended, once `on_end` has seen its states."""
+    """The outcome of a search that has ended; `on_end` is given its states first."""
     outcome = engine.search.outcome(engine)
     if engine.search.options.on_end is not None:
         engine.search.options.on_end(engine, outcome)

@@ -1,4 +1,4 @@
-"""The table of engines: all that the command line, the documents and the contract's tests know of one.
+"""The table of engines: all that the command line, the documents and the contract tests know about an engine.
 
 An engine's module is imported when it runs, because the libraries of most are large.  It has a
 function `search(program, options, on_progress)` and the class of its options, a subclass of
@@ -31,7 +31,7 @@ class Entry:
     is_temporal: bool = True
 
     def load(self) -> ModuleType:
-        """The engine's module; `ModuleNotFoundError` where its library is not installed."""
+        """The engine's module; raises `ModuleNotFoundError` if its library is not installed."""
         return import_module(self.module)
 
 
@@ -50,5 +50,5 @@ NAMES = tuple(entry.name for entry in ENGINES)
 
 
 def engine_named(name: str) -> Entry:
-    """The entry of this name; `KeyError` where there is none."""
+    """The entry with this name; raises `KeyError` if there is none."""
     return {entry.name: entry for entry in ENGINES}[name]

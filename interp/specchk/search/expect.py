@@ -1,4 +1,4 @@
-"""Holding an outcome to what its model expects."""
+"""Comparison of an outcome with the expectations of its model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _COUNTS = MappingProxyType({"states": "distinct", "transitions": "generated", "d
 
 
 def wants_counts(expects: tuple[decls.Expect, ...]) -> bool:
-    """Whether counts are expected; they are counts without symmetry."""
+    """Whether the model expects counts; these are counts without symmetry."""
     return any(expect.kind in _COUNTS for expect in expects)
 
 
 def unmet(outcome: Outcome, expects: tuple[decls.Expect, ...]) -> list[str]:
-    """The unmet expectations, one line each; whatever a model does not expect must not happen."""
+    """The unmet expectations, one line each; a result that the model does not expect must not occur."""
     verdict = outcome.verdict
     if isinstance(verdict, Inconclusive):
         return [f"inconclusive: {verdict.reason}"]

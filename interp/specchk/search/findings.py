@@ -1,4 +1,4 @@
-"""The findings of a search so far, and the verdict that follows: the same for every engine.
+"""The findings of a search so far, and the verdict that follows from them: the same for every engine.
 
 An engine notes violations, reached witnesses and why it stopped; at the end `conclude` turns them
 into a verdict.  The first violation of each (kind, name) is kept, so an engine that goes breadth
@@ -44,11 +44,11 @@ class Findings:
 
     @property
     def is_violated(self) -> bool:
-        """Whether a violation was found, with its trace or without it yet."""
+        """Whether a violation was found, whether or not its trace is known yet."""
         return bool(self.found or self.announced)
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether this violation, or the witness of this name (kind "reached"), has its trace."""
+        """Whether the trace of this violation, or of the witness of this name (kind "reached"), is known."""
         return name in self.reached if kind == "reached" else (kind, name) in self.found
 
     def clear(self) -> None:
@@ -61,20 +61,20 @@ class Findings:
         self.undecided_end = False
 
     def note(self, violation: Violation) -> None:
-        """Keep a violation, unless one of the same kind and name is there."""
+        """Keep a violation, unless one of the same kind and name is kept already."""
         self.found.setdefault((violation.kind, violation.name), violation)
 
     def note_bad_init(self, undefined: Undefined) -> None:
-        """Keep that the initial states have no meaning."""
+        """Note that the initial states are undefined."""
         self.note(Violation("undefined", "init", None, Blame.of(undefined)))
 
     def note_all_outside(self) -> None:
-        """Keep that the constraints left no state to begin with."""
+        """Note that the constraints exclude all initial states."""
         names = ", ".join(f"`{prop.name}`" for prop in self.program.constraints)
         self.stopped = Inconclusive(OUTSIDE.format(names=names), budget=False)
 
     def note_end(self, end: End) -> None:
-        """Keep that there is an end of which nobody knows whether it is a deadlock."""
+        """Note an end of which it is not known whether it is a deadlock."""
         self.undecided_end = self.undecided_end or end is End.UNDECIDED
 
     def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
@@ -95,13 +95,13 @@ class Findings:
         )
 
     def is_complete(self, *, keep_going: bool) -> bool:
-        """Whether all that there is has been explored."""
+        """Whether the whole state space has been explored."""
         return self.stopped is None and (not self.found or keep_going)
 
     def conclude(
         self, counts: Sequence[int], *, complete: bool, strict: bool, cut: bool, outside: bool, skipped: bool
     ) -> Verdict:
-        """The verdict at the end.
+        """The verdict at the end of the search.
 
         `counts` are the coverage counts; `cut` says that a horizon kept steps from being taken, and
         `outside` that states were left out by a constraint, `skipped` because they differ from others in
@@ -126,7 +126,7 @@ class Findings:
         return HoldsWithin(bounds) if bounds else Holds()
 
     def _bounds(self, *, cut: bool, outside: bool, skipped: bool) -> tuple[str, ...]:
-        """What kept states out of the search; `cut`, `outside` and `skipped` as in `conclude`."""
+        """The limits that kept states out of the search; `cut`, `outside` and `skipped` as in `conclude`."""
         # Only where something was cut off: a model that ends by itself below its horizons holds without a
         # bound.
         bounds = list(self.program.horizons) if cut else []

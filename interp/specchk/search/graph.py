@@ -1,4 +1,4 @@
-"""The state graph of a small program, for pictures."""
+"""The state graph of a small program, for drawing."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class StateGraph:
 
 
 class TooManyStates(Exception):
-    """The program has more states than a picture can show."""
+    """The program has more states than a drawing can show."""
 
 
 def state_graph(program: Program, limit: int) -> StateGraph:
-    """The states that a search counts, with the steps between them; `TooManyStates` beyond `limit`.
+    """The states that a search counts, with the steps between them; raises `TooManyStates` beyond `limit`.
 
     What is undefined has no picture, and is raised as it is: `Undefined`, `Faulty`, `NoAnswer`.
     """
@@ -61,7 +61,7 @@ def state_graph(program: Program, limit: int) -> StateGraph:
 
 
 def enabling(graph: StateGraph) -> dict[tuple[int, int], int]:
-    """How often a step of one action enables another: disabled before it, enabled after it."""
+    """How often a step of one action enables another: disabled before the step, enabled after it."""
     enabled: list[set[int]] = [set() for _ in graph.states]
     for edge in graph.edges:
         enabled[edge.source].add(edge.action)

@@ -1,4 +1,4 @@
-"""Infinite behaviours: taken by the reference stepper, and checked by the meaning of fairness.
+"""Infinite behaviours: replayed by the reference stepper, and checked against the definition of fairness.
 
 Nothing here knows how a lasso was found.  A lasso that is no fair behaviour, or meets what it is shown to
 owe, is a bug of the search that found it (`ReplayFailed`).
@@ -17,7 +17,7 @@ from specchk.search.verdict import FairPoint, Kept, Step, Trace
 
 
 def replayed(fair: FairSteps, path: Sequence[State], loop: Sequence[tuple[State, int]] | None) -> Trace:
-    """The behaviour along a path and around a loop, of states and the conditions met by the steps to them.
+    """The behaviour along a path and around a loop of (state, conditions met by the step to it).
 
     `loop` is None for a prefix of a behaviour, and empty for one that rests in its last state.
     """
@@ -46,12 +46,12 @@ def _step(fair: FairSteps, before: State, after: State, mask: int) -> Step:
 def judged(
     fair: FairSteps, owed: Owed, trace: Trace
 ) -> tuple[tuple[FairPoint, ...], tuple[str, ...]]:  # fmt: skip
-    """Why a looping trace is fair, condition by condition, and where it owes its goal."""
+    """The reasons why a looping trace is fair, condition by condition, and where its obligation begins."""
     return kept_fairness(fair, trace), (_owes(owed, trace),)
 
 
 def kept_fairness(fair: FairSteps, trace: Trace) -> tuple[FairPoint, ...]:
-    """Why a looping trace is fair, condition by condition."""
+    """The reasons why a looping trace is fair, condition by condition."""
     assert trace.loop is not None
     states = trace.states
     inside = range(trace.loop, len(states))  # the first state once more at the end, unless it is a rest
@@ -74,7 +74,7 @@ def kept_fairness(fair: FairSteps, trace: Trace) -> tuple[FairPoint, ...]:
 
 
 def _mask_of(fair: FairSteps, step: Step, before: State) -> int:
-    """The conditions that a step of a trace meets; none if it changes nothing."""
+    """The conditions that a step of a trace meets; none if the step changes nothing."""
     if step.state == before:
         return 0
     for action, args, after in fair.stepper.successors(before):
@@ -84,7 +84,7 @@ def _mask_of(fair: FairSteps, step: Step, before: State) -> int:
 
 
 def _owes(owed: Owed, trace: Trace) -> str:
-    """A sentence on what the behaviour owes; raises `ReplayFailed` where it owes nothing."""
+    """A sentence on the obligation that is not met; raises `ReplayFailed` if the behaviour meets it."""
     clause, states = owed.clause, trace.states
     goal = " ".join(clause.goal.span.text.split())
     assert trace.loop is not None

@@ -1,4 +1,4 @@
-"""The result of an attempt at a proof by induction: plain values, shared by engine, report and CLI.
+"""The result of an attempted proof by induction: plain values, shared by engine, report and CLI.
 
 A proof has three parts for each property: *initiation* (the initial states satisfy it), *consecution*
 (no action leads out of the states that satisfy all invariants) and, for k > 1, the first k - 1 steps.
@@ -30,7 +30,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A query that the solver gave up."""
+    """A query that the solver did not decide."""
 
     kind: str
     name: str
@@ -67,7 +67,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The outcome of `--prove`: `proved` names the properties all of whose obligations hold."""
+    """The outcome of `--prove`: `proved` names the properties whose obligations all hold."""
 
     program: Program
     k: int

@@ -26,13 +26,13 @@ from specchk.search.verdict import Outcome, Trace, Violation
 
 
 def search(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
-    """Explore a program and answer for all of its properties."""
+    """Explore a program and answer all of its properties."""
     return explore(ReferenceEngine(Search(program, options, on_progress)))
 
 
 @dataclass(slots=True)
 class ReferenceEngine(Engine[list[State]]):
-    """States in a dictionary, each with its parent; those outside a constraint in a set."""
+    """Keeps states in a dictionary, each with its parent, and those outside a constraint in a set."""
 
     name: ClassVar[str] = "reference"
     search: Search
@@ -65,7 +65,7 @@ class ReferenceEngine(Engine[list[State]]):
         return Functions.of(self.program)
 
     def begin(self) -> list[State]:
-        """The initial states, one of each class under symmetry."""
+        """The initial states, one of each symmetry class."""
         frontier: list[State] = []
         for state in self.search.initial_states():
             self.generated += 1
@@ -124,7 +124,7 @@ class ReferenceEngine(Engine[list[State]]):
                 self._meet(known, state, next_frontier)
 
     def _is_new(self, state: State) -> bool:
-        """Whether a state was not seen before, nor one that differs in ignored variables only."""
+        """Whether neither the state nor one that differs only in ignored variables was seen before."""
         if not self.kept_slots:
             return state not in self.parents and state not in self.outside
         first = self.first.setdefault(tuple([state[slot] for slot in self.kept_slots]), state)
@@ -132,7 +132,7 @@ class ReferenceEngine(Engine[list[State]]):
         return first is state
 
     def _meet(self, state: State, parent: State | None, frontier: list[State]) -> None:
-        """A state that has not been seen before, in its representative."""
+        """Add a state that has not been seen before, as its representative."""
         env = self.properties.environment(state)
         if self._inside(state, parent, env):
             self.parents[state] = parent
@@ -146,7 +146,7 @@ class ReferenceEngine(Engine[list[State]]):
             self.findings.note(Violation(kind, prop.name, trace, shown))
 
     def _blame_at(self, state: State, prop: Property, blame: Blame) -> Blame:
-        """The blame in a state of the trace, under symmetry a renaming; looking is not coverage."""
+        """The blame in a state of the trace (under symmetry, a renamed state), without counting coverage."""
         counts = list(self.stepper.counts)
         among = [(p, test) for p, test in self.properties.invariants if p is prop]
         again = self.properties.failed(self.properties.environment(state), among)
@@ -167,12 +167,12 @@ class ReferenceEngine(Engine[list[State]]):
     def _violated(
         self, kind: str, name: str, parent: State | None, state: State, blame: Blame | None = None
     ) -> None:
-        """Keep a violation in a state, with its trace; of each kind and name the first."""
+        """Keep a violation in a state, with its trace; only the first of each kind and name."""
         if not self.findings.has(kind, name):
             self.findings.note(Violation(kind, name, self._trace(parent, state), blame))
 
     def _check_witnesses(self, state: State, env: list[object]) -> None:
-        """Evaluated in every state: one that is undefined is a violation, whether reached before or not."""
+        """Evaluate all witnesses: an undefined one is a violation even after it was reached."""
         for prop, test in self.properties.witnesses:
             try:
                 if answer(prop, test, env) and prop.name not in self.findings.reached:
@@ -188,7 +188,7 @@ class ReferenceEngine(Engine[list[State]]):
                 self.findings.note(Violation(kind, prop.name, trace, shown))
 
     def _step_trace(self, state: State, after: State, name: str, blame: Blame) -> tuple[Trace, Blame]:
-        """A trace that ends in the failing step; under symmetry in a renaming of it that fails too."""
+        """A trace that ends in the failing step; under symmetry, in a renamed step that also fails."""
         base = rebuild(self.program, self.stepper, self._path(state), self.symmetry)
         last = base.last
         counts = list(self.stepper.counts)
@@ -213,7 +213,7 @@ class ReferenceEngine(Engine[list[State]]):
         self.findings.note(Violation("undefined", name, trace, Blame.of_fault(self.program, shown)))
 
     def _fault_at(self, state: State) -> Faulty | None:
-        """The fault in a state of the trace, under symmetry a renaming; looking is not coverage."""
+        """The fault in a state of the trace (under symmetry, a renamed state), without counting coverage."""
         counts, cuts = list(self.stepper.counts), self.stepper.horizon_cuts
         try:
             self.stepper.successors(state)

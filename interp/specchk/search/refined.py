@@ -1,4 +1,4 @@
-"""Refinements in a search: where it begins, why a step is not allowed, and fairness of the refined program.
+"""Refinements in a search: initial states, reasons why a step is not allowed, and abstract fairness.
 
 Steps are checked where step invariants are.  A behaviour that violates fairness is judged once more, on its
 own states and steps: one that meets the condition, or does not owe it, is a bug of the search that found it
@@ -35,7 +35,7 @@ def claim(prop: Liveness | Refinement) -> str:
 
 
 def wrong_beginnings(program: Program, states: Sequence[State]) -> Iterator[Violation]:
-    """The first state, for each refinement, that begins no behaviour of the refined program."""
+    """For each refinement, the first state whose image is not an initial state of the refined program."""
     for refinement in program.refinements:
         refining = Refining(refinement, len(program.variables))
         for state in states:
@@ -51,7 +51,7 @@ def wrong_beginnings(program: Program, states: Sequence[State]) -> Iterator[Viol
 
 
 def with_abstract_step(program: Program, violation: Violation) -> Violation:
-    """A violated refinement with its last step, as the refined program sees it."""
+    """A violated refinement with its last step, in terms of the refined program."""
     refinement = next((one for one in program.refinements if one.name == violation.name), None)
     trace = violation.trace
     # With a loop it is fairness that is violated, which has an explanation of its own (`RefinedFairness`).
@@ -63,7 +63,7 @@ def with_abstract_step(program: Program, violation: Violation) -> Violation:
 
 
 class _Contrast:
-    """The steps that one refinement does not allow, beside its other program."""
+    """Explains the steps that one refinement does not allow, by comparison with the refined program."""
 
     def __init__(self, refinement: Refinement, variables: int) -> None:
         self.refinement = refinement
@@ -72,7 +72,7 @@ class _Contrast:
         self._quiet = Evaluator(len(self.program.variables))
 
     def beginning(self, state: State) -> Blame:
-        """The reason why the image of a state is not an initial one."""
+        """The reason why the image of a state is not an initial state."""
         blame = Blame(self.refinement.span, "`init` is false of the image of this state", ())
         variables = zip(self.program.variables, self.program.starts, self.refining.image(state), strict=True)
         for slot, (variable, start, value) in enumerate(variables):
@@ -90,7 +90,7 @@ class _Contrast:
         return blame
 
     def step(self, before: State | None, after: State) -> AbstractStep | None:
-        """A step that is not allowed, or an initial state, as the other program sees it."""
+        """A step that is not allowed, or an initial state, in terms of the refined program."""
         try:
             to = self.refining.image(after)
             if before is None:
@@ -103,7 +103,7 @@ class _Contrast:
         return AbstractStep(self.program, image, to, tuple(obstacles))
 
     def _nearest(self, index: int, before: State, after: State) -> Obstacle:
-        """The instance of an action that comes nearest: enabled, or else with the fewest false guards."""
+        """The instance of an action nearest to the step: enabled, or else with the fewest false guards."""
         action = self.program.actions[index]
         domains = [sorted(universe(param.type)) for param in action.params]
         best: tuple[tuple[bool, int], Obstacle] | None = None
@@ -138,7 +138,7 @@ class _Contrast:
 
 
 class RefinedFairness:
-    """One refinement of a fair program; `fair` are the steps of ours, `abstract` those of the other."""
+    """One refinement of a fair program; `fair` has its steps, `abstract` those of the refined program."""
 
     def __init__(self, refinement: Refinement, fair: FairSteps) -> None:
         self.refinement = refinement
@@ -148,7 +148,7 @@ class RefinedFairness:
         self._refining = Refining(refinement, len(fair.program.variables))
 
     def image(self, state: State) -> State:
-        """The image of a state; raises `Undefined`, also where a step from it has no value."""
+        """The image of a state; raises `Undefined`, also if a step from the image is undefined."""
         image = self._refining.image(state)
         fault = self._refining.fault(image)
         if fault is not None:
@@ -156,7 +156,7 @@ class RefinedFairness:
         return image
 
     def violation(self, bit: int, trace: Trace) -> Violation:
-        """That a behaviour does not keep a condition, and why it is a fair one of ours."""
+        """The violation of a fair condition by a behaviour, with the reasons why the behaviour is fair."""
         condition = self.abstract.conditions[bit]
         assert trace.loop is not None
         repeated = [self.image(state) for state in trace.states[trace.loop :]]

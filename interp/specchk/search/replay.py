@@ -1,4 +1,4 @@
-"""Traces by real steps: from a path of states to the actions that take it.
+"""Traces of real steps: from a path of states to the actions that take it.
 
 Whatever engine found a path, the reference stepper takes it here, step by step, from an initial
 state; a path that cannot be taken is a bug of that engine (`ReplayFailed`).  Under symmetry a path
@@ -22,11 +22,11 @@ BEGINNINGS = 2_000  # values tried for the initial states; where there are more,
 
 
 class ReplayFailed(Exception):
-    """An engine reported what the meaning of the spec does not allow: a path, or that something holds."""
+    """An engine reported a path, or a property as true, against the semantics of the spec."""
 
 
 def has_first_states(program: Program) -> bool:
-    """Whether the initial states are found soon, so that the reference can search the first states."""
+    """Whether the initial states are few enough for a search of the first states by the reference."""
     try:
         return tries(program, BEGINNINGS) <= BEGINNINGS
     except Undefined:
@@ -34,7 +34,7 @@ def has_first_states(program: Program) -> bool:
 
 
 def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry: Symmetry | None) -> Trace:
-    """The trace along a path of states (representatives under symmetry), actions filled in.
+    """The trace along a path of states (representatives under symmetry), with its actions.
 
     The counts of the stepper are left as they were: replaying is not coverage.
     """
@@ -62,7 +62,7 @@ def _initial(program: Program, wanted: State, symmetry: Symmetry | None) -> Stat
 def quiet_steps_to(
     program: Program, stepper: Stepper, state: State, wanted: State, symmetry: Symmetry | None
 ) -> list[Step]:
-    """As `step_to`, leaving the stepper's counts as they were: replaying is not coverage."""
+    """As `step_to`, leaving the stepper's counts unchanged: a replay is not coverage."""
     counts, cuts = list(stepper.counts), stepper.horizon_cuts
     steps = list(step_to(program, stepper, state, wanted, symmetry))
     stepper.counts[:] = counts
@@ -73,7 +73,7 @@ def quiet_steps_to(
 def step_to(
     program: Program, stepper: Stepper, state: State, wanted: State, symmetry: Symmetry | None
 ) -> Iterator[Step]:  # fmt: skip
-    """The steps from a state to `wanted` or, under symmetry, into its class."""
+    """The steps from a state to `wanted` or, under symmetry, to its class."""
     goal = wanted if symmetry is None else symmetry.canonical(wanted)
     for index, args, after in stepper.successors(state):
         if (after if symmetry is None else symmetry.canonical(after)) == goal:

@@ -1,4 +1,4 @@
-"""Symmetry: one representative for all states that differ by a renaming of sort elements.
+"""Symmetry: one representative for all states that differ only by a renaming of sort elements.
 
 Sorts are scalars that a spec can only compare for equality, so renaming their elements maps
 behaviours to behaviours - unless the spec can tell elements apart some other way.  There are four:
@@ -33,7 +33,7 @@ MAX_IMAGES = 100_000  # of values of a variable that are kept
 
 
 def symmetry_of(program: Program, *, wanted: bool) -> tuple[Symmetry | None, str]:
-    """The symmetry to search with, None where there is none, and its description in a report."""
+    """The symmetry to search with, or None, and its description in a report."""
     if not wanted:
         return None, "off"
     symmetry = Symmetry(program)
@@ -95,7 +95,7 @@ class Symmetry:
         return tuple(least)
 
     def _note_images(self, slot: int, value: Any) -> tuple[Any, ...]:
-        """A variable's value under each renaming; kept, since many states have it."""
+        """A variable's value under each renaming; cached, since many states share a value."""
         known = self._images[slot]
         if len(known) * len(self.renamings) >= MAX_IMAGES:
             known.clear()
@@ -103,19 +103,19 @@ class Symmetry:
         return images
 
     def images(self, state: State) -> Iterator[State]:
-        """The images of a state under the renamings except the identity."""
+        """The images of a state under all renamings except the identity."""
         for renames in self._renames:
             yield tuple([rename(value) for rename, value in zip(renames, state, strict=True)])
 
     def images_like(self, state: State, before: State, images: Sequence[State]) -> Iterator[State]:
-        """As `images`, of a state that has some values of another one, whose images are known."""
+        """As `images`, for a state that shares some values with another one, whose images are known."""
         for renames, image in zip(self._renames, images, strict=True):
             slots = zip(renames, state, before, image, strict=True)
             yield tuple([known if value is was else rename(value) for rename, value, was, known in slots])
 
 
 def renamings_of(program: Program, free: Sequence[Sort]) -> list[Renaming]:
-    """The renamings of some sorts, the identity first; it alone where they are too many to enumerate."""
+    """The renamings of some sorts, the identity first; the identity alone if there are too many."""
     identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
     if prod(factorial(len(sort.members)) for sort in free) > MAX_RENAMINGS:
         return [identity]
@@ -133,7 +133,7 @@ def _keeps_constants(program: Program, renaming: Renaming) -> bool:
 
 
 def decisive_sorts(program: Program) -> set[str]:
-    """The sorts whose order may decide whether a quantifier of a step or a property has a value."""
+    """The sorts whose order may decide whether a quantifier of a step or a property is defined."""
     bodies = [root for action in program.actions for root in roots(action.body)]
     quantifiers = [quantifier for body in bodies for quantifier in _decisive(body, None)]
     for prop in (*program.invariants, *program.step_invariants):
@@ -146,7 +146,7 @@ def decisive_sorts(program: Program) -> set[str]:
 
 
 def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
-    """The quantifiers over elements whose first items may decide between a value and a fault.
+    """The quantifiers over elements whose order of evaluation may decide between a value and a fault.
 
     `answer`: the expression's value is that of an invariant (True) or of a witness (False).  Where an
     item is false or has no value, a `forall` that is an invariant is a violation in any order.  An

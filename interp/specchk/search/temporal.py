@@ -1,4 +1,4 @@
-"""Checks the temporal properties of a program, once its states are known and safe.
+"""Checks of the temporal properties of a program, once its states are known and safe.
 
 Each clause is a region of the step graph in which its goal is owed and not reached.  It is violated if a fair
 behaviour stays in the region forever: if there is a state to rest in, or a loop that keeps every fair
@@ -41,7 +41,7 @@ class _Stopped(Exception):
 
 
 class TemporalCheck:
-    """One check; violations, vacuity and notes go to the findings.
+    """One check of all temporal properties; violations, vacuity and notes are added to the findings.
 
     `look` is that of `search.engine.Search`, `coverage` are the counts of the search.  `owed_at_horizon` are
     the states in which something is owed and all that could meet it is cut off.
@@ -60,7 +60,7 @@ class TemporalCheck:
         self._coverage = coverage
 
     def run(self) -> None:
-        """Check everything, unless the budget ends it: then that is in the findings."""
+        """Check all temporal properties; if the budget ends the check, the findings record it."""
         try:
             source = self._source_of(self.fair, self._counted)
             for liveness in self.program.liveness:
@@ -80,7 +80,7 @@ class TemporalCheck:
             raise _Stopped
 
     def _property(self, source: StepSource, liveness: Liveness) -> None:
-        """The first clause that is violated, or whether the property could be violated at all."""
+        """Find the first violated clause; also note whether the property could be violated at all."""
         begun: dict[tuple[int, int], list[tuple[bool, bool]]] = {}
         for clause in liveness.clauses:
             try:
@@ -129,7 +129,7 @@ class TemporalCheck:
                 raise ReplayFailed(f"`{liveness.name}` fails where it was found to hold")
 
     def _taken(self, name: str, behaviour: Behaviour) -> Trace:
-        """A behaviour, taken by the reference stepper."""
+        """A behaviour, replayed by the reference stepper."""
         if not behaviour.is_shortest:
             self.findings.notes.append(f"`{name}` may be violated by a shorter loop")
         return replayed(self.fair, behaviour.path, behaviour.loop)
@@ -139,7 +139,7 @@ class TemporalCheck:
             region.note_horizon()
 
     def _refined_fairness(self, source: StepSource, refinement: Refinement) -> None:
-        """The first fair condition of the refined program that a fair behaviour does not keep."""
+        """Find the first fair condition of the refined program that a fair behaviour does not keep."""
         name = refinement.name
         # The images of a behaviour are then no behaviour of the other program: fairness of it means
         # nothing.
@@ -172,7 +172,7 @@ class TemporalCheck:
             self._note_horizon(source, region)
 
     def _vacuity(self, liveness: Liveness, begun: dict[tuple[int, int], list[tuple[bool, bool]]]) -> None:
-        """Warn of clauses that cannot fail: all values of a `forall` together, as they are one text."""
+        """Warn about clauses that cannot fail: all values of a `forall` together, as they share one text."""
         if not liveness.clauses:
             self.findings.vacuous.append(f"liveness `{liveness.name}` requires nothing: it has no clause")
         texts = {(c.span.start, c.span.end): " ".join(c.span.text.split()) for c in liveness.clauses}

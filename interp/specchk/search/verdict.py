@@ -27,7 +27,7 @@ class Step:
 
     @classmethod
     def of(cls, program: Program, action: int, args: tuple[Any, ...], after: State) -> Step:
-        """A successor as the stepper gives it, in the spec's words."""
+        """A step from a stepper's successor, with names as in the spec."""
         taken = program.actions[action]
         shown = tuple(show(arg, param.type) for arg, param in zip(args, taken.params, strict=True))
         return cls(taken.name, shown, after)
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A behaviour: `initial`, then the steps; a prefix of it, unless `loop` is given.
+    """A behaviour: `initial`, then the steps; finite unless `loop` is given.
 
     The steps behind state number `loop` repeat forever, and the last of them leads back to that state.  Where
     there are none, the behaviour rests in its last state.
@@ -55,7 +55,7 @@ class Trace:
 
     @property
     def last(self) -> State:
-        """The state it ends in."""
+        """The last state."""
         return self.steps[-1].state if self.steps else self.initial
 
 
@@ -82,7 +82,7 @@ class FairPoint:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why one action of the other program does not allow a step: guards, or values that differ.
+    """The reason why one action of the refined program does not allow a step: guards, or values that differ.
 
     `differs` has of each such variable its name, the value that the action gives it, and the image's.
     """
@@ -94,7 +94,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class AbstractStep:
-    """A step as the other program sees it; `before` is None where it is an initial state.
+    """A step in terms of the refined program; `before` is None for an initial state.
 
     `obstacles` has the nearest instance of each action, the nearest action first.
     """
@@ -141,14 +141,14 @@ class HoldsWithin:
 
 @dataclass(frozen=True, slots=True)
 class Violated:
-    """At least one property does not hold; the first is the one reported first."""
+    """At least one property does not hold; the first is reported first."""
 
     violations: tuple[Violation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """The search ended before an answer; `budget` is whether a budget ended it."""
+    """The search ended without an answer; `budget`: whether the budget ended it."""
 
     reason: str
     budget: bool
@@ -185,7 +185,7 @@ class Symbolic:
 
 @dataclass(frozen=True, slots=True)
 class WalkCounts:
-    """Counts of a simulation: walks that ended, and for each action the steps by it.
+    """Counts of a simulation: walks that ended, and the steps of each action.
 
     `failed` is the number of the walk that has the violation, the first being 1.
     """
@@ -225,7 +225,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that a run found."""
+    """All findings of a run."""
 
     program: Program
     engine: str

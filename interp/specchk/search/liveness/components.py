@@ -1,4 +1,4 @@
-"""Strongly connected parts of a region in which a fair behaviour can go round forever.
+"""Strongly connected components of a region in which a fair behaviour can stay forever.
 
 Fairness is judged on the steps inside of a component, not on its states: taking an action counts only
 where the step stays inside.  A weak condition that is enabled in all states of a component and that no inner
@@ -19,28 +19,28 @@ from specchk.search.liveness.graph import EVERY, OwedRegion, Pause
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The weak and the strong conditions of a program, as bits."""
+    """The weak and the strong fairness conditions of a program, as bit sets."""
 
     weak: int
     strong: int
 
 
 class Arrows(Protocol):
-    """The arrows of any graph as arrays: those of node n end at `target[start[n] : start[n + 1]]`."""
+    """The edges of any graph as arrays: those of node n lead to `target[start[n] : start[n + 1]]`."""
 
     @property
     def start(self) -> Sequence[int]:
-        """The position of each node's first arrow, and the number of all arrows."""
+        """The position of each node's first edge, then the number of all edges."""
 
     @property
     def target(self) -> Sequence[int]:
-        """The node at the end of each arrow."""
+        """The node at the end of each edge."""
 
 
 def fair_components(
     region: OwedRegion, conditions: Conditions, pause: Pause, enabled: Sequence[int]
 ) -> Iterator[list[int]]:
-    """The largest components with a fair loop through all of their steps.
+    """The maximal components that have a fair loop through all of their steps.
 
     `enabled` has the conditions enabled in each state of the graph.
     """
@@ -64,7 +64,7 @@ def fair_components(
 
 
 def _judged(region: OwedRegion, component: list[int], enabled: Sequence[int]) -> tuple[int, int, int]:
-    """The conditions enabled in all states, in some state, and met by some inner step."""
+    """The conditions enabled in all states, those enabled in some state, and those met by some inner step."""
     members = set(component)
     always, ever, taken = -1, 0, 0
     for number in component:
@@ -77,7 +77,7 @@ def _judged(region: OwedRegion, component: list[int], enabled: Sequence[int]) ->
 
 
 def components(graph: Arrows, members: Sequence[int], pause: Pause) -> Iterator[list[int]]:
-    """The strongly connected components of the part of a graph that has the nodes `members`."""
+    """The strongly connected components of the subgraph induced by the nodes `members`."""
     index = dict.fromkeys(members, -1)  # -1: not visited; then the order of the visit
     low: dict[int, int] = {}
     done: set[int] = set()

@@ -1,4 +1,4 @@
-"""The step graph of a program, by the reference stepper."""
+"""The step graph of a program, listed by the reference stepper."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Look = Callable[[int, int, int], None]  # states, steps, states not expanded
 
 
 class Lister(Protocol):
-    """Lists the steps of a program; the graph, and the states of its numbers."""
+    """Lists the steps of a program: its graph, and the states by their numbers."""
 
     graph: StepGraph
 
     def run(self, look: Look) -> None:
-        """List everything; `look` is called with numbers, and raises to end it."""
+        """List all steps; `look` is called with progress counts, and raises an exception to end it."""
 
     def state(self, number: int) -> State:
         """A state by its number."""
 
 
 class Explored:
-    """States and steps, found breadth first."""
+    """The states and steps of a program, found breadth first."""
 
     def __init__(self, fair: FairSteps) -> None:
         self.fair = fair
@@ -39,7 +39,7 @@ class Explored:
         self.graph.initial = len(self.states)
 
     def run(self, look: Look) -> None:
-        """Explore everything."""
+        """Explore all states."""
         graph = self.graph
         for number, state in enumerate(self.states):  # grows while it is walked
             if number % EVERY == 0:

@@ -1,4 +1,4 @@
-"""The steps of a state space as arrays, and the part of it in which something is owed.
+"""The steps of a state space as arrays, and the region in which an obligation is pending.
 
 States are numbers in breadth-first order.  Steps that change nothing are left out: every state may be
 repeated (`meaning.behaviours.fairness`).  A step has the position of the set of fair conditions that it
@@ -20,7 +20,7 @@ EVERY = 256  # states between two calls of it
 
 @dataclass(slots=True)
 class StepGraph:
-    """All states and steps; `parent` is the state from which one was first found, -1 of an initial state."""
+    """All states and steps; `parent` is the state from which one was first found, -1 for an initial state."""
 
     start: array[int] = field(default_factory=lambda: array("Q", [0]))
     target: array[int] = field(default_factory=lambda: array("I"))
@@ -39,13 +39,13 @@ class StepGraph:
         return len(self.parent)
 
     def add(self, parent: int) -> int:
-        """The number of a new state."""
+        """Add a state and return its number."""
         self.parent.append(parent)
         self.level.append(self.level[parent] + 1 if parent >= 0 else 0)
         return len(self.parent) - 1
 
     def expand(self, steps: Iterable[tuple[int, int]], enabled: int, cut: int) -> None:
-        """Give the first state without steps its own: states after it, with the conditions met."""
+        """Give the first unexpanded state its steps: the successors, each with the conditions it meets."""
         for after, mask in steps:
             self.target.append(after)
             if mask not in self._labels:
@@ -57,7 +57,7 @@ class StepGraph:
         self.cut.append(cut)
 
     def steps(self, number: int) -> Iterator[tuple[int, int]]:
-        """The steps of a state: the state after it, and the conditions met."""
+        """The steps of a state: each successor, with the conditions that the step meets."""
         for at in range(self.start[number], self.start[number + 1]):
             yield self.target[at], self.masks[self.label[at]]
 
@@ -68,7 +68,7 @@ class StepGraph:
 
 @dataclass(slots=True)
 class OwedRegion:
-    """States in which a goal is owed and not reached, in the order of the shortest behaviours to them.
+    """States with a pending obligation whose goal is not reached, ordered by their shortest behaviours.
 
     `distance` is the length of such a behaviour, -1 outside; `before` the state before it in the region, -1
     where the obligation begins, and the path to that state is one of the graph.  `bad` has the states of
@@ -82,17 +82,17 @@ class OwedRegion:
     bad: bytearray | None = None
 
     def is_bad(self, number: int) -> bool:
-        """Whether a state makes a loop or a rest a counterexample."""
+        """Whether a loop or a rest in this state is a counterexample."""
         return self.bad is None or bool(self.bad[number])
 
     def path(self, number: int) -> list[int]:
-        """A shortest behaviour to a state: to where the obligation begins, and on without the goal."""
+        """A shortest behaviour to a state: to the beginning of the obligation, then on without the goal."""
         owing = _path_to(number, self.before)
         return [*self.graph.path(owing[0])[:-1], *owing]
 
 
 def _path_to(number: int, before: Sequence[int]) -> list[int]:
-    """The way to a state, by the state before each; -1 is before the first."""
+    """The path to a state, by the predecessor of each state; -1 precedes the first."""
     path = [number]
     while before[path[-1]] >= 0:
         path.append(before[path[-1]])
@@ -102,7 +102,7 @@ def _path_to(number: int, before: Sequence[int]) -> list[int]:
 def owed_region(
     graph: StepGraph, triggers: Iterable[int], reaches_goal: Callable[[int], bool], pause: Pause
 ) -> OwedRegion:
-    """The states reachable from `triggers` (in the order of their levels) without the goal in between."""
+    """The states reachable from `triggers` (in the order of their levels) without passing the goal."""
     distance, before = array("i", [-1]) * graph.count, array("q", [-1]) * graph.count
     waiting: dict[int, list[int]] = {}
     for number in triggers:

@@ -1,4 +1,4 @@
-"""The shortest fair loop of a region: a way to it, and once around it.
+"""The shortest fair lasso of a region: a path to a loop, and the loop.
 
 Of all lassos that are counterexamples it has the fewest steps, way and loop together; of equally short ones
 the nearer loop counts.  A way may reach its loop before anything is owed; then the obligation begins in the
@@ -31,7 +31,7 @@ class FairStates(Protocol):
     """The states of the fair components of a region."""
 
     def starts(self) -> Iterator[LoopStart]:
-        """All of them, the nearest first."""
+        """All possible starts of a loop, the nearest first."""
 
     def steps(self, number: int) -> Iterable[Taken]:
         """The steps of a state that stay in its component."""
@@ -40,12 +40,12 @@ class FairStates(Protocol):
         """The conditions enabled in a state."""
 
     def is_bad(self, number: int) -> bool:
-        """Whether a state makes a loop through it a counterexample, whatever was owed before."""
+        """Whether any loop through this state is a counterexample, whatever the obligation before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStart:
-    """Where a loop may begin, behind so many steps; `is_bad`: what is owed there makes any loop one."""
+    """A state at which a loop may begin, and its distance; `is_bad`: any loop from it is a counterexample."""
 
     distance: int
     number: int
@@ -63,7 +63,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class _Met:
-    """Conditions met by a way: weak conditions settled, strong ones seen enabled, and taken; a bad state."""
+    """Conditions met along a path: weak ones settled, strong ones seen enabled, and taken; a bad state."""
 
     settled: int
     seen: int
@@ -72,7 +72,7 @@ class _Met:
 
 
 def shortest_loop(states: FairStates, conditions: Conditions, pause: Pause) -> Loop | None:
-    """The fair loop of the shortest lasso; None where there is none."""
+    """The fair loop of the shortest lasso, or None."""
     best: tuple[int, Loop] | None = None
     search = _LoopSearch(states, conditions, pause)
     starts = iter(states.starts())
@@ -96,7 +96,7 @@ _Pair = tuple[int, _Met]
 
 
 class _LoopSearch:
-    """Loops in fair components; `pairs` have been visited so far."""
+    """Searches for loops in fair components; `pairs` counts the pairs visited so far."""
 
     def __init__(self, states: FairStates, conditions: Conditions, pause: Pause) -> None:
         self.states = states
@@ -105,7 +105,7 @@ class _LoopSearch:
         self.pairs = 0
 
     def _visited(self, met: _Met, number: int, mask: int) -> _Met:
-        """The conditions met by a way with a step more, to this state."""
+        """The conditions met by a path after one more step, to this state."""
         weak, strong = self.conditions.weak, self.conditions.strong
         enabled = self.states.enabled(number)
         return _Met(
@@ -120,7 +120,7 @@ class _LoopSearch:
         return self._visited(_Met(0, 0, 0, start.is_bad), start.number, 0)
 
     def shortest(self, start: LoopStart, most: int | None) -> list[Taken] | None:
-        """The shortest fair loop through a state, of at most this many steps; None beyond the limit, too."""
+        """The shortest fair loop through a state, of at most `most` steps; None beyond the limits."""
         first = start.number, self._first(start)
         before: dict[_Pair, tuple[_Pair, int]] = {first: (first, 0)}
         frontier, length = [first], 0
@@ -149,7 +149,7 @@ class _LoopSearch:
             self.pause()
 
     def made_up(self, start: LoopStart) -> list[Taken]:
-        """A fair loop through a state by shortest ways to each condition that is open, and back."""
+        """A fair loop through a state, joined from shortest paths to each open condition, and back."""
         loop: list[Taken] = []
         met, now = self._first(start), start.number
         # The way back may enable strong conditions that were not seen before: then it continues.
@@ -162,7 +162,7 @@ class _LoopSearch:
         return loop
 
     def _way(self, number: int, start: int, met: _Met) -> list[Taken]:
-        """The shortest way to a step that meets something open, and back where nothing is."""
+        """The shortest path to a step that meets an open condition; if none is open, back to the start."""
         if self._is_fair(met):
             return self._nearest(number, lambda after, _: after == start)
         return self._nearest(number, lambda after, mask: self._visited(met, after, mask) != met)

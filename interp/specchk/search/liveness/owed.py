@@ -1,4 +1,4 @@
-"""The predicates of a clause, on states."""
+"""The predicates of a temporal clause, evaluated on states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specchk.meaning.values import State
 
 
 class Owed:
-    """A clause with its predicates, on states."""
+    """A temporal clause with its predicates, evaluated on states."""
 
     def __init__(self, clause: Clause, variables: int) -> None:
         self.clause = clause
@@ -23,7 +23,7 @@ class Owed:
         self._goal = _test(clause.goal, evaluator)
 
     def triggers(self, state: State) -> bool:
-        """Whether the obligation begins in a state, which may meet it at once; raises `NoAnswer`."""
+        """Whether the obligation begins in a state, which may also meet it; raises `NoAnswer`."""
         return self._trigger is None or self._trigger([*state, *state, *self._locals])
 
     def reaches(self, state: State) -> bool:

@@ -1,4 +1,4 @@
-"""Fairness of a refined program as regions of our step graph.
+"""Fairness of a refined program as regions of the refining program's step graph.
 
 Fairness of an abstract action A is a claim on our behaviours, seen through the mapping.  With E for "A has a
 step from the image that changes it", and T for "the images of the step are such a step":
@@ -23,7 +23,7 @@ from specchk.search.liveness.graph import EVERY, OwedRegion, Pause, StepGraph, o
 
 
 class PulledFairness:
-    """For each state the conditions of the refined program that it enables, for each step those it meets."""
+    """The conditions of the refined program that each state enables and each step meets."""
 
     def __init__(
         self, graph: StepGraph, fair: FairSteps, image: Callable[[int], State], pause: Pause
@@ -56,7 +56,7 @@ class PulledFairness:
         return self._numbers[state]
 
     def region(self, bit: int) -> OwedRegion:
-        """The states in which a condition is owed, with the steps that do not meet it."""
+        """The states in which a condition is pending, with the steps that do not meet it."""
         rest = self._without(bit)
         enabled = bytearray(mask >> bit & 1 for mask in self.enabled)
         everywhere = range(self.graph.count)
@@ -80,7 +80,7 @@ class PulledFairness:
 
 
 def taken_by(fair: FairSteps, state: State) -> tuple[dict[State, int], int]:
-    """The states after the steps of a state with the conditions that these meet, and those it enables."""
+    """The successors of a state with the conditions met by the steps to them, and the enabled conditions."""
     out = fair.outgoing(state)
     steps: dict[State, int] = {}
     for after, mask in out.steps:

@@ -1,4 +1,4 @@
-"""Regions of a step graph in which a goal is owed: what an engine gives, and those of a listed graph.
+"""Regions of a step graph in which a goal is pending: an engine's interface, and regions of a list.
 
     P leadsto Q         begins where P is true and Q is not, and ends at Q
     eventually Q        begins in the initial states
@@ -33,7 +33,7 @@ Look = Callable[[int, int, int], None]  # states, steps, states not expanded; ra
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """A path, and a loop from its last state back to it, with the conditions met by each step; or a rest."""
+    """A path and a loop from its last state, with the conditions that each step meets; or a path and rest."""
 
     path: tuple[State, ...]
     loop: tuple[tuple[State, int], ...]
@@ -41,7 +41,7 @@ class Behaviour:
 
 
 class NoTruth(Exception):
-    """A predicate that matters is undefined in the last state of `path`."""
+    """A predicate that is needed is undefined in the last state of `path`."""
 
     def __init__(self, path: Sequence[State], blame: Blame) -> None:
         super().__init__(path, blame)
@@ -54,24 +54,24 @@ class ClauseRegion(Protocol):
 
     @property
     def is_triggered(self) -> bool:
-        """Whether the obligation begins somewhere, met at once or not."""
+        """Whether the obligation begins in some state, whether or not it is met at once."""
 
     @property
     def is_owed(self) -> bool:
-        """Whether a behaviour could violate the clause if nothing were fair."""
+        """Whether a behaviour could violate the clause if there were no fairness conditions."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether in one of its states only a step that is cut off enables some condition."""
+        """Whether in some state a condition is enabled only by a step that a horizon cuts off."""
 
     def counterexample(self) -> Behaviour | None:
-        """The nearest rest, or else the shortest lasso."""
+        """The nearest rest, or otherwise the shortest lasso."""
 
     def is_violated(self) -> bool:
         """Whether there is a counterexample."""
 
     def note_horizon(self) -> None:
-        """Count the states in which only the steps that are cut off keep a behaviour from staying."""
+        """Count the states in which only steps that a horizon cuts off prevent a behaviour from staying."""
 
 
 class StepSource(Protocol):
@@ -83,21 +83,21 @@ class StepSource(Protocol):
     is_cut: bool
 
     def region(self, clause: Clause | None) -> ClauseRegion:
-        """The region of a clause, of None everything; `NoTruth` where a predicate has no value."""
+        """The region of a clause, or of all states for None; raises `NoTruth` if a predicate is undefined."""
 
     def ever_enabled(self) -> int:
-        """The conditions that are enabled in some state."""
+        """The conditions that are enabled in at least one state."""
 
     def listed(self) -> ListedSteps:
-        """The graph as lists, for obligations of another program."""
+        """The graph as lists, for the obligations of another program."""
 
     def owed_at_horizon(self) -> int:
-        """The number of states that `note_horizon` found, each counted once."""
+        """The number of states counted by `note_horizon`, each counted once."""
 
 
 @dataclass(slots=True)
 class ListedSteps:
-    """A graph as lists, explored when it is made."""
+    """A step graph as lists, explored on construction."""
 
     fair: FairSteps
     steps: Lister
@@ -112,30 +112,30 @@ class ListedSteps:
         self.conditions = Conditions(self.fair.weak, self.fair.strong)
 
     def pause(self) -> None:
-        """Compare with the budget."""
+        """Check the budget."""
         # A limit of states was kept while they were found; from here on it is time and memory that are used.
         self.look(0, len(self.steps.graph.target), 0)
 
     def region(self, clause: Clause | None) -> ClauseRegion:
-        """The region of a clause, of None everything; `NoTruth` where a predicate has no value."""
+        """The region of a clause, or of all states for None; raises `NoTruth` if a predicate is undefined."""
         if clause is None:
             graph = self.steps.graph
             return ListedRegion(self, owed_region(graph, range(graph.initial), lambda _: False, self.pause))
         return _ClauseStates(self, clause).region()
 
     def ever_enabled(self) -> int:
-        """The conditions that are enabled in some state."""
+        """The conditions that are enabled in at least one state."""
         ever = 0
         for enabled in self.steps.graph.enabled:
             ever |= enabled
         return ever
 
     def listed(self) -> ListedSteps:
-        """Itself."""
+        """The object itself."""
         return self
 
     def owed_at_horizon(self) -> int:
-        """The number of states that `note_horizon` found."""
+        """The number of states counted by `note_horizon`."""
         return len(self.at_horizon)
 
 
@@ -150,16 +150,16 @@ class ListedRegion:
 
     @property
     def is_owed(self) -> bool:
-        """Whether a behaviour could violate the clause if nothing were fair."""
+        """Whether a behaviour could violate the clause if there were no fairness conditions."""
         return any(self.owed.bad) if self.owed.bad is not None else bool(self.owed.order)
 
     @property
     def is_cut(self) -> bool:
-        """Whether in one of its states only a step that is cut off enables some condition."""
+        """Whether in some state a condition is enabled only by a step that a horizon cuts off."""
         return any(self.owed.graph.cut[number] for number in self.owed.order)
 
     def counterexample(self) -> Behaviour | None:
-        """The nearest rest, or else the shortest lasso."""
+        """The nearest rest, or otherwise the shortest lasso."""
         owed, source, state = self.owed, self.source, self.source.steps.state
         # A rest first: where nothing is enabled no fairness can object, and a reader has no loop to follow.
         rest = next(self._rests(owed.graph.enabled), None)
@@ -181,7 +181,7 @@ class ListedRegion:
         return any(True for _ in chain(self._rests(enabled), self._fair(enabled)))
 
     def note_horizon(self) -> None:
-        """Count the states in which only the steps that are cut off keep a behaviour from staying."""
+        """Count the states in which only steps that a horizon cuts off prevent a behaviour from staying."""
         graph = self.owed.graph
         # As if what only a cut step enables were not enabled: a rest or fair loop that this makes is one
         # that the real system might leave, by a step that no bound lets us see.
@@ -196,7 +196,7 @@ class ListedRegion:
 
 
 class _Components:
-    """The states of fair components, for the search of a loop."""
+    """The states of fair components, for the search for a loop."""
 
     def __init__(self, region: ListedRegion, components: list[list[int]]) -> None:
         self.region = region
@@ -224,7 +224,7 @@ class _Components:
 
 
 class _ClauseStates:
-    """The states of a listed graph as a clause divides them; `at` is the one being evaluated."""
+    """The states of a listed graph as classified by a clause; `at` is the state being evaluated."""
 
     def __init__(self, source: ListedSteps, clause: Clause) -> None:
         self.source = source
