@@ -1,4 +1,4 @@
-"""Whether a state in which no step is enabled is a deadlock, or only the end of a horizon.
+"""Whether a state without enabled steps is a deadlock, or only the end of a horizon.
 
 An engine that enumerates tries the numbers of a `nat upto N` up to N: as arguments, in `any n in Offset`,
 in quantifiers.  Where all of these are refused a larger number may still do, and then the state is no
@@ -63,14 +63,14 @@ class Ends:
         return None if successors or is_cut else self.without_steps(state)
 
     def is_deadlock(self, state: State) -> bool:
-        """Whether a state is a deadlock, and known to be one."""
+        """Whether a state is certainly a deadlock."""
         try:
             return self.end(state) is End.DEADLOCK
         except NoAnswer:
             return False
 
     def without_steps(self, state: State) -> End:
-        """The kind of a state in which no step is enabled; `NoAnswer` if `deadlock ok` is undefined."""
+        """The kind of a state without enabled steps; `NoAnswer` if `deadlock ok` is undefined."""
         # First, since it is one evaluation, and open numbers are a run of every action.
         if self.properties.may_deadlock(self.properties.environment(state)):
             return End.ALLOWED

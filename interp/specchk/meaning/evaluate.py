@@ -90,14 +90,14 @@ class Evaluator:
                 assert_never(expr)
 
     def part(self, expr: nodes.Expr) -> RuleText:
-        """A part of an expression: its text, to be in that of the whole, or a call of its function."""
+        """A part of an expression as text: either inlined into the whole, or a call of its function."""
         if not self._joins:
             return called(self.compile(expr))
         text = self._text(expr)
         return text if text.depth < MOST_DEEP else called(function_of(text))
 
     def _text(self, expr: nodes.Expr) -> RuleText:
-        """The text of an expression; a call of its function if its rule is not a text."""
+        """The text of an expression; a call of its function if its rule does not produce text."""
         match expr:
             case nodes.Const():
                 return RuleText("{}", (expr.value,))
@@ -150,7 +150,7 @@ class Evaluator:
         return self._returned(expr)
 
     def _rest(self, expr: nodes.Expr) -> list[RuleText]:
-        """The lines that return an expression's value, behind others."""
+        """The lines that return an expression's value, placed after others."""
         return self._lines(expr) if self._joins else self._returned(expr)
 
     def _inside(self, expr: nodes.Expr) -> list[RuleText]:
@@ -166,7 +166,7 @@ class Evaluator:
 
     @contextmanager
     def _in_place(self, expr: nodes.Let) -> Iterator[None]:
-        """Within, the value's text is put where the name is."""
+        """In this context, the value's text replaces the name."""
         self._paths[expr.local.slot] = self._text(expr.value)
         try:
             yield
@@ -177,13 +177,13 @@ class Evaluator:
         return [filled("return {}", [self.part(expr)])]
 
     def index(self, name: nodes.Var | nodes.Local) -> int:
-        """Where a name's value is in the environment."""
+        """The index of a name's value in the environment."""
         if isinstance(name, nodes.Local):
             return self.first_local + name.slot
         return name.slot + (self.variables if name.primed else 0)
 
     def _loop(self, local: nodes.Local, items: RuleText, lines: Sequence[RuleText]) -> list[RuleText]:
-        """Lines that run for each item, which is the value of a local."""
+        """The lines of a loop that assigns each item to a local."""
         return loop(self.index(local), items, lines)
 
     def _quantifier(self, expr: nodes.Quantifier) -> list[RuleText]:
@@ -205,7 +205,7 @@ class Evaluator:
         return choose
 
     def _items(self, expr: nodes.Collect) -> Callable[[Env], Iterator[nodes.Value]]:
-        """The body's values for every choice of the binders."""
+        """The values of the body for every choice of the binders."""
         slots = [self.index(local) for local, _ in expr.binders]
         domains = [self.compile(domain) for _, domain in expr.binders]
         condition = self.compile(expr.condition) if expr.condition is not None else None
@@ -239,7 +239,7 @@ class Evaluator:
         return extreme
 
     def _gathered(self, expr: nodes.Collect) -> list[RuleText]:
-        """A loop that gathers the values of one binder; several need a generator for each."""
+        """A loop that collects the values of one binder; several binders need a generator each."""
         ((local, domain),) = expr.binders
         begin, lines, end = _gathering(expr, local, self.part(expr.body))
         if expr.condition is not None:
@@ -304,7 +304,7 @@ class Evaluator:
 def _gathering(
     expr: nodes.Collect, local: nodes.Local, body: RuleText
 ) -> tuple[RuleText, list[RuleText], RuleText]:
-    """The lines before a loop that gathers values, for each of them, and after it."""
+    """The lines before a loop that collects values, those for each value, and those after the loop."""
     match expr.gather:
         case nodes.Gather.SET:
             # Of the items themselves, which are ascending and each there once, as in their domain.
@@ -329,7 +329,7 @@ def _empty(expr: nodes.Collect) -> Callable[[], nodes.Value]:
 
 
 def checker(kind: Type, span: Span) -> Check:
-    """A function that raises where a value is outside the type's ranges and limits."""
+    """A function that raises if a value is outside the type's ranges and limits."""
     match kind:
         case Int():
             return _check_int(kind, span)
@@ -348,7 +348,7 @@ def checker(kind: Type, span: Span) -> Check:
 
 
 def misfit(kind: Type) -> Callable[[nodes.Value], bool | None]:
-    """A function of values of a type's shape: how one is outside the ranges and limits of the type.
+    """A function that describes how a value of the type's shape is outside the type's ranges and limits.
 
     None: it is not; True: a horizon is the first that it leaves; False: another end or a limit.
     """

@@ -1,4 +1,4 @@
-"""Which part of a property failed, for which values of its bound names.
+"""Blame: the part of a property that failed, and the values of its bound names.
 
 `blame` walks from a property into the part that decides its value, as a reader would: into the
 first false conjunct, the first item that refutes a `forall`, the consequent of an implication whose
@@ -35,7 +35,7 @@ _NO_BRANCH = "no branch of the action is enabled here"
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Why a property failed: the part that decided it, with the values of names bound around it."""
+    """The reason why a property failed: the part that decided it, with the values of the names in scope."""
 
     span: Span
     text: str
@@ -44,19 +44,19 @@ class Blame:
 
     @classmethod
     def of(cls, undefined: Undefined) -> Blame:
-        """Why an expression has no value."""
+        """The blame for an undefined expression."""
         return cls(undefined.span, undefined.reason, ())
 
     @classmethod
     def of_fault(cls, program: Program, fault: Faulty) -> Blame:
-        """Why an instance of an action has no meaning, and which instance it is."""
+        """The blame for an action instance that is undefined, with the name of the instance."""
         params = zip(program.actions[fault.action].params, fault.args_, strict=True)
         bindings = tuple([(param.name, show(value, param.type)) for param, value in params])
         return cls(fault.undefined.span, fault.undefined.reason, bindings)
 
 
 class _Wording:
-    """The text of a part in the words of the property: parameters of definitions are their arguments.
+    """The text of a part, as seen from the property: parameters of definitions are replaced by arguments.
 
         def apart(a: Client, b: Client): bool = a == b
         invariant exclusive: forall c, d in holds: apart(c, d)          `a == b` is shown as `c == d`
@@ -69,7 +69,7 @@ class _Wording:
         self._arguments: dict[int, str] = {}
 
     def note(self, let: nodes.Let) -> bool:
-        """Note the argument of a parameter; whether it is one, and short enough to be put in its place."""
+        """Note the argument of a parameter; returns whether it is one, and short enough to be substituted."""
         text = self.text(let.value)
         is_argument = let.span == let.value.span and not let.local.name.startswith("_")
         if not is_argument or len(text) > _LONGEST:
@@ -89,7 +89,7 @@ class _Wording:
         return " ".join(text.split())
 
     def _replacements(self, expr: nodes.Expr) -> dict[int, tuple[str, str]]:
-        """The names in an expression's text that mean something else at its place, by where they are."""
+        """Replacements, by position, for names in an expression's text that have another meaning there."""
         found: dict[int, tuple[str, str]] = {}
         for node in _own_parts(expr):
             span, new = node.span, self._word(node)
@@ -113,7 +113,7 @@ def _is_within(span: Span, whole: Span) -> bool:
 
 
 def _own_parts(expr: nodes.Expr) -> Iterator[nodes.Expr]:
-    """An expression and its parts, without those of recursive calls: these are copies of its own text."""
+    """An expression and its parts, without those of recursive calls, which are copies of its own text."""
     left = [(expr, False)]
     while left:
         node, is_below = left.pop()
@@ -126,7 +126,7 @@ def _own_parts(expr: nodes.Expr) -> Iterator[nodes.Expr]:
 
 
 def _is_atom(text: str) -> bool:
-    """Whether a text is one part inside another: a name, a call, an index; else it needs parentheses."""
+    """Whether a text needs no parentheses inside another: a name, a call or an index."""
     before = None
     while text != before:
         before, text = text, _BRACKETS.sub("", text)
@@ -150,7 +150,7 @@ class _Explainer:
             self.bindings.append((local.name, show(value, local.type)))
 
     def descend(self, expr: nodes.Expr, found: bool) -> Blame:
-        """Explain why `expr`, which evaluates to `found`, does so."""
+        """Explain why `expr` evaluates to `found`."""
         match expr:
             case nodes.Cover():
                 return self.descend(expr.body, found)
@@ -220,7 +220,7 @@ class _Explainer:
 
 
 def _operands(expr: nodes.Expr) -> Sequence[nodes.Expr]:
-    """The explanation of a part that failed by itself."""
+    """The operands that explain a part that failed by itself."""
     if isinstance(expr, nodes.And | nodes.Or):  # all parts together decided
         return [operand for part in expr.parts for operand in _operands(part)]
     if not isinstance(expr, nodes.Apply):
@@ -248,7 +248,7 @@ def blame(prop: Property, evaluator: Evaluator, env: Sequence[Any]) -> Blame:
 
 
 def false_guards(evaluator: Evaluator, action: Action, state: State, args: Sequence[Any]) -> list[Blame]:
-    """The false conjuncts of the guards at the beginning of an action's body; at least one reason."""
+    """The false conjuncts of the guards at the beginning of an action's body, as at least one reason."""
     env: list[Any] = [*state, *state, *([0] * (action.locals + len(state) + 1))]
     env[evaluator.first_local : evaluator.first_local + len(args)] = args
     found: list[Blame] = []

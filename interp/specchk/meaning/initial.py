@@ -26,7 +26,7 @@ from specchk.meaning.values import State, Values, universe
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A variable has each of its values, or those that are items of `among`."""
+    """A variable takes each of its values, or each item of `among`."""
 
     slot: int
     among: Expr | None = None
@@ -34,7 +34,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """A variable has the value of an expression, if that is one of its values."""
+    """A variable takes the value of an expression, if that is one of its values."""
 
     slot: int
     value: Expr
@@ -42,7 +42,7 @@ class Solve:
 
 @dataclass(frozen=True, slots=True)
 class SolveMap:
-    """A variable, a map, has at each key the value of an expression."""
+    """A map variable takes at each key the value of an expression."""
 
     slot: int
     key: Local
@@ -59,7 +59,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """A conjunct that has to be true."""
+    """A conjunct that must be true."""
 
     condition: Expr
 
@@ -69,13 +69,13 @@ Part = Draw | Solve | SolveMap | Named | Tested
 
 
 def value_of(expr: Expr) -> Value:
-    """The value of an expression that reads no variable; `Undefined` or `BeyondHorizon` where it has none."""
+    """The value of an expression that reads no variable; raises `Undefined` or `BeyondHorizon`."""
     slots = [local.slot for node in inside(expr) for local in bound(node)]
     return Evaluator(0).compile(expr)([0] * (max(slots, default=-1) + 1))
 
 
 def plan(program: Program) -> list[tuple[int, Part]]:
-    """The parts of the enumeration in their order, each with the number of its `init` (0 if it has none)."""
+    """The parts of the enumeration in order, each with the number of its `init` (0 if it has none)."""
     known = {slot for slot, start in enumerate(program.starts) if start.value is not None}
     planned: list[tuple[int, Part]] = []
     for number, init in enumerate(program.inits):
@@ -113,7 +113,7 @@ def _reads(part: Part | Expr) -> set[int]:
 
 
 def _solved(conjunct: Expr, known: set[int]) -> Part | None:
-    """The variable that a conjunct gives its value or its candidates; None where it gives none."""
+    """The part by which a conjunct gives a variable its value or candidates; None if it gives none."""
     match conjunct:
         case Apply(op=Op.EQ, args=(left, right)):
             for target, value in ((left, right), (right, left)):
@@ -134,12 +134,12 @@ def _solved(conjunct: Expr, known: set[int]) -> Part | None:
 
 
 def _is_open(target: Var, known: set[int], *others: Expr) -> bool:
-    """Whether a variable has no values yet, and none of the other expressions needs them."""
+    """Whether a variable has no value yet, and the other expressions do not read it."""
     return target.slot not in known and all(target.slot not in _reads(other) for other in others)
 
 
 def _at_each_key(place: Expr, around: Quantifier) -> Var | None:
-    """The variable `m` of a place `m[k]`, where the quantifier binds `k`."""
+    """The variable `m` of a place `m[k]` whose key `k` is bound by the quantifier."""
     match place, around.domain:
         case Apply(op=Op.MAP_GET, args=(Var(type=Map(key=keys)) as target, Local() as key)), Const(
             value=listed
@@ -149,13 +149,13 @@ def _at_each_key(place: Expr, around: Quantifier) -> Var | None:
 
 
 def initial_states(program: Program) -> list[State]:
-    """All initial states, ascending, each once; `Undefined` where an initial value has none."""
+    """All initial states, ascending, each once; raises `Undefined` if an initial value is undefined."""
     # In the order of values, not of the plan: the order decides which of two counterexamples is reported.
     return sorted(_Enumeration(program).states())
 
 
 def tries(program: Program, most: int) -> int:
-    """The number of values that are tried for the initial states; above `most` some number above it."""
+    """The number of values enumerated for the initial states; above `most`, some number above it."""
     search = _Enumeration(program, most)
     with suppress(_TooMany):
         search.states()
@@ -163,11 +163,11 @@ def tries(program: Program, most: int) -> int:
 
 
 class _TooMany(Exception):
-    """More values would be tried than are wanted."""
+    """More values would be enumerated than the limit allows."""
 
 
 class _Enumeration:
-    """The plan as functions: each does its part in the environment, and calls the next."""
+    """The plan as functions: each does its part in the environment, then calls the next."""
 
     def __init__(self, program: Program, most: int | None = None) -> None:
         self.program = program
@@ -208,7 +208,7 @@ class _Enumeration:
     def _function(
         self, part: Part, evaluator: Evaluator, following: Callable[[], None]
     ) -> Callable[[], None]:
-        """The function of a part of the plan and of all behind it."""
+        """The function of one part of the plan and of all parts after it."""
         env = self.env
         match part:
             case Draw(slot, among):
@@ -260,7 +260,7 @@ class _Enumeration:
         return some
 
     def _draw_counted(self, slot: int, following: Callable[[], None]) -> Callable[[], None]:
-        """As `_draw`, and the values are listed only when they are needed, and if they are few enough."""
+        """As `_draw`, but the values are listed only when needed, and only if they are few enough."""
 
         def each() -> None:
             if self.chosen[slot] is None:
@@ -273,7 +273,7 @@ class _Enumeration:
         return each
 
     def _count(self, values: int, *, at_once: bool = False) -> None:
-        """Count values that are tried; those `at_once` are only compared with how many may be."""
+        """Count enumerated values; those `at_once` are only compared with the limit."""
         if self.most is not None:
             self.tried += values
             if self.tried > self.most:
@@ -310,7 +310,7 @@ class _Enumeration:
         return items
 
     def _membership(self, slot: int) -> Callable[[Any], bool]:
-        """Whether something is a value that a variable may start with."""
+        """A test of whether a value is one that a variable may start with."""
         chosen = self.chosen[slot]
         if chosen is not None:
             return frozenset(chosen).__contains__
@@ -324,7 +324,7 @@ def _within(kind: Type) -> Callable[[Any], bool]:
 
 
 def _chosen(start: Start) -> tuple[Value, ...] | None:
-    """The values that a declaration gives a variable; None where it gives all of the type."""
+    """The values that a declaration gives a variable; None if it gives all values of the type."""
     if start.value is not None:
         return (_constant(start.value),)
     if start.choices is None:

@@ -1,4 +1,4 @@
-"""Linear forms: sums of symbols with known factors, and their quotients by known numbers.
+"""Linear forms: sums of symbols with integer coefficients, and their quotients by integers.
 
     (((1, 2), (3, -1)), 5)           2*x_1 - x_3 + 5
     ((((((1, 1),), 0, 2), 1),), 0)   x_1 // 2: a part is a symbol, or a quotient: terms, plus, divisor
@@ -34,17 +34,17 @@ def added(a: Form, b: Form, factor: int = 1) -> Form:
 
 
 def scaled(form: Form, factor: int) -> Form:
-    """A form times a number."""
+    """A form multiplied by a number."""
     return added(NOTHING, form, factor)
 
 
 def normal(terms: Iterable[tuple[Part, int]], plus: int) -> Form:
-    """The form of terms with different parts."""
+    """The form of terms in which a symbol may be repeated."""
     return tuple(sorted([one for one in terms if one[1]], key=lambda one: _order(one[0]))), plus
 
 
 def divided(form: Form, divisor: int) -> Form:
-    """The form of a quotient by a number above 0, rounded down."""
+    """The form of a quotient by a positive number, rounded down."""
     # What is a multiple of the divisor needs no rounding and comes out: (2x + y + 5) // 2 is
     # x + 2 + (y + 1) // 2.
     whole = [(part, times // divisor) for part, times in form[0]]
@@ -56,7 +56,7 @@ def divided(form: Form, divisor: int) -> Form:
 
 
 def substituted(form: Form, of: Callable[[int], Form]) -> Form:
-    """A form with a form for each of its symbols."""
+    """A form in which each symbol is replaced by a form."""
     total: Form = ((), form[1])
     for part, times in form[0]:
         if isinstance(part, int):
@@ -74,7 +74,7 @@ def symbols(terms: Terms) -> frozenset[int]:
 
 
 def primitive(form: Form) -> tuple[Terms, int, int]:
-    """Terms without a common factor, the first one's above 0, and what to multiply them with; and `plus`."""
+    """Terms divided by their common factor, the first one positive; the multiplier; and `plus`."""
     common = gcd(*[times for _, times in form[0]])
     factor = common if form[0][0][1] > 0 else -common
     return tuple([(part, times // factor) for part, times in form[0]]), factor, form[1]

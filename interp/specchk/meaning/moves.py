@@ -62,7 +62,7 @@ class Move:
 
 
 class Endless(Evaluator):
-    """Expressions where no `nat upto` ends: `NotSymbolic` where all of its values would have to be listed."""
+    """Expressions without horizons: `NotSymbolic` if all values of a `nat upto` would have to be listed."""
 
     def __init__(self, variables: int, counts: list[int] | None = None) -> None:
         super().__init__(variables, counts, horizons=False)
@@ -79,7 +79,7 @@ class Endless(Evaluator):
         return super().compile(expr)
 
     def _some(self, expr: Quantifier, domain: Const) -> Callable[[Env], Value]:
-        """A quantifier that the values up to the horizon may decide; what others do is not known."""
+        """A quantifier that the values up to the horizon may decide; otherwise its value is not known."""
         slot, body, decides = self.index(expr.local), self.compile(expr.body), not expr.every
         items = domain.value
         # A witness below the horizon decides `exists` for good, and a counterexample `forall`; nothing else
@@ -96,7 +96,7 @@ class Endless(Evaluator):
 
 
 def outlines(kind: Type) -> list[Any]:
-    """The values of a type with a horizon, None for each of its offsets; `NotSymbolic` for sets of them."""
+    """The values of a type with a horizon, with None for each offset; `NotSymbolic` for sets of them."""
     match kind:
         case Int(horizon=True):
             return [None]
@@ -117,7 +117,7 @@ def outlines(kind: Type) -> list[Any]:
 
 
 def settling(kind: Type) -> Callable[[Any], Any]:
-    """Makes a value of a type one that can be kept: offsets are terms, and other numbers are known."""
+    """A function that makes a value storable: offsets become terms, and other numbers known ones."""
     match kind:
         case Int():
             return _as_term if kind.horizon else partial(_known, kind)
@@ -141,7 +141,7 @@ def _as_term(value: Any) -> Any:
 
 
 def _known(kind: Int, value: Any) -> Any:
-    """An open number in a place of bounded type: each of its values is a way of its own."""
+    """A known value for an open number in a place of bounded type: one alternative for each value."""
     if not isinstance(value, OpenNumber):
         return value
     low, high = kind.low, kind.high
@@ -154,7 +154,7 @@ def _known(kind: Int, value: Any) -> Any:
 
 
 def outline(value: Any) -> Any:
-    """A value with None for each of its open numbers."""
+    """A value with None in place of each open number."""
     if isinstance(value, Term):
         return None
     return tuple([outline(part) for part in value]) if isinstance(value, tuple) else value
@@ -165,7 +165,7 @@ def _unlisted(_: Env) -> Value:
 
 
 class Moves(Stepper):
-    """The steps of a program on states of terms of `path`."""
+    """The steps of a program on states whose numbers are terms of `path`."""
 
     def __init__(self, program: Program, path: ForkPath, *, horizons: bool = False) -> None:
         self.path = path
@@ -177,33 +177,33 @@ class Moves(Stepper):
         self.instances = tuple((i, args) for i, action in actions for args in self._arguments_of(action, i))
 
     def make_evaluator(self) -> Evaluator:
-        """One that knows no horizon, unless the program is to be bounded by them."""
+        """An evaluator without horizons, unless the program is to be bounded by them."""
         return Evaluator(self.size, self.counts) if self._horizons else Endless(self.size, self.counts)
 
     def compiled(self, index: int, action: Action, values: Values) -> Compiled:
-        """One action's functions."""
+        """The functions of one action."""
         return _Alternatives(self, index, action, values)
 
     def _arguments_of(self, action: Action, index: int) -> Iterator[tuple[Any, ...]]:
-        """The instances of an action; offsets in its arguments are left open, as None."""
+        """The instances of an action; offsets in the arguments are left open, as None."""
         pairs = zip(action.params, self._domains[index], strict=True)
         return product(*[outlines(p.type) if self.is_open(p.type) else listed for p, listed in pairs])
 
     def is_open(self, kind: Type) -> bool:
-        """Whether values of a type are not listed, since they have open numbers in them."""
+        """Whether values of a type contain open numbers, and so are not listed."""
         return has_horizon(kind) and not self._horizons
 
     def moves(
         self, state: State, rows: Matrix, among: Sequence[tuple[int, tuple[Any, ...]]]
     ) -> Iterator[Move]:
-        """All ways on from a state over a matrix, by these instances."""
+        """All moves from a state over a matrix, by these instances."""
         for index, args in among:
             for result in self.ask(partial(self.once, state, index, args), rows):
                 if result is not None:
                     yield Move(index, *result, self.path.rows)
 
     def idle(self, state: State, rows: Matrix) -> list[Matrix]:
-        """The parts of a matrix over which nothing can be done in a state, whatever is chosen."""
+        """The parts of a matrix over which no step is possible in a state, whatever is chosen."""
         # What no instance leaves: each takes away where it can do something, and subtraction is exact over
         # whole numbers, so nothing idle is lost and nothing busy is kept.
         parts = [rows]
@@ -219,7 +219,7 @@ class Moves(Stepper):
     def once(
         self, state: State, index: int, args: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], State | Undefined] | None:
-        """One run of an instance: its arguments, and the state after it or why it has no meaning.
+        """One run of an instance: its arguments, and the state after it or the reason why it is undefined.
 
         None where a guard is false.
         """
@@ -242,27 +242,27 @@ class Moves(Stepper):
         return given, after
 
     def _settled(self, before: State, after: State) -> State:
-        """A state that can be kept; parts unchanged by a step are kept already."""
+        """A storable state; parts that a step left unchanged are storable already."""
         parts = zip(self._settle, before, after, strict=True)
         return tuple([part if part is old else settle(part) for settle, old, part in parts])
 
     def opened(self, outline: Any) -> Any:
-        """A value of an outline: each None in it is a new open number."""
+        """A value of an outline: each None in it is replaced by a new open number."""
         if outline is None:
             return Term(self.path, self.path.fresh())
         return tuple([self.opened(part) for part in outline]) if isinstance(outline, tuple) else outline
 
     def ask(self, question: Callable[[], T], rows: Matrix) -> Iterator[T]:
-        """The answers to a question about states over a matrix, once for each way to obtain one."""
+        """The answers to a question about states over a matrix, one for each run that yields one."""
         return outcomes(self.path, rows, question)
 
     def ways(self, prop: tuple[Property, Test], env: list[Any], rows: Matrix) -> Iterator[bool | Undefined]:
-        """The results of a predicate: its value, or why it has none, once for each way to evaluate it."""
+        """The results of a predicate, one for each run: its value, or the reason why it is undefined."""
         return self.ask(partial(answered, prop[1], env), rows)
 
 
 def answered(test: Test, env: list[Any]) -> bool | Undefined:
-    """The value of a predicate in an environment, or why it has none."""
+    """The value of a predicate in an environment, or the reason why it is undefined."""
     try:
         return bool(test(env))
     except Undefined as undefined:
@@ -272,7 +272,7 @@ def answered(test: Test, env: list[Any]) -> bool | Undefined:
 
 
 def open_moves(program: Program) -> Moves | None:
-    """The program on open numbers; None where an argument cannot be one."""
+    """The program on open numbers; None if an argument cannot be an open number."""
     with suppress(NotSymbolic):
         return Moves(program, ForkPath())
     return None
@@ -287,7 +287,7 @@ class _Alternatives(Compiled):
         self.body = self.body
 
     def domain(self, kind: Type, values: Values) -> Sequence[Value]:
-        """The values of a parameter; none of one that is open, since there may be any number of them."""
+        """The values of a parameter; an empty list for an open one, which has infinitely many."""
         return () if self._moves.is_open(kind) else super().domain(kind, values)
 
     @property
@@ -340,7 +340,7 @@ class _Alternatives(Compiled):
         return anything
 
     def _between(self, domain: Apply, slot: int, body: Run) -> Run:
-        """`any n in a..b`: an open number, of which the ends are assumed."""
+        """`any n in a..b`: an open number, assumed to be between the ends."""
         path = self._moves.path
         low, high = (self.evaluator.compile(end) for end in domain.args)
 

@@ -1,4 +1,4 @@
-"""Open numbers: the operands of the meaning of specs where a number is not known.
+"""Open numbers: operands, in the semantics of specs, whose values are not known.
 
 A `Term` is `x + c` for a symbol `x` of a path and a known `c`; symbol 0 is the number 0.  Other sums,
 multiples, differences and quotients are `Linear`.  They are computed like ints, and each comparison is
@@ -25,7 +25,7 @@ def number(path: ForkPath, form: Form) -> Any:
 
 
 class OpenNumber:
-    """A number that is not known, of any kind."""
+    """A number that is not known: the base of all kinds."""
 
     __slots__ = ("path",)
 
@@ -100,7 +100,7 @@ class OpenNumber:
 
 
 class Linear(OpenNumber):
-    """A number that is not a symbol and a known number: a difference, a sum, a multiple, a quotient."""
+    """A number other than a symbol plus a known number: a difference, a sum, a multiple, a quotient."""
 
     __slots__ = ("_form",)
 
@@ -114,7 +114,7 @@ class Linear(OpenNumber):
         return self._form
 
     def as_term(self) -> Term:
-        """The same number as a term, of a symbol that is defined so."""
+        """The same number as a term, of a symbol defined as this number."""
         terms, plus = self._form
         x, more = self.path.defined(terms)
         return Term(self.path, x, plus + more)

@@ -32,7 +32,7 @@ def operator(expr: Apply, args: list[Fn]) -> Fn:
 
 
 def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
-    """A set's value: the items ascending, each once.
+    """A set's value: the distinct items, ascending.
 
     By order and equality alone: open numbers (`meaning.paths`) are equal where no hash can show it.
     """
@@ -43,7 +43,7 @@ def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
-    """The items with another one at an index."""
+    """The items with the one at an index replaced."""
     # Half of the time of `(*items[:index], item, *items[index + 1 :])`.
     changed = list(items)
     changed[index] = item
@@ -52,12 +52,12 @@ def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TextRule:
-    """A rule that is a text: the expression's, of those of its arguments."""
+    """A rule that produces text: the expression's, from the texts of its arguments."""
 
     text: Callable[[Apply, Sequence[RuleText]], RuleText]
 
     def __call__(self, expr: Apply, args: list[Fn]) -> Fn:
-        """The function of the expression, by functions of its arguments."""
+        """The function of the expression, built from the functions of its arguments."""
         return function_of(self.text(expr, [called(arg) for arg in args]))
 
 
@@ -66,7 +66,7 @@ def _code(code: str) -> TextRule:
 
 
 def _calling(made: Callable[[Apply], Callable[..., Any]]) -> TextRule:
-    """The rule of an operator that is a function of its arguments' values, made for each expression."""
+    """The rule of an operator that is a function of its arguments' values, built for each expression."""
 
     def text(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
         return applied(made(expr), parts)
@@ -158,13 +158,13 @@ def _decreased(expr: Apply) -> Callable[..., Any]:
 
 
 def _key_position(expr: Apply, key: RuleText) -> RuleText:
-    """The position of a key in its map's tuple; undefined outside the key type."""
+    """The position of a key in its map's tuple; undefined if it is not in the key type."""
     kind = of_shape(expr.args[0].type, Map)
     return position_of(kind.key, expr.args[1].type, key, expr.span)
 
 
 def position_of(wanted: Type, found: Type, key: RuleText, span: Span) -> RuleText:
-    """The position of a key of type `found` in the tuple of a map over `wanted`; undefined outside it."""
+    """The position of a key of type `found` in the tuple of a map over `wanted`; undefined if not in it."""
     # A range that begins at 0 is its own position: the common case costs nothing.
     if is_position(wanted, found):
         return key

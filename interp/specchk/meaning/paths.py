@@ -1,4 +1,4 @@
-"""Paths: one run of code over open numbers, and its assumptions about them.
+"""Paths: one run of code over open numbers, with its assumptions about them.
 
 The meaning of specs (`meaning.evaluate`, `meaning.step`) runs on open numbers (`open_numbers`) as it does
 on ints.  Wherever it compares two, the path answers: from what is known if that decides it, otherwise the
@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 class NotSymbolic(Exception):
-    """An open number where only a known one will do; the search cannot continue."""
+    """An open number where a known one is required; the search cannot continue."""
 
 
 class Defined(list[list[int]]):
-    """A matrix with symbols that are defined: `terms` are `x + plus` for each (terms, x, plus)."""
+    """A matrix with defined symbols: `terms` are `x + plus` for each (terms, x, plus)."""
 
     definitions: tuple[tuple[Terms, int, int], ...]
 
@@ -46,7 +46,7 @@ class Defined(list[list[int]]):
 
 
 class Solver(Protocol):
-    """Decides comparisons that a matrix with definitions does not."""
+    """Decides comparisons that a matrix with definitions leaves open."""
 
     def is_possible(self, rows: Matrix) -> bool:
         """Whether some whole numbers satisfy a matrix and its definitions."""
@@ -78,7 +78,7 @@ class ForkPath:
         self.pending = []
 
     def choose(self, count: int) -> int:
-        """One of `count` ways to continue; the others are runs of their own."""
+        """Choose one of `count` ways to continue; the others are separate runs."""
         if count == 1:
             return 0
         at, script = self._at, self._script
@@ -91,7 +91,7 @@ class ForkPath:
         return 0
 
     def at_most(self, i: int, j: int, bound: int) -> bool:
-        """Whether `x_i - x_j <= bound`, from here on."""
+        """Whether `x_i - x_j <= bound`; assumed from here on."""
         rows = self.rows
         if rows[i][j] <= bound:
             # What is known decides: closed, the matrix has the tightest bound of every difference.
@@ -111,7 +111,7 @@ class ForkPath:
         return False
 
     def equal(self, i: int, j: int, difference: int) -> bool:
-        """Whether `x_i - x_j == difference`, from here on."""
+        """Whether `x_i - x_j == difference`; assumed from here on."""
         above, below = self.rows[i][j], self.rows[j][i]
         if above < difference or below < -difference:
             return False
@@ -121,19 +121,19 @@ class ForkPath:
         return self.at_most(i, j, difference) and self.at_most(j, i, -difference)
 
     def at_most_zero(self, form: Form) -> bool:
-        """Whether a form is at most 0, from here on."""
+        """Whether a form is at most 0; assumed from here on."""
         i, j, bound = self._difference(form)
         return bound >= 0 if i == j else self.at_most(i, j, bound)
 
     def is_zero(self, form: Form) -> bool:
-        """Whether a form is 0, from here on."""
+        """Whether a form is 0; assumed from here on."""
         if form[0] and form[1] % primitive(form)[1]:
             return False
         i, j, bound = self._difference(form)
         return bound == 0 if i == j else self.equal(i, j, bound)
 
     def _difference(self, form: Form) -> tuple[int, int, int]:
-        """Symbols i and j and a bound, so that a form is at most 0 where `x_i - x_j <= bound`."""
+        """Symbols i and j and a bound such that a form is at most 0 exactly if `x_i - x_j <= bound`."""
         if not form[0]:
             return 0, 0, -form[1]
         terms, factor, plus = primitive(form)
@@ -145,14 +145,14 @@ class ForkPath:
         return (*pair, bound) if factor > 0 else (*pair[::-1], bound)
 
     def defined(self, terms: Terms) -> tuple[int, int]:
-        """The symbol of a number with these terms, and what to add to it."""
+        """The symbol for a number with these terms, and the number to add to it."""
         if self.solver is None:
             raise NotSymbolic("a sum or a quotient of open numbers is not a difference of two")
         self.rows, number, plus = defining(self._own(), terms)
         return number, plus
 
     def fresh(self) -> int:
-        """A new symbol, known only not to be negative."""
+        """A new symbol, known only to be non-negative."""
         rows = self._own()
         return _widen(rows)
 
@@ -171,21 +171,21 @@ class ForkPath:
 
 
 def assuming(rows: Matrix, i: int, j: int, bound: int) -> Rows:
-    """A closed matrix with one more constraint, which is consistent with it, and all that follows."""
+    """A closed matrix with one more constraint, consistent with it, and all consequences."""
     more = _copy(rows)
     _close(more, i, j, bound)
     return more
 
 
 def widened(rows: Matrix) -> Rows:
-    """A closed matrix with a new symbol, known only not to be negative."""
+    """A closed matrix with a new symbol, known only to be non-negative."""
     more = _copy(rows)
     _widen(more)
     return more
 
 
 def defining(rows: Matrix, terms: Terms) -> tuple[Rows, int, int]:
-    """A closed matrix with a symbol for a number with these terms: the symbol, and what to add to it."""
+    """A closed matrix with a symbol for a number with these terms; the symbol, and what to add to it."""
     known = definitions(rows)
     for other, number, plus in known:
         if other == terms:
@@ -203,7 +203,7 @@ def defining(rows: Matrix, terms: Terms) -> tuple[Rows, int, int]:
 
 
 def placed(rows: Matrix, form: Form) -> tuple[Matrix, int, int]:
-    """A matrix with a symbol x, and a number, whose sum is a form: one that it has, if there is one."""
+    """A matrix with a symbol x, and a number, whose sum is a form; an existing symbol, if possible."""
     terms, plus = form
     match terms:
         case ():
@@ -215,12 +215,12 @@ def placed(rows: Matrix, form: Form) -> tuple[Matrix, int, int]:
 
 
 def definitions(rows: Matrix) -> tuple[tuple[Terms, int, int], ...]:
-    """The definitions of a matrix, if it has any."""
+    """The definitions of a matrix; empty if it has none."""
     return rows.definitions if type(rows) is Defined else ()
 
 
 def pair_of(terms: Terms) -> tuple[int, int] | None:
-    """The symbols (i, j) of terms `x_i - x_j`; 0 where there is but one. None for other terms."""
+    """The symbols (i, j) of terms `x_i - x_j`; 0 if there is only one symbol. None for other terms."""
     match terms:
         case ((int(i), 1),):
             return i, 0

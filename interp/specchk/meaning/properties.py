@@ -33,7 +33,7 @@ class NoAnswer(Exception):
 
 
 class Refining:
-    """One refinement, ready to be checked on states and steps.
+    """One refinement, compiled to be checked on states and steps.
 
     A step is allowed if its ends have one image (to the other program nothing happens), or if an action of
     the other program leads from the first image to the second.  A fault in an action of the other program is
@@ -56,16 +56,16 @@ class Refining:
         self._known: dict[State, tuple[frozenset[State], Undefined | None]] = {}
 
     def image(self, state: Sequence[Any]) -> State:
-        """The state of the other program; raises `Undefined`."""
+        """The state of the refined program; raises `Undefined`."""
         env = [*state, *state, *self._locals]
         return tuple([value(env) for value in self._images])
 
     def begins(self, state: State) -> bool:
-        """Whether the image of a state is an initial one; raises `Undefined`."""
+        """Whether the image of a state is an initial state; raises `Undefined`."""
         return bool(self._begins([*state, *state, *self._locals]))
 
     def allows(self, env: Sequence[Any]) -> bool:
-        """Whether the step of an environment is allowed; raises `Undefined`."""
+        """Whether the refined program allows the step of an environment; raises `Undefined`."""
         before, after = self.image(env[: self._size]), self.image(env[self._size : 2 * self._size])
         if before == after:
             return True
@@ -77,11 +77,11 @@ class Refining:
         return after in reached
 
     def fault(self, image: State) -> Undefined | None:
-        """The first fault in the actions of the other program, in one of its states."""
+        """The first fault in the refined program's actions, in one of its states."""
         return self._steps(image)[1]
 
     def _steps(self, before: State) -> tuple[frozenset[State], Undefined | None]:
-        """The states that steps lead to, of those before the first fault, and that fault."""
+        """The successors found before the first fault, and that fault."""
         known = self._known.get(before)
         if known is None:
             fault: Undefined | None = None
@@ -97,7 +97,7 @@ class Refining:
 
 
 class Properties:
-    """Compiled predicates; coverage is added to the stepper's counts."""
+    """Compiled predicates; their coverage is added to the stepper's counts."""
 
     def __init__(self, program: Program, stepper: Stepper) -> None:
         self.size = len(program.variables)
@@ -129,7 +129,7 @@ class Properties:
     def failed(
         self, env: list[Any], among: list[tuple[Property, Test]], known: Container[tuple[str, str]] = ()
     ) -> Iterator[tuple[Property, str, Blame]]:
-        """The properties that fail, with kind and blame; an undefined one fails as `undefined`.
+        """The properties that fail, with kind and blame; an undefined property fails as `undefined`.
 
         Failures that are `known`, as (kind, name), are left out: finding the blame takes a while.
         """
@@ -157,14 +157,14 @@ class Properties:
         return all(answer(prop, test, env) for prop, test in self._constraints)
 
     def keeps(self, state: State) -> bool:
-        """Whether a state is within all constraints; one of which that is undefined leaves it out."""
+        """Whether a state satisfies all constraints; false if one of them is undefined."""
         try:
             return self.inside(self.environment(state))
         except NoAnswer:
             return False
 
     def may_deadlock(self, env: list[Any]) -> bool:
-        """Whether `deadlock ok` allows this end; raises `NoAnswer`."""
+        """Whether `deadlock ok` allows this end of a behaviour; raises `NoAnswer`."""
         return any(answer(prop, test, env) for prop, test in self._deadlock_ok)
 
 
@@ -181,13 +181,13 @@ class Functions:
 
     @classmethod
     def of(cls, program: Program) -> Functions:
-        """Those of a program, with counts of their own."""
+        """The functions of a program, with counts of their own."""
         stepper = Stepper(program)
         return cls(stepper, Properties(program, stepper))
 
 
 def answer(prop: Property, test: Test, env: list[Any]) -> bool:
-    """Whether a predicate is true in an environment; raises `NoAnswer`."""
+    """Whether a predicate is true in an environment; raises `NoAnswer` if it is undefined."""
     try:
         return bool(test(env))
     except Undefined as undefined:

@@ -1,4 +1,4 @@
-"""Regions: the rest of a matrix outside others.
+"""Regions: the parts of a matrix outside other matrices.
 
 Whether nothing can be done in a state is the rest of its region after all regions in which something can
 be done: subtraction, constraint by constraint, exact over whole numbers.  Numbers that were chosen on
@@ -24,7 +24,7 @@ from specchk.meaning.paths import (
 
 
 def outside(parts: Iterable[Matrix], taken: Matrix, size: int, solver: Solver | None = None) -> list[Matrix]:
-    """The rest of disjoint parts of a matrix, outside another one with the same first symbols.
+    """The remainders of disjoint matrices outside `taken`, a matrix with the same first symbols.
 
     Its symbols from `size` on are eliminated; `NotSymbolic` where that is not exact.
     """
@@ -54,7 +54,7 @@ def _without(rows: Matrix, taken: Matrix, size: int) -> Iterator[Matrix]:
 
 
 def _breaking(rows: Matrix, constraints: Iterable[Form]) -> Iterator[Matrix]:
-    """The parts of a matrix in which some form is above 0."""
+    """The parts of a matrix in which at least one form is above 0."""
     for form in constraints:
         if not form[0]:
             if form[1] > 0:
@@ -72,7 +72,7 @@ def _breaking(rows: Matrix, constraints: Iterable[Form]) -> Iterator[Matrix]:
 
 
 def _difference(rows: Matrix, form: Form) -> tuple[Matrix, int, int, int]:
-    """Symbols and a bound, so that a form is at most 0 where `x_i - x_j <= bound`."""
+    """Symbols and a bound such that a form is at most 0 exactly if `x_i - x_j <= bound`."""
     terms, factor, plus = primitive(form)
     bound = -plus // abs(factor)
     pair = pair_of(terms)
@@ -84,7 +84,7 @@ def _difference(rows: Matrix, form: Form) -> tuple[Matrix, int, int, int]:
 
 
 def _of_base(taken: Matrix, size: int) -> list[Form]:
-    """Forms of the first symbols that are all at most 0 where the matrix holds for some of the others."""
+    """Forms of the first symbols, all at most 0 exactly if the matrix holds for some values of the others."""
     forms = {number: symbol(number) for number in range(len(taken))}
     for terms, number, plus in definitions(taken):
         # A definition names symbols that there were before it.
@@ -110,7 +110,7 @@ def _less(form: Form, bound: int) -> Form:
 
 
 def _tightest(forms: Iterable[Form]) -> list[Form]:
-    """The tightest of several forms with the same terms, which are all at most 0."""
+    """The tightest of several forms with the same terms, all at most 0."""
     most: dict[tuple[tuple[Part, int], ...], int] = {}
     for terms, plus in forms:
         most[terms] = max(plus, most.get(terms, plus))
@@ -118,7 +118,7 @@ def _tightest(forms: Iterable[Form]) -> list[Form]:
 
 
 def _eliminated(forms: Sequence[Form], number: int) -> list[Form]:
-    """The forms over the other symbols that are at most 0 where some are (Fourier and Motzkin).
+    """The forms without one symbol that follow from forms at most 0 (Fourier-Motzkin elimination).
 
     Exact over whole numbers where the factor of the symbol is 1 or -1 in all of them.
     """

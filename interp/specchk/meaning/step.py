@@ -1,4 +1,4 @@
-"""THE meaning of actions: which successors a state has.
+"""THE meaning of actions: the successors of a state.
 
 A block is compiled from its last statement to its first: the function of a statement runs it in an
 environment and then calls the function of what follows, once for each way to go on.  Past the last
@@ -56,28 +56,28 @@ class Stepper:
         self._domains = [one.domains for one in self._compiled]
 
     def make_evaluator(self) -> Evaluator:
-        """What compiles the expressions; `meaning.tracing` watches them."""
+        """The compiler of the expressions; overridden in `meaning.tracing`."""
         return Evaluator(self.size, self.counts)
 
     def compiled(self, index: int, action: Action, values: Values) -> Compiled:
-        """One action's functions; `meaning.tracing` watches them."""
+        """The functions of one action; overridden in `meaning.tracing`."""
         return Compiled(self, index, action, values)
 
     @cached_property
     def _actions(self) -> list[Run]:
-        """For each action what tries all of its instances: many, and not needed where calls are named."""
+        """For each action, the function that tries all of its instances; built on demand: they are many."""
         return [one.runs() for one in self._compiled]
 
     def make(self) -> None:
-        """Make the functions of all actions now; otherwise the first state makes them."""
+        """Build the functions of all actions now, instead of in the first state."""
         _ = self._actions
 
     def environment(self, state: State) -> list[Any]:
-        """An environment in which the state is both before and after."""
+        """An environment with the state both as the state before and as the state after."""
         return [*state, *state, *self._blank]
 
     def successors(self, state: State) -> list[Successor]:
-        """All successors, in the order of actions, arguments and choices; with repetitions."""
+        """All successors, in the order of actions, arguments and choices; with duplicates."""
         counts, cuts = self.counts.copy(), self.horizon_cuts
         env = self.environment(state)
         self._out.clear()
@@ -93,7 +93,7 @@ class Stepper:
 
     @property
     def emitted(self) -> tuple[Successor, ...]:
-        """The successors found last; those before the fault where there was one."""
+        """The successors found last; if there was a fault, those found before it."""
         return tuple(self._out)
 
     def _arguments(self, env: list[Any], index: int) -> tuple[Any, ...]:
@@ -101,7 +101,7 @@ class Stepper:
         return tuple(env[first : first + len(self.program.actions[index].params)])
 
     def of_action(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
-        """The successors by one action with given arguments; none where an argument is out of range."""
+        """The successors by one action with given arguments; none if an argument is out of range."""
         # A recording or a scenario may name an argument that no instance has; a compiled body would index
         # with it.
         for arg, domain in zip(args, self._domains[index], strict=True):
@@ -110,7 +110,7 @@ class Stepper:
         return self.of_instance(state, index, args)
 
     def of_instance(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
-        """As `of_action`, for arguments that an instance has."""
+        """As `of_action`, for arguments known to be in range."""
         env = self.environment(state)
         first = self.evaluator.first_local
         env[first : first + len(args)] = args
@@ -141,7 +141,7 @@ class Compiled:
 
     @cached_property
     def body(self) -> Run:
-        """The function of an instance; made when it is needed, since a recording needs few of the actions."""
+        """The function of an instance; built on demand, since a recording needs few of the actions."""
         emit = self._emit(self.evaluator.first_local, len(self.action.params))
         return self.block(self.action.body, emit)
 
@@ -182,7 +182,7 @@ class Compiled:
         return emit
 
     def block(self, body: nodes.Block, then: Run) -> Run:
-        """The statements of a block, then what follows it."""
+        """The function of a block's statements followed by the rest."""
         # From the last to the first, because each statement's function needs that of what follows it.
         rest = list(body)
         while rest:
@@ -195,7 +195,7 @@ class Compiled:
         return then
 
     def _last(self, rest: list[nodes.Stmt], kind: Any) -> list[Any]:
-        """Take the last statements that are of a kind."""
+        """Remove and return the last statements of one kind."""
         at = len(rest)
         while at and isinstance(rest[at - 1], kind):
             at -= 1
@@ -219,7 +219,7 @@ class Compiled:
                 assert_never(stmt)
 
     def _straight(self, tests: Sequence[Test], assigns: Sequence[nodes.Assign], then: Run) -> Run:
-        """Statements that have one way through them, as one function: calls cost more than the rest."""
+        """Statements without alternatives as one function: calls cost more than the rest."""
         lines = [line for stmt in tests for line in self._test(stmt)]
         if not assigns:
             return body_of([*lines, called(then)])
@@ -245,7 +245,7 @@ class Compiled:
         return body_of(lines)
 
     def _cut(self) -> None:
-        """Count a step that passes a horizon."""
+        """Count a step cut off by a horizon."""
         self.stepper.horizon_cuts += 1
 
     def _test(self, stmt: Test) -> list[RuleText]:
@@ -280,19 +280,19 @@ class Compiled:
         return choice
 
     def _items(self, domain: nodes.Expr) -> Callable[[list[Any]], Any]:
-        """The items that a choice is among."""
+        """The items of a choice."""
         return function_of(self._content(domain))
 
     def _content(self, expr: nodes.Expr) -> RuleText:
-        """An option or a set, of which an empty one ends the way; `meaning.tracing` watches it."""
+        """The value of an option or a set; an empty one ends the path. Overridden in `meaning.tracing`."""
         return self.evaluator.part(expr)
 
     def _each(self, run: Run) -> Run:
-        """The statements of a choice, for one item; `meaning.tracing` watches them."""
+        """The statements of a choice, for one item; overridden in `meaning.tracing`."""
         return run
 
     def _covered(self, point: int, run: Run) -> list[RuleText]:
-        """Count a branch, and take it."""
+        """Count a branch, and run it."""
         return [RuleText("{}[{}] += 1", (self.stepper.counts, point)), called(run)]
 
     def _either(self, stmt: nodes.Either, then: Run) -> Run:
@@ -332,7 +332,7 @@ class Compiled:
 
     @staticmethod
     def _inside(n: int, step: nodes.PathStep, stmt: nodes.Assign) -> list[RuleText]:
-        """Check a key that may be outside its part."""
+        """Check a key that may be outside the map or sequence."""
 
         def outside() -> None:
             raise Undefined(stmt.span, "this index is outside the sequence")
@@ -355,7 +355,7 @@ class Compiled:
 
 
 def _claim(e: list[Any], written: int, path: Path, stmt: nodes.Assign) -> None:
-    """Note that a place is written; undefined when it, or a place around or in it, already is."""
+    """Note that a place is written; undefined if it, or a place around it or in it, was written before."""
     paths: tuple[Path, ...] = e[written] or ()
     for other in paths:
         # Of a whole and a part of it one path is the beginning of the other.

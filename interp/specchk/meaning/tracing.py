@@ -1,4 +1,4 @@
-"""Steps with the reasons for them: which branches were taken, and how each comparison came out.
+"""Steps with their reasons: the branches that were taken, and the result of each comparison.
 
 A `Tracer` is the stepper of `meaning.step` whose evaluator notes what it decides on the way to each
 successor, and to each place where a path ends without one: a guard that is false, an option that is
@@ -62,7 +62,7 @@ class Reached(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """An instance in a state: its successors, its dead ends, and whether a path left a horizon."""
+    """An instance in a state: its successors, its dead ends, and whether a path exceeded a horizon."""
 
     action: int
     args: tuple[Any, ...]
@@ -72,7 +72,7 @@ class Looked(NamedTuple):
 
 
 class Tracer(Stepper):
-    """A stepper that remembers why; it counts no coverage."""
+    """A stepper that records decisions; it counts no coverage."""
 
     def __init__(self, program: Program) -> None:
         self.places: list[Span] = []
@@ -102,12 +102,12 @@ class Tracer(Stepper):
         return number
 
     def look(self, state: State) -> Iterator[Looked]:
-        """Every instance of every action in a state; those that are undefined are left out."""
+        """Every instance of every action in a state; undefined ones are left out."""
         for index in range(len(self.every)):
             yield from self.instances(index, state)
 
     def instances(self, index: int, state: State) -> Iterator[Looked]:
-        """Every instance of an action in a state; those that are undefined are left out."""
+        """Every instance of an action in a state; undefined ones are left out."""
         for args in self.every[index]:
             looked = self.instance(index, args, state)
             if looked is not None:
@@ -130,16 +130,16 @@ class Tracer(Stepper):
         return Looked(index, args, tuple(self._reached), frozenset(self._dead_ends), beyond)
 
     def reach(self, after: State) -> None:
-        """A successor was found."""
+        """Record a successor."""
         self._reached.append(Reached(after, frozenset(self.trail)))
 
     def end(self) -> None:
-        """A path ended without a successor."""
+        """Record that a path ended without a successor."""
         self._dead_ends.append(frozenset(self.trail))
 
 
 class _Watching(Evaluator):
-    """Compiles as its base does; decisions leave marks."""
+    """Compiles as its base class does; decisions leave marks."""
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__(tracer.size)
@@ -153,7 +153,7 @@ class _Watching(Evaluator):
         return super().compile(expr)
 
     def _text(self, expr: Expr) -> RuleText:
-        """The text of an expression; what leaves a mark is in a call that notes it and returns the value."""
+        """The text of an expression; a part that leaves a mark is a call that notes and returns its value."""
         if isinstance(expr, Apply) and expr.op.card.marks == "sign":
             return self._signed(expr)
         text = super()._text(expr)
@@ -164,7 +164,7 @@ class _Watching(Evaluator):
         return text
 
     def _signed(self, expr: Apply) -> RuleText:
-        """The operator, on a pair of operands that are compared again."""
+        """The operator, on two operands that are also compared for the note."""
         left, right = (self.part(arg) for arg in expr.args)
         where, append = self.tracer.place(expr.span), self.tracer.trail.append
         kind = expr.args[0].type
@@ -196,7 +196,7 @@ class _Watching(Evaluator):
         return filled("{}({})", [RuleText("{}", (note,)), text])
 
     def _case(self, expr: Case) -> list[RuleText]:
-        """A match, with a note of the arm that is taken."""
+        """A match that notes the arm that is taken."""
         value, tag, *arms = super()._case(expr)
         kind, where = expr.scrutinee.type, self.tracer.place(expr.span)
         tags = range(2 if isinstance(kind, Option) else len(of_shape(kind, Union).variants))
@@ -205,7 +205,7 @@ class _Watching(Evaluator):
 
 
 class _Watched(Compiled):
-    """Compiles as its base does; the notes of an item or branch are forgotten before the next one."""
+    """Compiles as its base class does; the notes of an item or branch are discarded before the next one."""
 
     stepper: Tracer
 
@@ -225,7 +225,7 @@ class _Watched(Compiled):
         return emit
 
     def block(self, body: Block, then: Run) -> Run:
-        """Each statement on its own, since each may end a way."""
+        """Each statement separately, since each may end a path."""
         for stmt in reversed(body):
             then = self._statement(stmt, then)
         return then
@@ -241,7 +241,7 @@ class _Watched(Compiled):
         return self._scoped(run)
 
     def _unless_failing(self, run: Run) -> Run:
-        """The effect of a statement that has one; a path that failed before it ends here."""
+        """The effect of a statement, if it has one; a path that failed before it ends here."""
         tracer = self.stepper
 
         def unless_failing(e: list[Any]) -> None:
@@ -253,7 +253,7 @@ class _Watched(Compiled):
         return unless_failing
 
     def _scoped(self, run: Run) -> Run:
-        """A run whose notes are forgotten once it is done."""
+        """A run whose notes are discarded afterwards."""
         trail = self.stepper.trail
 
         def scoped(e: list[Any]) -> None:
@@ -275,7 +275,7 @@ class _Watched(Compiled):
         return [called(covered)]
 
     def _guard(self, stmt: Guard, then: Run) -> Run:
-        """All parts of a guard are evaluated; after the first false one, undefined ones are skipped."""
+        """All parts of a guard are evaluated; after the first false one, undefined parts are skipped."""
         tracer, trail = self.stepper, self.stepper.trail
         parts = [
             (self.evaluator.compile(part), Decision("end", tracer.place(part.span), 0))

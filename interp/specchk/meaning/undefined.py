@@ -1,4 +1,4 @@
-"""The two ways in which an expression has no value, and a step of which one has none."""
+"""The two ways in which an expression can be undefined, and the fault of an action instance."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ State = tuple[Value, ...]
 
 
 class Values:
-    """The universe of every type, each listed once; with `offsets` as of `universe`."""
+    """The universe of every type, each listed once; `offsets` as in `universe`."""
 
     def __init__(self, offsets: Sequence[int] | None = None) -> None:
         self.offsets = offsets
@@ -62,7 +62,7 @@ class Values:
 
 
 def universe(kind: Type, offsets: Sequence[int] | None = None) -> list[Value]:
-    """All values of a type; the caller has made sure that they are not too many.
+    """All values of a type; the caller has checked that they are not too many.
 
     Of a partial map all sets of pairs, since engines number these: `Values` leaves out what is no map.
     With `offsets` only values whose numbers of types with a horizon are among these.
@@ -111,7 +111,7 @@ def pairs_of(value: Value) -> list[tuple[Value, Value]]:
 
 
 def _has_functions(value: Any, kind: Type) -> bool:
-    """Whether no key of a partial map in a value has two values."""
+    """Whether no partial map in a value has two values for one key."""
     match kind:
         case Set(keyed=True) if len({key for key, _ in value}) < len(value):
             return False
@@ -187,6 +187,6 @@ def _show_fields(value: Value, kind: Record) -> str:
 
 
 def int_of(value: Value) -> int:
-    """A value that is known to be a number."""
+    """A value known to be a number."""
     assert isinstance(value, int)
     return value

@@ -1,4 +1,4 @@
-"""Fairness: which conditions a step meets, and which it is owed to.
+"""Fairness: the conditions that a step meets, and the conditions that are enabled in a state.
 
 A behaviour is an infinite sequence of states; each step is one of an action or changes nothing, since
 stuttering is always possible.  So a step that changes nothing is no step of an action here: it neither
@@ -32,7 +32,7 @@ from specchk.meaning.values import State, show, universe
 
 @dataclass(frozen=True, slots=True)
 class FairCondition:
-    """One weak or strong condition; `given` are the values of the parameters that it is about."""
+    """One weak or strong condition; `given` are the values of the parameters that it fixes."""
 
     action: int
     given: tuple[tuple[int, Any], ...]
@@ -41,13 +41,13 @@ class FairCondition:
     text: str
 
     def covers(self, args: Sequence[Any]) -> bool:
-        """Whether an instance of the action belongs to it; an argument that is open, None, may be any."""
+        """Whether an instance of the action belongs to the condition; an open argument (None) matches any."""
         return all(args[at] is None or args[at] == value for at, value in self.given)
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """The steps of one state that change it, each with the set of conditions that it meets, as bits.
+    """The steps of one state that change it, each with the conditions that it meets, as a bit set.
 
     `enabled` are the conditions of these steps and of those that a horizon or a constraint cut off; `cut` are
     the ones that only the latter enable.
@@ -85,7 +85,7 @@ class FairSteps:
         return bool(self._beyond)
 
     def mask(self, action: int, args: tuple[Any, ...]) -> int:
-        """The conditions that an instance of an action belongs to."""
+        """The conditions to which an instance of an action belongs."""
         key = action, args
         if key not in self._masks:
             self._masks[key] = sum(
@@ -94,7 +94,7 @@ class FairSteps:
         return self._masks[key]
 
     def outgoing(self, state: State) -> Outgoing:
-        """The steps of a state; of one with an undefined step none, and everything is owed there."""
+        """The steps of a state; if one is undefined, no steps, with all conditions enabled."""
         cuts = self.stepper.horizon_cuts
         try:
             successors = self.stepper.successors(state)
@@ -119,11 +119,11 @@ class FairSteps:
         return Outgoing(tuple(dict.fromkeys(steps)), taken | cut, cut & ~taken)
 
     def is_inside(self, state: State) -> bool:
-        """Whether a state is within the constraints; one of which that is undefined is not."""
+        """Whether a state satisfies the constraints; false if one of them is undefined."""
         return self.properties.keeps(state)
 
     def _cut_by_horizons(self, state: State) -> int:
-        """The conditions of the instances of which a horizon ended a step."""
+        """The conditions of the instances that have a step cut off by a horizon."""
         conditions = 0
         # The stepper counts what it cuts for a state as a whole. Which instances these were is found by
         # trying each alone, which only states at a horizon pay for.
@@ -140,13 +140,13 @@ class FairSteps:
         return conditions
 
     def _listing(self) -> int:
-        """The conditions of actions that list the values of a type with a horizon."""
+        """The conditions of actions that enumerate the values of a type with a horizon."""
         actions = self.program.actions
         listing = [steps_list_horizon(replace(self.program, actions=(action,))) for action in actions]
         return sum(1 << bit for bit, one in enumerate(self.conditions) if listing[one.action])
 
     def _enabled_beyond(self, state: State, known: int) -> int:
-        """The conditions that are not known, of steps with numbers above a horizon."""
+        """The conditions not in `known` that steps with numbers above a horizon enable."""
         moves, conditions = self._moves, 0
         if moves is None:
             return self._beyond & ~known if self.in_doubt else 0
@@ -159,7 +159,7 @@ class FairSteps:
         return conditions
 
     def _moves_on(self, moves: Moves, state: State, index: int, args: tuple[Any, ...]) -> bool:
-        """Whether some step of an instance, with any numbers for the open ones, changes the state."""
+        """Whether some step of an instance changes the state, for any values of its open numbers."""
 
         def changes() -> bool:
             cuts = moves.horizon_cuts
@@ -178,7 +178,7 @@ class FairSteps:
 
 
 def fair_conditions(program: Program) -> Iterator[FairCondition]:
-    """All conditions, in the order of declarations and of values."""
+    """All conditions, in the order of declarations and then of values."""
     for declared, fairness in enumerate(program.fairness):
         params = program.actions[fairness.action].params
         domains = [sorted(universe(params[at].type)) for at in fairness.kept]

@@ -1,4 +1,4 @@
-"""Rules of meaning as texts: Python code of an environment `e`, from which one function of a whole is made.
+"""Rules of meaning as text: Python code over an environment `e`, joined into one function of a whole.
 
 A text has a place `{}` for each value that it uses, in their order: a slot, a constant, a function.  A part
 whose rule is no text is a call of its function, `{}(e)`, so texts and functions mix at every node:
@@ -35,7 +35,7 @@ Fn = Callable[[Any], Any]  # environment -> value; operators know their argument
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """Code with places, and the values of these; `depth` is of its parts in parts."""
+    """Code with placeholders, and their values; `depth` is its nesting depth."""
 
     code: str
     values: tuple[Any, ...] = ()
@@ -43,7 +43,7 @@ class RuleText:
 
 
 def filled(code: str, parts: Sequence[RuleText]) -> RuleText:
-    """A code whose places are parts."""
+    """Code whose placeholders are parts."""
     # Not `format` of all parts: their own places are to stay.
     pieces = code.split("{}")
     joined = pieces[0] + "".join(part.code + piece for part, piece in zip(parts, pieces[1:], strict=True))
@@ -52,17 +52,17 @@ def filled(code: str, parts: Sequence[RuleText]) -> RuleText:
 
 
 def called(function: Fn) -> RuleText:
-    """A call of a function of the environment."""
+    """A call of a function with the environment."""
     return RuleText("{}(e)", (function,))
 
 
 def applied(function: Callable[..., Any], parts: Sequence[RuleText]) -> RuleText:
-    """A call of a function of values, those of some parts."""
+    """A call of a function with the values of some parts."""
     return filled(f"{{}}({', '.join(['{}'] * len(parts))})", [RuleText("{}", (function,)), *parts])
 
 
 def named(code: str, parts: Sequence[RuleText]) -> RuleText:
-    """A code whose places are parts, and that uses values of these again, by the names `x` and `y`."""
+    """Code whose placeholders are parts, and that uses their values repeatedly, as `x` and `y`."""
     # A name for each depth: a part's own names are those of smaller depths.
     depth = max(part.depth for part in parts)
     return filled(_NAMES.sub(rf"\g<0>{depth}", code), parts)
@@ -74,7 +74,7 @@ def indented(lines: Sequence[RuleText]) -> list[RuleText]:
 
 
 def named_place(text: RuleText, place: int, name: str) -> RuleText | None:
-    """A text that reads a place of the environment by a name; None where functions might read it, too."""
+    """A text that reads a place of the environment by name; None if functions might also read it."""
     if "(e)" in text.code:
         return None
     pieces = text.code.split("{}")
@@ -89,7 +89,7 @@ def named_place(text: RuleText, place: int, name: str) -> RuleText | None:
 
 
 def read_once(lines: Sequence[RuleText]) -> list[RuleText]:
-    """Lines that give names to the slots, and to the fields in them, that some lines read; and these lines.
+    """Lines that name the slots and fields read by some lines, so that each is read once; with these lines.
 
     Lines that call functions of the environment are as they were: those might write to it.
     """
@@ -113,7 +113,7 @@ def read_once(lines: Sequence[RuleText]) -> list[RuleText]:
 
 
 def loop(place: int, items: RuleText, lines: Sequence[RuleText]) -> list[RuleText]:
-    """Lines that run for each item, which is in a place of the environment."""
+    """A loop that assigns each item to a place of the environment."""
     named = [line for line in (named_place(line, place, "item") for line in lines) if line is not None]
     # A name is read faster than a slot, which functions that are called have to read.
     if len(named) == len(lines):
@@ -125,7 +125,7 @@ def loop(place: int, items: RuleText, lines: Sequence[RuleText]) -> list[RuleTex
 
 
 def function_of(text: RuleText) -> Fn:
-    """The function whose value is that of an expression's text."""
+    """The function that returns the value of an expression's text."""
     if text.code == "{}(e)":
         return text.values[0]  # type: ignore[no-any-return]
     return body_of([filled("return {}", [text])])
@@ -139,7 +139,7 @@ def body_of(lines: Sequence[RuleText]) -> Fn:
 
 @lru_cache(maxsize=MOST_SHAPES)
 def _maker(code: str) -> Callable[..., Fn]:
-    """The function that makes, of the values of its places, the function with a body."""
+    """A function that builds the function with a body, given the values of its placeholders."""
     pieces = code.split("{}")
     names = [f"v{number}" for number in range(len(pieces) - 1)]
     body = pieces[0] + "".join(name + piece for name, piece in zip(names, pieces[1:], strict=True))

@@ -1,4 +1,4 @@
-"""Places in the state: expressions whose values are there already, and are read as fast as a name is.
+"""Places in the state: expressions whose values exist already, and are as cheap to read as a name.
 
 Not here: the text of a place (`evaluate`).
 """
@@ -14,14 +14,14 @@ MOST_READS = 2  # of a place that is read where its name is
 
 
 def is_position(wanted: Type, found: Type) -> bool:
-    """Whether each key of type `found` is, as it is, the position in the tuple of a map over `wanted`."""
+    """Whether each key of type `found` equals its position in the tuple of a map over `wanted`."""
     if isinstance(wanted, Int):
         return wanted.low == 0 and fits(found, wanted)
     return isinstance(wanted, Bool | Enum | Sort)
 
 
 def is_put_in_place(expr: nodes.Let) -> bool:
-    """Whether a bound name's value is a place, read so rarely that it replaces the name.
+    """Whether a bound name's value is a place, read so rarely that it can replace the name.
 
     Such a value is always defined, and nothing changes it while an expression is evaluated: a slot in it is
     bound once where the name is known (`ir.verify`).
@@ -46,7 +46,7 @@ def _is_place(expr: nodes.Expr) -> bool:
 
 
 def _reads(expr: nodes.Expr, slot: int) -> int:
-    """Count the reads of a local; one for each item of a loop counts as too many."""
+    """Count the reads of a local; a read in a loop counts as too many."""
     if isinstance(expr, nodes.Local):
         return int(expr.slot == slot)
     reads = sum([_reads(part, slot) for part in parts(expr)])
