@@ -1,4 +1,4 @@
-"""The front end in one call: file to checked spec, or every diagnostic it deserves."""
+"""The front end in one call: from a file to a checked spec, or to all of its diagnostics."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check(path: str, text: str | None = None) -> CheckedSpec:
 
 
 def _too_deep(checker: Checker, spec: Spec, report: Report) -> None:
-    """Report definitions that are each shallow enough but, put into each other, too deep to walk."""
+    """Report definitions that are shallow by themselves but, when inlined, too deep for recursion."""
     outermost = next(iter(checker.open_defs), None)
     span = outermost.span.word(outermost.name) if outermost else Span(spec.source, 0, 0)
     report.add("S104", span, "the definitions used here nest too deeply", "reduce their nesting")
@@ -81,7 +81,7 @@ def _binding(target: str, value: tree.Expr, source: Source) -> decls.ModelBindin
 
 
 def check_expression(checked: CheckedSpec, model: FixedModel, text: str) -> tuple[tree.Expr, Type]:
-    """A lone expression over a model's states (the REPL), checked; raises `SpecError`."""
+    """Check a lone expression over a model's states (for the REPL); raises `SpecError`."""
     report = Report()
     node = parse_expression(Source("expression", text), report)
     report.stop_if_any()

@@ -1,4 +1,4 @@
-"""Files to a `Spec`: reading, imports, `extends`, and one table of declared names.
+"""From files to a `Spec`: reading, imports, `extends`, and one table of declared names.
 
 Every way in which a file cannot be read is a diagnostic, and reading is bounded (lang/text/source.py).
 A file met twice through `extends` counts once; a cycle of files is refused.
@@ -28,14 +28,14 @@ RESERVED = frozenset(_WORDS.split())
 
 @dataclass(slots=True)
 class _Loading:
-    """One run of the loader: its report, the files on the way down, and the texts it has trees of."""
+    """One run of the loader: its report, the stack of files being loaded, and the texts already parsed."""
 
     report: Report
     stack: list[Path] = field(default_factory=list)
     met: set[Source] = field(default_factory=set)
 
     def tree(self, source: Source) -> decls.Module:
-        """The tree of a text.  One that is met again has another, since facts are kept by a tree's nodes."""
+        """The tree of a text.  A repeated text has a tree of its own, since facts are kept by tree node."""
         if source in self.met:
             return parse(source, self.report)
         self.met.add(source)
@@ -43,7 +43,7 @@ class _Loading:
 
 
 def load(path: str, report: Report, text: str | None = None) -> Spec | None:
-    """Load a spec file with all it extends and imports; `text` replaces the file's content."""
+    """Load a spec file with all files that it extends and imports; `text` replaces the file's content."""
     return _load(Path(path), path, _Loading(report), text)
 
 
@@ -111,7 +111,7 @@ def _decode(data: bytes, shown: str, report: Report) -> Source | None:
 
 
 def fits(source: Source, report: Report) -> bool:
-    """Whether a text is small enough to be read on; a diagnostic where it is not."""
+    """Whether a text is small enough to be processed; otherwise adds a diagnostic."""
     if len(source.text) > MAX_BYTES:
         report.add("S003", Span(source, 0, 0), f"{source.path} is larger than {MAX_BYTES} bytes",
                    "a spec is a small text")  # fmt: skip
@@ -125,7 +125,7 @@ def fits(source: Source, report: Report) -> bool:
 
 
 def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, seen: set[Path]) -> None:
-    """Add a file's declarations to `spec`, those it extends first."""
+    """Add a file's declarations to `spec`, after those of the files that it extends."""
     seen.add(path.resolve())
     spec.sources.append(module.span.source)
     own = module.span.source is spec.source
@@ -177,7 +177,7 @@ def _extend(spec: Spec, decl: decls.Extends, base: Path, loading: _Loading, seen
 def _attach(
     spec: Spec, decl: decls.Import | decls.Refines, base: Path, loading: _Loading, role: Role
 ) -> bool:  # fmt: skip
-    """Load an imported or refined file as a namespace of its own; whether that worked."""
+    """Load an imported or refined file as a namespace of its own; returns whether that succeeded."""
     path = _find(decl.path, base, decl.span, loading)
     if path is None:
         return False
@@ -193,7 +193,7 @@ def _attach(
 
 
 def _give(library: Spec, decl: decls.Import, report: Report) -> None:
-    """Enter the values that an import gives to constants and sorts of a library into their declarations."""
+    """Record the values that an import gives to a library's constants and sorts in their declarations."""
     for binding in decl.given:
         name, place = binding.name.full, binding.name.span
         sort, const = library.sorts.get(name), library.consts.get(name)

@@ -74,7 +74,7 @@ def place_at(
 
 
 def outside_of_partial(base: Type, path: tuple[tree.Accessor, ...]) -> tuple[tree.Accessor, ...]:
-    """The path to the first partial map on it: an assignment inside one assigns all of it."""
+    """The path to the outermost partial map on a path: an assignment inside it assigns all of it."""
     for at, step in enumerate(path):
         match base:
             case PartialMap():
@@ -89,7 +89,7 @@ def outside_of_partial(base: Type, path: tuple[tree.Accessor, ...]) -> tuple[tre
 
 
 def apart_hint(base: Type) -> str | None:
-    """How to read the content of an option, or the parts of a tuple."""
+    """A hint on reading the content of an option or the parts of a tuple."""
     if isinstance(base, Record) and base.is_tuple:
         names = ", ".join("xyzuvwabc"[: len(base.fields)])
         return f"take it apart: `let ({names}) = ...`, `for ({names}) in ...`"

@@ -127,7 +127,7 @@ def _keys(checker: Checker, args: Arguments, context: Context, _: Type | None) -
 
 
 def _remove(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
-    """One item less of a bag, or a partial map without a key."""
+    """The type of `remove`: a bag with one item fewer, or a partial map without a key."""
     # Only `{}` needs it, which may be either of the two: a value that has a type shows its own.
     hint = expected if isinstance(expected, Bag | PartialMap) else None
     found = _container(checker, args[0], context, (Bag, PartialMap), hint)

@@ -53,7 +53,7 @@ class Signature:
 
     @property
     def shown(self) -> str:
-        """As in a definition's parameter."""
+        """The signature as written in a definition's parameter."""
         return f"({', '.join(show(kind) for kind in self.params)}) => {show(self.result)}"
 
 
@@ -81,7 +81,7 @@ Infer = Callable[["Checker", tree.Expr, Context, "Type | None"], Type]
 
 
 class Checker:
-    """Types of all expressions, by `rules`: the rule of every node, to which `expected` is only advice."""
+    """Infers types of expressions by `rules`, one for each node kind; `expected` is only advice to them."""
 
     def __init__(self, facts: Facts, report: Report, rules: Infer) -> None:
         self.facts = facts
@@ -98,12 +98,12 @@ class Checker:
         return self.expect(node, self.infer(node, context, expected), expected)
 
     def typed(self, node: tree.Expr, context: Context, kind: Type, most: Level, place: str) -> None:
-        """Check that `node` has a type, and no part above the level that its place takes."""
+        """Check that `node` has a type, and no part above the level that its place allows."""
         self.check(node, context, kind)
         self.levels.demand(node, most, place)
 
     def infer(self, node: tree.Expr, context: Context, advice: Type | None = None) -> Type:
-        """The type of `node`, recorded, and not compared with the one that its place would like."""
+        """The type of `node`, recorded, but not compared with the expected type."""
         found = self.facts.types[id(node)] = self._rules(self, node, context, advice)
         return found
 
@@ -125,7 +125,7 @@ class Checker:
         return found
 
     def agreed(self, node: tree.Expr, context: Context, found: Type, other: Type) -> Type:
-        """The common type of a checked `node` and another one, which may show more of it."""
+        """The common type of a checked `node` and another expression, which may determine more of it."""
         joined = join(found, other) or found
         # Once more, since the literals in it have no complete type yet: in `{} union s` the set shows it.
         if joined != found:
@@ -133,7 +133,7 @@ class Checker:
         return joined
 
     def meet(self, left: tree.Expr, known: Type, right: tree.Expr, context: Context) -> Type:
-        """The common type of two operands, the left one checked; one that is of a sort may be lifted."""
+        """The common type of two operands, the left one checked; an element of a sort may be lifted."""
         found = self.operand(right, context, known)
         if lifts(known, found):
             return self.expect(left, known, found)
@@ -142,7 +142,7 @@ class Checker:
         )
 
     def operand(self, node: tree.Expr, context: Context, known: Type) -> Type:
-        """The type of an operand, inferred, where the other one's is known and may have to be lifted."""
+        """The type of an operand, inferred; it may be lifted to the known type of the other operand."""
         sort = known.item if isinstance(known, Set) else known
         if isinstance(sort, Sort) and not context.elements:
             # With the other's type for advice, an `if` would demand it of its branches.
@@ -152,7 +152,7 @@ class Checker:
         return self.infer(node, context, known if known != UNKNOWN else None)
 
     def settle(self, node: tree.Expr, context: Context, known: Type | None = None) -> Type:
-        """`check`, with a diagnostic when the type stays unknown."""
+        """As `check`, with a diagnostic if the type remains unknown."""
         found = self.check(node, context, known)
         # Only where nothing is wrong so far: a type that stays open is mostly the consequence of an error
         # that is reported already.
@@ -184,7 +184,7 @@ class Checker:
             self.expect(node, found, kind)
 
     def mismatch(self, span: Span, found: Type, expected: Type) -> None:
-        """Report a wrong type, unless one side is already in error."""
+        """Report a wrong type, unless one side has an error already."""
         hint = None
         if isinstance(expected, Option) and join(found, expected.item) is not None:
             hint = f"wrap it: `some({span.text})`"
@@ -197,7 +197,7 @@ class Checker:
         self.report.add("S301", span, f"expected {show(expected)}, found {show(found)}", hint)
 
     def unfit(self, span: Span, found: Type, message: str, hint: str | None = None) -> None:
-        """Report a value of a type that has no such use; with no type, only if nothing else is wrong."""
+        """Report a value whose type does not allow this use; if unknown, only without other errors."""
         if found != UNKNOWN:
             self.report.add("S301", span, message, hint)
         elif not self.report.found:  # else the reason may be what was reported
@@ -205,7 +205,7 @@ class Checker:
                             "nothing here gives the empty one a type; write one that has items")  # fmt: skip
 
     def elements(self, node: tree.Expr, context: Context) -> Type:
-        """The element type of something iterated over: a set, sequence, bag, or a partial map's keys."""
+        """The element type of an iterated value: a set, sequence or bag, or the keys of a partial map."""
         found = self.check(node, context)
         if isinstance(found, Set | Seq | Bag):
             return found.item
@@ -224,7 +224,7 @@ class Checker:
         return context
 
     def bound(self, bound: Bound, kind: Type, node: tree.Node, context: Context) -> Context:
-        """The context in which a name has a type, or in which names have those of a tuple's parts."""
+        """The context in which a name has a type, or the names of a tuple have the types of its parts."""
         if isinstance(bound, str):
             self.fresh(bound, node.span, context)
             return context.bind(bound, kind)
@@ -265,7 +265,7 @@ class Checker:
         return found
 
     def _returned_again(self, decl: decls.Def, home: Spec, use: tree.Node) -> Type:
-        """The type of a recursive call's value: the one that is declared."""
+        """The type of a recursive call's value: the declared one."""
         if decl.returns is not None:
             return self.resolver.resolve(decl.returns, home)
         if decl.measure is not None:
@@ -292,14 +292,14 @@ class Checker:
         return wanted if wanted is not None else found
 
     def _measure(self, node: tree.Expr, context: Context) -> None:
-        """Check that the measure of a recursion is a number, or a collection, whose size it is."""
+        """Check that the measure of a recursion is a number, or a collection (measured by its size)."""
         found = self.check(node, context)
         if not isinstance(found, Int | Set | Seq | Bag | PartialMap):
             message = f"a measure is a number or a collection, whose size counts, and this is {show(found)}"
             self.unfit(node.span, found, message, "it decreases with each recursive call: `len(s)`, `n`")
 
     def signature(self, param: decls.OperatorParam, home: Spec) -> Signature:
-        """The signature that a definition's parameter declares."""
+        """The signature declared by a definition's parameter."""
         params = tuple(self.resolver.resolve(node, home) for node in param.params)
         return Signature(params, self.resolver.resolve(param.result, home))
 
@@ -330,7 +330,7 @@ def _no_step(name: str, what: str, spec: Spec) -> str | None:
 
 
 def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
-    """Hints for making a collection of an item, or a number of a collection."""
+    """Hints for making a collection from an item, or a number from a collection."""
     match expected, found:
         case ((Set() | Bag()), _) if join(found, expected.item) is not None:
             return f"write `{{{span.text}}}`, the set of it alone"

@@ -128,7 +128,7 @@ class TypeResolver:
         return UNKNOWN
 
     def sort(self, text: str, where: Spec) -> Type:
-        """The type of a sort's elements: of a refined spec's sort that which the mapping gives."""
+        """The type of a sort's elements; for a sort of a refined spec, the type that the mapping gives."""
         return where.sort_types.get(text) or Sort(where.prefix + text)
 
     def _unknown(self, name: tree.Name, where: Spec) -> None:
@@ -161,7 +161,7 @@ class TypeResolver:
         return known
 
     def _bounded(self, decl: tree_decls.TypeDecl, full: str, where: Spec) -> Type:
-        """The type behind a name, refused where it is too large to work with."""
+        """The type that a name declares, rejected if it is too large to be processed."""
         if len(self._open) <= MAX_CHAIN:
             kind = self._declared(decl.type, full, where)
             if self._size(kind) <= MAX_PARTS:
@@ -210,7 +210,7 @@ class TypeResolver:
 
 
 def check_length(node: tree.Node, length: int, report: Report) -> None:
-    """Report a tuple of too many parts."""
+    """Report a tuple with too many parts."""
     if length > MAX_TUPLE:
         report.add("S311", node.span, f"a tuple has at most {MAX_TUPLE} parts, this one has {length}",
                    "name the parts: a record is `{ a: x, b: y }`")  # fmt: skip

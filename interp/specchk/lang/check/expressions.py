@@ -40,6 +40,6 @@ RULES: MappingProxyType[type[tree.Node], Rule] = MappingProxyType({
 
 
 def expression_checker(facts: Facts, report: Report) -> Checker:
-    """A checker by these rules."""
+    """An expression checker with these rules."""
     # Given to the checker, which the rules import: it could not import them.
     return Checker(facts, report, lambda checker, node, *rest: RULES[type(node)](checker, node, *rest))

@@ -69,7 +69,7 @@ def check_set(checker: Checker, node: tree.SetLiteral, context: Context, expecte
 
 
 def _items(checker: Checker, nodes: tuple[tree.Expr, ...], context: Context, wanted: Type | None) -> Type:
-    """The one type of several expressions."""
+    """The common type of several expressions."""
     kind: Type = wanted if wanted is not None else UNKNOWN
     before: list[tuple[tree.Expr, Context, Type]] = []
     for node in nodes:
@@ -81,7 +81,7 @@ def _items(checker: Checker, nodes: tuple[tree.Expr, ...], context: Context, wan
 
 
 def _fill(checker: Checker, before: list[tuple[tree.Expr, Context, Type]], kind: Type) -> None:
-    """Check again what had less of a type than what comes after it: in `{{}, b}` the bag `b` shows it."""
+    """Check again the items that determined less of a type than later ones: `{}` in `{{}, b}`, b a bag."""
     for node, context, found in before:
         if found != kind and not is_complete(found):
             checker.check(node, context, kind)
@@ -114,7 +114,7 @@ def check_set_comp(checker: Checker, node: tree.SetComp, context: Context, expec
 
 
 def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expected: Type | None) -> Type:
-    """`{ k: e for k in K }`: K is a whole type, or of a partial map any set; the key is the bound name."""
+    """`{ k: e for k in K }`: K is a whole type, or any set for a partial map; the key is the bound name."""
     inner = checker.bind((node.binder,), context)
     key = checker.facts.binders[id(node.binder)]
     name = shown(node.binder.bound)
@@ -136,7 +136,7 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
 
 
 def _bound(node: tree.Expr) -> Bound | None:
-    """What binds the names of an expression that consists of names."""
+    """The binder of the names in an expression that consists of names."""
     match node:
         case tree.Name(qualifier=None):
             return node.text
@@ -164,7 +164,7 @@ def check_pairs(checker: Checker, node: tree.PairLiteral, context: Context, expe
 
 
 def _record(checker: Checker, node: tree.PairLiteral, context: Context, wanted: Record | None) -> Type:
-    """A record literal, its fields in the order of `wanted` where that is known."""
+    """A record literal, with its fields in the order of `wanted` if that is known."""
     found: dict[str, Type] = {}
     strangers = False
     for pair in node.pairs:
@@ -218,7 +218,7 @@ def check_with(checker: Checker, node: tree.With, context: Context, expected: Ty
 
 
 def check_match(checker: Checker, node: tree.Match, context: Context, expected: Type | None) -> Type:
-    """`match e { ... }` on options and unions; every case is covered once."""
+    """`match e { ... }` on options and unions; every case must be covered exactly once."""
     found = checker.check(node.scrutinee, context)
     cases = _cases(found)
     if cases is None:

@@ -1,4 +1,4 @@
-"""Arguments that are not values: operators, of definitions and of `fold`, and actions, of `enabled`.
+"""Arguments other than values: operators, for definitions and `fold`, and actions, for `enabled`.
 
 An operator is no value: it is the name of a definition, `(a, b) => e`, or a parameter that is one, and
 it is put in where it is called.  So a place that takes one takes nothing else, and no other place takes
@@ -17,14 +17,14 @@ MAX_ROUNDS = 16  # in which a fold's type becomes known: a round for each part t
 
 
 def check_lone_lambda(checker: Checker, node: tree.Lambda) -> Type:
-    """An operator where a value is expected."""
+    """Report an operator in the place of a value."""
     hint = "it is an argument of `fold`, or of a definition with a parameter `p: (T) => U`"
     checker.report.add("S302", node.span, "an operator is not a value", hint)
     return UNKNOWN
 
 
 def check_operator(checker: Checker, node: tree.Expr, context: Context, wanted: Signature) -> Type:
-    """Check an operator that is an argument; the type of its value."""
+    """Check an operator given as an argument; return the type of its value."""
     if isinstance(node, tree.Lambda):
         return _lambda(checker, node, context, wanted)
     found = _named(checker, node, context)
@@ -52,7 +52,7 @@ def _lambda(checker: Checker, node: tree.Lambda, context: Context, wanted: Signa
 
 
 def _named(checker: Checker, node: tree.Expr, context: Context) -> tuple[Ref, Signature] | None:
-    """The operator that a name means."""
+    """The operator to which a name refers."""
     name = node
     if isinstance(node, tree.Field) and isinstance(node.base, tree.Name):
         name = tree.Name(node.span, node.name, node.base.text)
@@ -74,7 +74,7 @@ def _named(checker: Checker, node: tree.Expr, context: Context) -> tuple[Ref, Si
 
 
 def check_operator_call(checker: Checker, node: tree.CallExpr, context: Context) -> Type:
-    """A call of a parameter that is an operator."""
+    """Check a call of a parameter that is an operator."""
     name = node.callee.text
     signature = context.operators[name]
     checker.facts.refs[id(node)] = Ref("operator", name)
@@ -118,7 +118,7 @@ def check_item_fold(
 def check_enabled(
     checker: Checker, args: tuple[tree.Expr, ...], context: Context, _: Type | None
 ) -> Type:  # fmt: skip
-    """`enabled(act)` for any of its arguments, `enabled(act(e, _))` for those that are given."""
+    """`enabled(act)` for any arguments, `enabled(act(e, _))` for the given ones."""
     (node,) = args
     name = node.callee if isinstance(node, tree.CallExpr) else node
     values = [arg.value for arg in node.args] if isinstance(node, tree.CallExpr) else []
@@ -147,7 +147,7 @@ def check_enabled(
 
 
 def is_any(node: tree.Expr) -> bool:
-    """Whether an argument is `_`: any value."""
+    """Whether an argument is `_`, any value."""
     return isinstance(node, tree.Name) and node.full == "_"
 
 

@@ -46,7 +46,7 @@ def children(node: tree.Node) -> Iterator[tree.Node]:
 
 
 class LevelChecker:
-    """Checks levels, with the levels of definitions found once."""
+    """Infers levels; the level of each definition is computed once."""
 
     def __init__(self, facts: Facts, report: Report) -> None:
         self.facts = facts
@@ -56,7 +56,7 @@ class LevelChecker:
         self._met: set[int] = set()  # those of them that were used again, with what they add still unknown
 
     def demand(self, node: tree.Node, most: Level, place: str) -> None:
-        """Report the first part of `node` above the level that `place` takes."""
+        """Report the first part of `node` above the level that `place` allows."""
         above = self._above(node, most)
         if above is not None:
             part, level = above
@@ -70,7 +70,7 @@ class LevelChecker:
         return next((found for part in children(node) if (found := self._above(part, most))), None)
 
     def _own(self, node: tree.Node) -> Level:
-        """The level that a node adds to its parts'."""
+        """The level that a node adds to those of its parts."""
         if isinstance(node, tree.Prime):
             return Level.ACTION
         if isinstance(node, tree.Binary | tree.Unary) and node.op in _TEMPORAL:

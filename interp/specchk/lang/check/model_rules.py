@@ -1,4 +1,4 @@
-"""Checking models, scenarios and mappings of refinements: names, types of bindings, steps that exist."""
+"""Checks of models, scenarios and refinement mappings: names, types of bindings, existence of steps."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Models:
 
 
 def claims(spec: Spec) -> list[str]:
-    """The names of all that a model may select: properties, and refinements by the names of their specs."""
+    """The names that a model may select: properties, and refinements by the names of their specs."""
     return [*spec.properties, *spec.refined]
 
 
@@ -145,7 +145,7 @@ def elements(model: FixedModel) -> dict[str, Type]:
 
 
 class Refinements:
-    """Checks the `refines` lines of one spec, and those of its imports that give constants and sorts.
+    """Checks the `refines` lines of one spec, and of its imports that give values to constants and sorts.
 
     A mapping is full.  Nothing is mapped by its name alone: a variable that is forgotten would be compared
     with another one of ours that only happens to have its name.
@@ -156,7 +156,7 @@ class Refinements:
         self.report = checker.report
 
     def sorts(self, spec: Spec) -> None:
-        """Note of each mapped sort the type that it is."""
+        """Note for each mapped sort the type to which it is mapped."""
         for decl in spec.refines:
             other = spec.refined[decl.alias]
             for binding in decl.mapping:

@@ -107,7 +107,7 @@ def _once(what: str, span: Span, given: dict[str, Span], report: Report) -> None
 
 
 def sorts_of(spec: Spec) -> dict[str, decls.Sort]:
-    """All sorts that a model has to size, by full name."""
+    """All sorts whose size a model must fix, by full name."""
     sorts = dict(spec.sorts)
     for alias, imported in spec.imports.items():
         sorts.update({f"{alias}.{name}": decl for name, decl in imported.sorts.items() if not decl.given})
@@ -115,7 +115,7 @@ def sorts_of(spec: Spec) -> dict[str, decls.Sort]:
 
 
 def consts_of(spec: Spec) -> dict[str, tuple[decls.Const, Spec]]:
-    """All constants, by full name, with their home: a model has to fix those that no import gives a value."""
+    """All constants, by full name, with their home: a model must fix those without a value from an import."""
     consts = {name: (decl, spec) for name, decl in spec.consts.items()}
     for alias, imported in spec.imports.items():
         consts.update({f"{alias}.{name}": (decl, imported) for name, decl in imported.consts.items()})
@@ -123,7 +123,7 @@ def consts_of(spec: Spec) -> dict[str, tuple[decls.Const, Spec]]:
 
 
 def _members(spec: Spec, model: FixedModel, report: Report) -> None:
-    """The names of each sort's elements: as listed, or the sort's initial and a number."""
+    """The names of each sort's elements: those listed, or the initial of the sort and a number."""
     taken: dict[str, str] = {}
     values = (
         spec.variables,

@@ -19,7 +19,7 @@ def check_name(checker: Checker, node: tree.Name, context: Context, expected: Ty
 def check_as_name(
     checker: Checker, node: tree.Expr, name: tree.Name, context: Context, expected: Type | None
 ) -> Type:
-    """The type of `node`, which means what `name` does; the fact is of `node`, since `name` may not last."""
+    """The type of `node`, used as `name`; the fact is recorded for `node`, since `name` may be temporary."""
     meaning = _lookup(checker, name, context, expected)
     if meaning is None:
         _report_unknown(checker, name, context)
@@ -128,12 +128,12 @@ _INSTEAD = MappingProxyType({name: hint for hint, names in _FOREIGN.items() for 
 
 
 def foreign_hint(name: str) -> str | None:
-    """How a name of another language is written here; None where it is none."""
+    """The equivalent here of another language's name; None if there is none."""
     return _INSTEAD.get(name)
 
 
 def no_import(checker: Checker, name: tree.Name, context: Context) -> None:
-    """Report a qualifier that no import gives."""
+    """Report a qualifier that no import declares."""
     alias = name.qualifier or ""
     if alias in context.locals or alias in context.spec.declared:
         hint = foreign_hint(name.text) or f"functions are written in prefix form: `{name.text}({alias}, ...)`"

@@ -82,7 +82,7 @@ def _value_operator(checker: Checker, node: tree.Binary, context: Context, expec
 
 
 def _same(checker: Checker, left: tree.Expr, right: tree.Expr, context: Context) -> Type:
-    """Both sides have one type; a side that shows none takes the other's."""
+    """Both sides have one type; a side of unknown type takes the other's."""
     # Either side may be the one that shows the type (`s == {}`, `{} == s`): the right is checked with the
     # left's, and the left again if the right has more.
     a = checker.check(left, context)
@@ -139,7 +139,7 @@ def _difference(checker: Checker, node: tree.Binary, context: Context, expected:
 
 
 def _with_right(checker: Checker, node: tree.Binary, left: Type, context: Context, hint: Type | None) -> Type:
-    """The right side after the left, which is checked again where the right shows more of the type."""
+    """The right side, checked after the left; the left is checked again if the right determines more."""
     shapes = (Set, Bag) if node.op == "union" else (Set,)
     if not isinstance(left, shapes) and left != UNKNOWN:
         checker.report.add("S301", node.left.span, f"expected a set, found {show(left)}")

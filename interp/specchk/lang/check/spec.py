@@ -1,4 +1,4 @@
-"""A loaded spec: every declaration by name, own and extended ones alike.
+"""A loaded spec: every declaration by name, own and inherited ones alike.
 
 `Spec` is what loading makes of a file, its `extends` and its `import`s; `Facts` is what checking
 finds out about its tree, keyed by node identity.  Both are read-only for later phases.
@@ -25,7 +25,7 @@ class Role(Enum):
 
 @dataclass(slots=True)
 class Spec:
-    """One namespace: a file with all that it extends; imported and refined files hang below by alias."""
+    """One namespace: a file with all that it extends; imported and refined files are attached by alias."""
 
     name: str
     source: Source
@@ -56,17 +56,17 @@ class Spec:
     prefix: str = ""  # `log.` in front of the names of a file imported or refined as `log`
 
     def lookup(self, alias: str | None) -> Spec | None:
-        """The namespace of a qualifier, or itself without a qualifier; None if nothing has that name."""
+        """The namespace of a qualifier, or this one without a qualifier; None for an unknown qualifier."""
         return self if alias is None else self.imports.get(alias) or self.refined.get(alias)
 
     def all_sources(self) -> Iterator[Source]:
-        """Its sources, and those of all that it imports and refines."""
+        """The sources of this spec, and of all that it imports and refines."""
         yield from self.sources
         for other in (*self.imports.values(), *self.refined.values()):
             yield from other.all_sources()
 
     def has_state_for(self, user: Spec) -> bool:
-        """Whether names of this spec's state have a value where `user` names them."""
+        """Whether the variables and actions of this spec have a meaning in the context of `user`."""
         # A library brings no state, and the state of a refined spec is the mapping's: only its own text,
         # which is read under the mapping, names it.
         return self.role is Role.RUN or (self.role is Role.REFINED and self is user)

@@ -1,4 +1,4 @@
-"""Types as the checker sees them: shapes, with bounds still constant expressions.
+"""Types as used by the checker: shapes, with bounds that are still constant expressions.
 
 All integers are one kind in expressions; a range is a promise about what is *stored* and is kept
 by the engines where a variable is assigned.  Records and maps are structural, enums, sorts and
@@ -60,28 +60,28 @@ class Record:
 
     @property
     def is_tuple(self) -> bool:
-        """Whether it is a tuple."""
+        """Whether the record is a tuple."""
         return self.fields[:1] != () and self.fields[0][0] == "1"
 
     @property
     def element(self) -> Type | None:
-        """The type of the elements of a variant that is a sort; the field has no name."""
+        """The type of the elements of a variant that is a sort; its field has no name."""
         return self.fields[0][1] if self.fields[:1] != () and self.fields[0][0] == "" else None
 
     def get(self, name: str) -> Type | None:
-        """The type of a field, or None."""
+        """The type of the field with this name, or None."""
         return dict(self.fields).get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """`Fetch(offset: Offset) | Ping`; each variant carries a record, one that is a sort an element of it."""
+    """`Fetch(offset: Offset) | Ping`; each variant has a record; a variant that is a sort has an element."""
 
     name: str
     variants: tuple[tuple[str, Record], ...]
 
     def get(self, tag: str) -> Record | None:
-        """The fields of a variant, or None."""
+        """The fields of the variant with this name, or None."""
         return dict(self.variants).get(tag)
 
 
@@ -126,7 +126,7 @@ class PartialMap:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Not known (yet): the item of `{}` or `none`, or the type of something already reported."""
+    """A type not (yet) known: of the item of `{}` or `none`, or of an expression with a reported error."""
 
 
 Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag | PartialMap | Unknown
@@ -137,7 +137,7 @@ MAX_TUPLE = 9  # parts: their numbers are in order as texts, which fields of rec
 
 
 def tuple_of(items: Sequence[Type]) -> Record:
-    """The type of tuples with such parts."""
+    """The type of tuples with these parts."""
     return Record(tuple((str(number), item) for number, item in enumerate(items, 1)))
 
 
@@ -175,7 +175,7 @@ def _operand(kind: Type) -> str:
 
 
 def lifts(found: Type, wanted: Type) -> bool:
-    """Whether a value is one of a union of sorts because it is an element, or a set of elements, of one."""
+    """Whether a value is lifted to a union of sorts: an element, or a set of elements, of one of them."""
     match found, wanted:
         case Sort(), Union():
             return any(record.element == found for _, record in wanted.variants)
@@ -185,7 +185,7 @@ def lifts(found: Type, wanted: Type) -> bool:
 
 
 def join(a: Type, b: Type) -> Type | None:
-    """The type that both sides are, unknown parts filled from the other side; None if none is.
+    """The common type of both sides, unknown parts taken from the other side; None if there is none.
 
     `join(Option(Unknown), Option(Int))` is `Option(Int)`; ranges join to plain `int`.
     """
@@ -245,7 +245,7 @@ def _join_records(a: Record, b: Record) -> Type | None:
 
 
 def parts(kind: Type) -> tuple[Type, ...]:
-    """The types that a type is made of, one level down."""
+    """The types of which a type is composed, one level down."""
     match kind:
         case Option() | Set() | Seq() | Bag():
             return (kind.item,)
@@ -259,7 +259,7 @@ def parts(kind: Type) -> tuple[Type, ...]:
 
 
 def has_partial_map(kind: Type) -> bool:
-    """Whether a value of the type has a partial map in it."""
+    """Whether values of the type contain a partial map."""
     return isinstance(kind, PartialMap) or any(map(has_partial_map, parts(kind)))
 
 

@@ -1,4 +1,4 @@
-"""Every diagnostic code with its page: for `specchk explain`, and for docs/diagnostics.md."""
+"""All diagnostic codes with their pages: for `specchk explain`, and for docs/diagnostics.md."""
 
 from specchk.lang.codes.catalogue import CODES
 from specchk.lang.codes.page import Page

@@ -1,4 +1,4 @@
-"""All pages, by their codes."""
+"""All pages, by code."""
 
 from __future__ import annotations
 

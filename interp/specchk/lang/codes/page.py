@@ -38,11 +38,11 @@ class Page:
 
     @property
     def heading(self) -> str:
-        """`S201: an unknown name`."""
+        """The heading, such as `S201: an unknown name`."""
         return f"{self.code}: {self.title}"
 
     def listing(self) -> str:
-        """The example as it is shown, the files beside it below it; empty when there is none."""
+        """The example as shown, followed by the files that it needs; empty if there is none."""
         parts = [self.shown or self.example or ""]
         parts += [f"# file {name}\n{text}" for name, text in self.others]
         return "\n\n".join(part.strip("\n") for part in parts if part)

@@ -1,4 +1,4 @@
-"""Columns that the author lined up stay lined up (see lang/format/formatter.py).
+"""Alignment: columns that the author aligned stay aligned (see lang/format/formatter.py).
 
 The formatter aligns nothing by itself.  Where two or more lines of a paragraph had the name, the
 `:`, the `=` or the trailing comment in one column, and not by chance, they get one column again,
@@ -21,7 +21,7 @@ FURTHER = 4  # a line behind the first of a statement
 
 @dataclass(slots=True)
 class AlignedLine:
-    """A line in pieces: `texts[i]` is at the alignment point `points[i]`.
+    """A line in pieces: `texts[i]` begins at the alignment point `points[i]`.
 
     The first piece has the point "" and stands at the indentation.  `columns` and `gaps` say
     where each point was in the source and how many blanks were before it.
@@ -38,11 +38,11 @@ class AlignedLine:
     starts: bool = True  # a logical line, not one that continues
 
     def start_of(self, index: int) -> int:
-        """The leftmost column of a piece, given the pieces before it as they are."""
+        """The leftmost possible column of a piece, given the pieces before it."""
         return self.indent + len(" ".join(self.texts[:index])) + (1 if index else 0)
 
     def render(self) -> Iterator[str]:
-        """The line as text, its comment at `comment_column`; several where it is too long."""
+        """The line as text, its comment at `comment_column`; several lines if it is too long."""
         code = " " * self.indent + " ".join(self.texts)
         if not self.texts:
             yield (code + self.comment).rstrip()
@@ -59,7 +59,7 @@ class AlignedLine:
 
 
 def align(paragraph: list[AlignedLine]) -> None:
-    """Line up the points, then the comments, of lines without a blank line between them."""
+    """Align the points, then the comments, of consecutive lines without a blank line between them."""
     for point in ("name", ":", "="):
         places = [(line, line.points.index(point)) for line in paragraph if point in line.points]
         for group in _groups(places, lambda line, index: line.columns[index]):
@@ -77,7 +77,7 @@ Place = tuple[AlignedLine, int]
 
 
 def _groups(places: Iterable[Place], column: Callable[[AlignedLine, int], int]) -> Iterator[list[Place]]:
-    """Neighbours, among the lines that have the point at all, that had it in one column."""
+    """Runs of neighbours, among the lines with this point, that had it in the same column."""
     for _, group in groupby(places, lambda place: column(*place)):
         yield list(group)
 

@@ -87,7 +87,7 @@ def _by_line(source: Source, offset: int, stream: list[Token]) -> Iterator[tuple
 
 
 def _cells(source: Source, number: int, piece: _Piece | None) -> AlignedLine:
-    """One line cut at its alignment points, still with its source's indentation."""
+    """One line, cut at its alignment points, with the indentation of the source."""
     raw = source.line(number)
     if piece is None:
         return AlignedLine(_width(raw[: len(raw) - len(raw.lstrip())]), comment=raw.strip())
@@ -131,7 +131,7 @@ def _width(blank: str) -> int:
 
 
 def _indented(lines: list[AlignedLine], pieces: dict[int, _Piece]) -> list[AlignedLine]:
-    """The lines at their new indentation; the source's is needed until all of it is determined."""
+    """The lines at their new indentation; the old one is needed until all new ones are determined."""
     new: dict[int, int] = {}
     start, base = 0, 0
     for number, line in enumerate(lines, 1):
@@ -149,7 +149,7 @@ def _indented(lines: list[AlignedLine], pieces: dict[int, _Piece]) -> list[Align
 
 
 def _least(piece: _Piece, base: int) -> int:
-    """A line in column 1 would start a declaration, unless it starts with a bracket."""
+    """The least indentation of a line: in column 1 it would start a declaration, unless it is a bracket."""
     return base if base or str(piece.tokens[0]) in ")]}" else INDENT
 
 
@@ -182,7 +182,7 @@ def _of_comment(column: int, below: tuple[int, int] | None, above: tuple[int, in
 
 
 def _rendered(lines: list[AlignedLine]) -> Iterator[str]:
-    """The lines as text, blank lines thinned out."""
+    """The lines as text, with repeated blank lines removed."""
     blank, first = 0, True
     for paragraph in _paragraphs(lines):
         if paragraph is None:

@@ -32,7 +32,7 @@ _LEADS_ON = frozenset(
 
 
 class Spacing:
-    """Decides the gaps inside one declaration, whose tokens arrive in order."""
+    """Decides the spaces inside one declaration, whose tokens arrive in order."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -49,7 +49,7 @@ class Spacing:
         return "".join(parts)
 
     def breaks(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Where the text of `joined` may continue on a new line: offsets, with the depths of brackets."""
+        """The places where the text of `joined` may be broken: offsets, with their bracket depths."""
         places = []
         at = 0
         for index in range(first, last):
@@ -75,7 +75,7 @@ class Spacing:
         return True
 
     def is_sign(self, index: int) -> bool:
-        """Whether a token is the `-` of a negative number and not that of a difference."""
+        """Whether a token is the `-` of a negative number and not of a difference."""
         return str(self.tokens[index]) == "-" and (index == 0 or not self._ends_operand(index - 1))
 
     def _ends_operand(self, index: int) -> bool:
@@ -91,7 +91,7 @@ def _declaring_colon(tokens: Sequence[Token]) -> int:
 
 
 def _brackets(tokens: Sequence[Token]) -> tuple[list[int], dict[int, bool]]:
-    """The open brackets before each token, and, for those at braces, whether a space is between."""
+    """The open brackets before each token; for each brace, whether spaces are inside it."""
     depths: list[int] = []
     is_spaced: dict[int, bool] = {}
     open_: list[int] = []
@@ -111,5 +111,5 @@ def _brackets(tokens: Sequence[Token]) -> tuple[list[int], dict[int, bool]]:
 
 
 def _is_apart(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the author has a gap behind a token."""
+    """Whether the author left a space after a token."""
     return tokens[index].end_pos != tokens[index + 1].start_pos

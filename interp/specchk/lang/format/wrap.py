@@ -1,4 +1,4 @@
-"""Lines that are too long, cut where the language lets a line continue (see lang/format/formatter.py).
+"""Wrapping of long lines where the language allows a line to continue (see lang/format/formatter.py).
 
 A line is cut at the outermost place that fits: before `and`, `or` and other words that lead on, or behind a
 comma.  What is behind the cut is indented further than a line that starts a statement, and as far as a line
@@ -17,7 +17,7 @@ Break = tuple[int, int]  # an offset in the code, and how many brackets are open
 
 
 def wrapped(code: str, indent: int, further: int, breaks: Sequence[Break]) -> Iterator[str]:
-    """The lines of indented code: those behind the first are indented by `further`."""
+    """The lines of indented code; those after the first are indented by `further` more."""
     while len(code) > WIDTH:
         places = [(at, depth) for at, depth in breaks if at > indent + _LEAST]
         fitting = [(depth, -at) for at, depth in places if at <= WIDTH + 1]

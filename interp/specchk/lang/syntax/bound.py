@@ -1,4 +1,4 @@
-"""The names that a binder, a `let` or an operator binds: one, or one for each part of a tuple."""
+"""The names bound by a binder, a `let` or an operator: one, or one for each part of a tuple."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def shown(bound: Bound) -> str:
 
 
 def names_in(bound: Bound) -> list[str]:
-    """The names that are bound."""
+    """The bound names."""
     return [bound] if isinstance(bound, str) else [name for part in bound for name in names_in(part)]

@@ -33,13 +33,13 @@ class TooDeep(Exception):
 
 
 class _Base:
-    """Positions, depth and the small shapes every rule uses."""
+    """Positions, depth and the small shapes that every rule uses."""
 
     def __init__(self) -> None:
         self.begin(_EMPTY, 0)
 
     def begin(self, source: Source, offset: int) -> None:
-        """Build for a chunk of `source` that starts at character `offset`."""
+        """Start building for a chunk of `source` that starts at character `offset`."""
         self._source = source
         self._offset = offset
         self._depths: dict[int, int] = {}
@@ -60,7 +60,7 @@ class _Base:
         return tree.Name(self._at(token), str(token))
 
     def _deep(self, node: Child, children: list[Child]) -> Child:
-        """`node`, after a check that its depth is within bounds."""
+        """`node`, once its depth is known to be within bounds."""
         depth = 1 + max((self._depths.get(id(child), 0) for child in _flat(children)), default=0)
         if depth > MAX_DEPTH:
             self.too_deep = self.too_deep or node.span
@@ -78,17 +78,17 @@ def _flat(children: list[Child]) -> list[Child]:
 
 
 def present(children: list[Child]) -> tuple[Child, ...]:
-    """The children that are there: absent optional parts are None."""
+    """The children that are present: absent optional parts are None."""
     return tuple(child for child in children if child is not None)
 
 
 def joined(children: list[Child]) -> tuple[Child, ...]:
-    """The children, and in the place of a tuple its items."""
+    """The children, with tuples replaced by their items."""
     return tuple(item for child in children for item in (child if isinstance(child, tuple) else (child,)))
 
 
 def leaf(kind: Callable[..., Child], *leading: object, rest: int | None = None) -> Child:
-    """The rule of a node that is made of `leading` and the rule's children in order, names as text.
+    """The rule for a node with the arguments `leading` and the rule's children in order, names as text.
 
     The children from number `rest` on are one part, a tuple of those that are there.
     """
@@ -103,7 +103,7 @@ def leaf(kind: Callable[..., Child], *leading: object, rest: int | None = None) 
 
 
 def node(kind: Callable[..., Child], *leading: object, rest: int | None = None) -> Child:
-    """As `leaf`, for a node that counts for the depth of its tree."""
+    """As `leaf`, for a node that adds to the depth of its tree."""
     made = leaf(kind, *leading, rest=rest)
 
     def rule(self: _Base, at: Extent, children: list[Child]) -> Child:
@@ -113,7 +113,7 @@ def node(kind: Callable[..., Child], *leading: object, rest: int | None = None) 
 
 
 def group(_: _Base, __: Extent, children: list[Child]) -> Child:
-    """A rule that is the tuple of its children, names as text."""
+    """The rule that returns the tuple of its children, names as text."""
     return present(_plain(children))
 
 

@@ -31,7 +31,7 @@ def _expectation(kind: str) -> Child:
 
 
 class Builder(Statements):
-    """The whole builder: statements, types and expressions below, declarations here."""
+    """The complete builder: declarations here; statements, types and expressions in its base classes."""
 
     invariant = _property("invariant")
     step_invariant = _property("step invariant")

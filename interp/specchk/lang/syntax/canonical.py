@@ -1,4 +1,4 @@
-"""A tree as a text that only its meaning decides: equal trees have equal texts, in every version of the tree.
+"""Canonical text of a tree: equal trees have equal texts, in every version of the tree classes.
 
     Binary(left=Name(text='a') op='>' right=IntLiteral(value=0))
 
@@ -15,7 +15,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 
 
 def canonical(value: object) -> str:
-    """The text of a tree, or of tuples, lists and mappings of trees; `TypeError` for anything else."""
+    """The canonical text of a tree, or of tuples, lists and mappings of trees; `TypeError` for others."""
     match value:
         case None | bool() | int() | str():
             return repr(value)

@@ -12,7 +12,7 @@ from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Nod
 
 @dataclass(frozen=True, slots=True)
 class Require(Node):
-    """`require e`: the action is enabled only where `e` holds."""
+    """`require e`: the action is enabled only if `e` holds."""
 
     condition: Expr
 
@@ -92,7 +92,7 @@ class Header(Node):
 
 @dataclass(frozen=True, slots=True)
 class Import(Node):
-    """`import log`: another file's types, constants and definitions, as `log.x`; `with` gives some."""
+    """`import log`: another file's types, constants and definitions, as `log.x`; `with` sets some of them."""
 
     path: tuple[str, ...]
     alias: str
@@ -101,14 +101,14 @@ class Import(Node):
 
 @dataclass(frozen=True, slots=True)
 class Extends(Node):
-    """`extends base`: everything of another spec but its models and scenarios."""
+    """`extends base`: all declarations of another spec except its models and scenarios."""
 
     path: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """`sort Replica`: interchangeable names; a model fixes how many, or (`given`) an import what they are."""
+    """`sort Replica`: interchangeable names; their number is fixed by a model or (`given`) an import."""
 
     name: str
     given: ModelBinding | None = None
@@ -116,7 +116,7 @@ class Sort(Node):
 
 @dataclass(frozen=True, slots=True)
 class Const(Node):
-    """`const MaxOffset : int`, with `= e` a default; `given`: the value that an import gives it."""
+    """`const MaxOffset : int`, with an optional default `= e`; `given`: the value that an import gives it."""
 
     name: str
     type: TypeExpr
@@ -134,7 +134,7 @@ class TypeDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class Var(Node):
-    """`var leo : Replica -> Offset = e`; `in S` is a choice; neither leaves it to `init`."""
+    """`var leo : Replica -> Offset = e`; `in S` is a choice; with neither, `init` decides."""
 
     name: str
     type: TypeExpr
@@ -168,7 +168,7 @@ class Param(Node):
 
 @dataclass(frozen=True, slots=True)
 class OperatorParam(Node):
-    """`ok: (Replica) => bool`: a definition's parameter that is an operator."""
+    """`ok: (Replica) => bool`: an operator as the parameter of a definition."""
 
     name: str
     params: tuple[TypeExpr, ...]
@@ -201,7 +201,7 @@ class Action(Node):
 
 @dataclass(frozen=True, slots=True)
 class Helper(Node):
-    """`helper action advance_hw(r: Replica): ...`: statements with a name, and no step of their own."""
+    """`helper action advance_hw(r: Replica): ...`: named statements that are not a step by themselves."""
 
     name: str
     params: tuple[Param, ...]
@@ -227,7 +227,7 @@ class DeadlockOk(Node):
 
 @dataclass(frozen=True, slots=True)
 class FairAction(Node):
-    """`send`, or `send(f, _)`: one condition for each f; without names there is one for the action."""
+    """`send`, or `send(f, _)`: one condition for each f; without names, one for the whole action."""
 
     action: Name
     params: tuple[str, ...]
@@ -299,7 +299,7 @@ class TakeStep(Node):
 
 @dataclass(frozen=True, slots=True)
 class Assert(Node):
-    """`assert e` in a scenario: true in the state reached (in each, when a choice was left)."""
+    """`assert e` in a scenario: true in the state reached (in each of them, if a choice was left open)."""
 
     condition: Expr
 

@@ -1,4 +1,4 @@
-"""Habits from TLA+, Quint, P or Python, and what to write instead.
+"""Habits from TLA+, Quint, P or Python, and their equivalents here.
 
 A habit is recognized by the first word of its declaration and by the text of its line before and behind
 the place where the parser stopped.  It decides nothing but the hint of a diagnostic.
@@ -46,7 +46,7 @@ _DECLARED = MappingProxyType({word: hint for hint, words in _DECLARATIONS.items(
 
 
 class _Habit(NamedTuple):
-    """Patterns for the declaration's first word, the line before the place and the line from it on."""
+    """Patterns for the first word of the declaration, and for the line before and after the place."""
 
     declaration: str
     before: str
@@ -221,7 +221,7 @@ _HABITS = tuple(
 
 
 def declaration_hint(word: str, line: str) -> str | None:
-    """The remedy for a line in column 1 whose first word starts no declaration."""
+    """The remedy for a line in column 1 whose first word does not start a declaration."""
     if re.match(r"\w+\s*'|(?:require|let|any|either|or|when|else|skip)\b", line):
         return "statements are indented below their action"
     if re.match(r"(?:expect|properties|actions)\b|\w+\s*=[^=]", line):
@@ -230,12 +230,12 @@ def declaration_hint(word: str, line: str) -> str | None:
 
 
 def statement_hint(word: str) -> str | None:
-    """What to write for a statement of another language that begins with this word."""
+    """The equivalent of another language's statement that begins with this word."""
     return _STATED.get(word)
 
 
 def habit_hint(declaration: str, before: str, after: str) -> str | None:
-    """The replacement of what people write by habit where the parser stopped; None where none is known.
+    """The replacement for a habit from another language at the place of a syntax error; None if unknown.
 
     `declaration` is the first word of the declaration, `before` and `after` are the line up to the place and
     from it on, its line end included.

@@ -1,4 +1,4 @@
-"""The trees of texts, kept in the user's cache directory between runs (`kept`).
+"""Syntax trees, cached in the user's cache directory between runs (`kept`).
 
 A tree depends on nothing but the text, the sources of this room, Lark and Python.  Reading it takes an eighth
 of the time of parsing the text again, which was the largest part of starting a check.  Its places name the
@@ -27,24 +27,24 @@ PARSER = kept.library("lark")
 
 
 def read_tree(source: Source, start: Start = "decl") -> Any:
-    """The tree that was kept for an equal source, read from the same start; or None."""
+    """The tree cached for an equal source, parsed from the same start; or None."""
     data = kept.read(_place(source, start))
     return None if data is None else read_with(data, (source,))
 
 
 def keep_tree(source: Source, parsed: decls.Module | tree.Expr, start: Start = "decl") -> None:
-    """Keep the tree of a text without errors, where that can be done."""
+    """Cache the tree of a text without errors, if possible."""
     kept.write(_place(source, start), written(parsed, (source,), _NodePickler))
 
 
 def read_with(data: bytes, sources: Sequence[Source]) -> Any:
-    """What `written` made of a value, with these sources in the place of the ones then."""
+    """The value from the bytes of `written`, with these sources in place of the original ones."""
     # As for compiled code, whoever may write into this user's cache may run code as this user.
     return _Unpickler(BytesIO(data), sources).load()
 
 
 def written(value: Any, sources: Sequence[Source], pickler: type[SourcePickler] | None = None) -> bytes:
-    """A value in which each of the sources is its number."""
+    """A value as bytes, in which each of the sources is replaced by its number."""
     data = BytesIO()
     # Pickle recurses, and Python's stack has room for the deepest tree that the builder makes.
     (pickler or SourcePickler)(data, sources).dump(value)
@@ -71,7 +71,7 @@ class SourcePickler(pickle.Pickler):
 
 
 def numbered(number: int) -> Source:
-    """The source of a number; a reader replaces this function by one that knows its sources."""
+    """The source with a number; a reader replaces this function by one that knows its sources."""
     raise LookupError(number)
 
 
@@ -81,20 +81,20 @@ class _Unpickler(pickle.Unpickler):
         self._sources = sources
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class or function of a name; for `numbered`, one of these sources by its number."""
+        """The class or function of a name; for `numbered`, the lookup in these sources."""
         found = super().find_class(module, name)
         return self._sources.__getitem__ if found is numbered else found
 
 
 class _NodePickler(SourcePickler):
-    """Writes a node as a call of its class: a frozen class with slots finds its state field by field."""
+    """Writes a node as a call of its class: a frozen class with slots would write its fields one by one."""
 
     def _reducers(self) -> dict[type, Reducer]:
         return _Calls(copyreg.dispatch_table)
 
 
 class _Calls(dict[type, Reducer]):
-    """Reducers of nodes and places, each made when the first one of its class is written."""
+    """Reducers for nodes and places, each built when the first object of its class is written."""
 
     def __missing__(self, kind: type) -> Reducer:
         if not issubclass(kind, tree.Node | Span):

@@ -1,4 +1,4 @@
-"""The loop over Lark's LALR tables, with the nodes of the tree made as rules are reduced.
+"""The loop over Lark's LALR tables, building the nodes of the tree as rules are reduced.
 
 Lark makes a tree of its own with the position of each rule in lines and columns, and a second walk makes
 ours of it.  Here a rule is a method of the builder, which is called with the rule's extent and its parts; an
@@ -34,7 +34,7 @@ Plan = tuple[
 
 @dataclass(slots=True)
 class Plans:
-    """The rules of a parser as its loop needs them, and where ladders of rules with one part end."""
+    """The rules of a parser in the form that its loop needs, with chains of single-part rules shortened."""
 
     states: Any
     builder: object
@@ -48,7 +48,7 @@ class Plans:
         return plan
 
     def top(self, below: Any, origin: str, token: str) -> Any:
-        """The state after a rule of this name is reduced and the rungs that the token allows are climbed."""
+        """The state after a rule of this name is reduced, and all single-part rules that the token allows."""
         state = self.states[below][origin][1]
         # The state of a whole text has no actions.
         while True:
@@ -61,13 +61,13 @@ class Plans:
 
 
 class _State(ParserState[Any]):
-    """Lark's state of a parse, whose tokens are fed by the plans of the rules."""
+    """Lark's parser state, with tokens processed by the plans of the rules."""
 
     __slots__ = ("plans",)
     plans: Plans
 
     def feed_token(self, token: Token, is_end: bool = False) -> Any:
-        """Reduce what the token ends, and shift it; the whole at the end."""
+        """Reduce what the token completes, and shift it; at the end, return the whole."""
         plans, states = self.plans, self.parse_conf.states
         rules, tops = plans.rules, plans.tops
         stack, entries, kind = self.state_stack, self.value_stack, token.type
@@ -94,7 +94,7 @@ class _State(ParserState[Any]):
 
 
 class _Loop(_Parser):
-    """Lark's loop over the tokens of a chunk, which feeds them to a `_State`."""
+    """Lark's loop over the tokens of a chunk, which feeds a `_State`."""
 
     plans: Plans
 
@@ -117,7 +117,7 @@ def build_while_parsing(parser: Lark, builder: object) -> None:
 
 
 def _is_rung(rule: Rule) -> bool:
-    """Whether a rule has one part and gives it as it is."""
+    """Whether a rule has one part and returns it unchanged."""
     part = rule.expansion[0]
     return rule.options.expand1 and not rule.alias and len(rule.expansion) == 1 and not _is_left_out(part)
 
@@ -131,7 +131,7 @@ def _is_spliced(symbol: Any) -> bool:
 
 
 def _parts_of(rule: Rule) -> Iterable[tuple[int, int, bool]]:
-    """The parts that a rule keeps: number, absent optional parts before it, and whether it is a list.
+    """The parts that a rule keeps: index, number of absent optional parts before it, whether it is a list.
 
     Absent parts at the end are a last row, with a negative number.
     """
@@ -149,7 +149,7 @@ def _parts_of(rule: Rule) -> Iterable[tuple[int, int, bool]]:
 
 
 def _entry_of(rule: Rule, builder: object) -> Callable[[list[Entry]], Entry]:
-    """The function of a rule, from the entries of its parts to its own."""
+    """The function of a rule, from the entries of its parts to its own entry."""
     parts = tuple(_parts_of(rule))
     passes = rule.options.expand1 and not rule.alias
     # Rules as `?atom: "(" expr ")"` always pass their part, and need no method.
@@ -188,5 +188,5 @@ def _method(rule: Rule, builder: object) -> Made:
 
 
 def _list(_: Extent, parts: list[Any]) -> list[Any]:
-    """The parts of a rule whose name begins with `_`: they are put in its place where it is used."""
+    """The parts of a rule whose name begins with `_`: they are inlined where it is used."""
     return parts

@@ -66,7 +66,7 @@ class LayoutFilter:
         self.ends_line = True  # a declaration does, a lone expression does not
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """Yield the tokens of one declaration as logical lines, and keep them in `seen`."""
+        """Yield the tokens of one declaration as logical lines, and record them in `seen`."""
         self.seen = []
         for token in self._lines(stream):
             self.seen.append(token)
@@ -132,7 +132,7 @@ class LayoutFilter:
 
 
 class _LogicalLine:
-    """The facts that the rules need about the logical line read so far."""
+    """The facts that the rules need about the current logical line."""
 
     def __init__(self) -> None:
         self.brackets: list[Token] = []

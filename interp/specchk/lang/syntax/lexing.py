@@ -1,4 +1,4 @@
-"""The loop of Lark's contextual lexer over its own expressions, without lines and columns.
+"""The loop of Lark's contextual lexer over its own patterns, without counting lines and columns.
 
 The state of the parser decides which terminals are allowed, and each set of them has an expression, made by
 Lark when the first token is read there.  Whether a word is a keyword of such a set is decided once.  Where no
@@ -20,7 +20,7 @@ Match = Any  # of an expression of `re`
 
 @dataclass(slots=True)
 class Expected:
-    """The terminals of some states, and the keywords among words up to now."""
+    """The terminals of some states, and the keywords among the words matched so far."""
 
     match: Callable[[str, int, int], Match | None]
     ignored: frozenset[str]
@@ -28,13 +28,13 @@ class Expected:
     kinds: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def kind(self, kind: str, text: str) -> str:
-        """The kind of a token, which may be a keyword in place of a name."""
+        """The kind of a token, which may be a keyword that is used as a name."""
         found = self.kinds[kind, text] = self.callbacks[kind](Token(kind, text)).type
         return found
 
 
 class TokenReader:
-    """Lexes as a contextual lexer of Lark does; a token has its place as offsets alone."""
+    """Lexes like Lark's contextual lexer, but a token's place consists of offsets alone."""
 
     def __init__(self, lexer: ContextualLexer) -> None:
         self.lexer = lexer
@@ -52,7 +52,7 @@ class TokenReader:
         return scan
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
-        """The tokens of a text, each read in the state that the parser then has."""
+        """The tokens of a text, each lexed in the current state of the parser."""
         scans, stack, text = self.scans, parser_state.state_stack, lexer_state.text
         whole, place, end = cast("str", text.text), text.start, text.end
         token: Token | None = None

@@ -1,4 +1,4 @@
-"""Text to syntax tree, with every syntax error of the file.
+"""From text to syntax tree, with every syntax error of the file.
 
 A file is cut into chunks at lines that start in column 1 with a letter, one declaration each, and
 each chunk is parsed alone: an error in one leaves the others readable, and error recovery needs no
@@ -49,7 +49,7 @@ class Parser:
         build_while_parsing(self.lark, self.builder)
 
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
-        """Parse characters `start..end` of a source as `decl` or `expr`."""
+        """Parse the characters `start..end` of a source as `decl` or `expr`."""
         text = source.text[start:end]
         # The layout looks at characters behind the token (its rule 3), so it needs the chunk and not only
         # its tokens.
@@ -66,7 +66,7 @@ class Parser:
 # parser is neither reentrant nor for several threads.
 @cache
 def parser() -> Parser:
-    """The process's parser, built on first use."""
+    """The parser of this process, built on first use."""
     return Parser()
 
 
@@ -181,7 +181,7 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
 
 
 def _place(token: Token, source: Source, start: int) -> Span:
-    """Where to mark a token; the layout's tokens are borrowed from the line end before them."""
+    """The place of a token to be marked; layout tokens have the place of the line end before them."""
     first, last = start + (token.start_pos or 0), start + (token.end_pos or 0)
     if token.type == "_INDENT":
         return Span(source, last - len(token), last + 1)

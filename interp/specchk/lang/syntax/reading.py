@@ -1,4 +1,4 @@
-"""The tree of a text: the one that was kept, or else what the parser makes of it.
+"""The tree of a text: the cached one, or else the parser's.
 
 Parsing is nine tenths of what loading costs, and several specs extend one file, so the trees of the last
 few texts are kept in memory: a tree is a frozen value, and what is found out about it is kept beside it.
@@ -32,7 +32,7 @@ def parse(source: Source, report: Report) -> decls.Module:
 
 
 def parse_once(source: Source, report: Report) -> decls.Module:
-    """As `parse`, but the same tree for an equal source; its spans are of the first such source."""
+    """As `parse`, but returns the same tree for equal sources; its spans are in the first such source."""
     try:
         module, diagnostics, lost = _parsed(source)
     except SpecError:  # more errors than are reported: as many as `report` has room for
@@ -57,7 +57,7 @@ def parse_expression(source: Source, report: Report) -> tree.Expr | None:
 
 
 def _tree(source: Source, start: Start, report: Report) -> Any:
-    """The kept tree, or the parser's, which is kept where the text has no errors."""
+    """The cached tree, or else the parser's, which is cached if the text has no errors."""
     # A parser that is there parses a short text in the time that a file takes.
     is_kept = len(source.text) >= LEAST or not _parser.cache_info().currsize
     found = read_tree(source, start) if is_kept else None

@@ -1,4 +1,4 @@
-"""The grammar's parse tables: shipped, or kept in the user's cache directory between runs (`kept`).
+"""The grammar's parse tables: shipped, or cached in the user's cache directory between runs (`kept`).
 
 Building the LALR tables takes longer than checking a spec, and they depend on nothing but the
 grammar, Lark and how this room asks for them.  So `grammar.tables` beside the grammar has those of the
@@ -36,7 +36,7 @@ OPTIONS: Mapping[str, Any] = MappingProxyType(
 
 
 def load_parser(grammar: str, layout: LayoutFilter) -> Lark:
-    """The parser of a grammar, from its tables where they are shipped or kept."""
+    """The parser of a grammar, from its tables if they are shipped or cached."""
     tables = _shipped(grammar)
     if tables is None:
         path = kept.place("grammars", kept.name_of(lark.__version__, grammar, kept.sources(*ROOMS)))
@@ -52,19 +52,19 @@ def load_parser(grammar: str, layout: LayoutFilter) -> Lark:
 
 
 def build(grammar: str, layout: LayoutFilter) -> Lark:
-    """The parser of a grammar, from the grammar itself."""
+    """The parser of a grammar, built from the grammar itself."""
     return Lark(grammar, postlex=layout, **OPTIONS)
 
 
 def data_of(parser: Lark) -> dict[str, object]:
-    """The tables of a parser, without its layout."""
+    """The tables of a parser, without its layout filter."""
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     data["options"] = {name: value for name, value in data["options"].items() if name != "postlex"}
     return {"data": data, "memo": memo}
 
 
 def shipped_file(grammar: str, tables: Mapping[str, object]) -> bytes:
-    """The file of these tables that is shipped; it is good for this grammar and this Lark alone."""
+    """The shipped file of these tables; it is valid only for this grammar and this Lark."""
     return sealed(_name(grammar), zlib.compress(json.dumps(tables).encode(), 9))
 
 
@@ -77,7 +77,7 @@ def _shipped(grammar: str) -> dict[str, object] | None:
 
 
 def _numbered(item: dict[str, object]) -> dict[Any, object]:
-    """An object of JSON whose keys were numbers, as those of states and of the memo: all of them or none."""
+    """A JSON object whose keys were numbers, such as those of states and of the memo: all of them or none."""
     if not next(iter(item), "").isdigit():
         return cast("dict[Any, object]", item)
     return {int(key): value for key, value in item.items()}

@@ -1,4 +1,4 @@
-"""The syntax tree: immutable values, one class a construct, each with its span.
+"""The syntax tree: immutable values, one class for each construct, each with its span.
 
 Facts about the tree (what a name means, an expression's type) live beside it in `lang.facts`, keyed by node
 identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain comparison.
@@ -100,7 +100,7 @@ class Argument(Node):
 
 @dataclass(frozen=True, slots=True)
 class Lambda(Node):
-    """`(a, b) => a + b`: an operator without a name, as an argument."""
+    """`(a, b) => a + b`: an anonymous operator, as an argument."""
 
     params: tuple[Bound, ...]
     body: Expr

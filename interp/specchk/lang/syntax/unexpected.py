@@ -1,4 +1,4 @@
-"""Messages for syntax errors: the habit behind one where it is recognized, else the possible tokens.
+"""Messages for syntax errors: the habit behind the error if it is recognized, else the possible tokens.
 
 Most syntax errors in specs are good TLA+ or good Python.
 """
@@ -61,7 +61,7 @@ _INSTEAD = MappingProxyType(
 
 
 def strange_text(text: str, at: int) -> tuple[str, str | None]:
-    """The characters at an offset that have no meaning, and their replacement."""
+    """The characters at an offset that are not in the language, and their replacement."""
     # Longest first, since `\` alone begins many of them.
     for strange in sorted(_INSTEAD, key=len, reverse=True):
         if text.startswith(strange, at):
@@ -70,14 +70,14 @@ def strange_text(text: str, at: int) -> tuple[str, str | None]:
 
 
 def shown(token: Token) -> str:
-    """A token as a message names it."""
+    """A token as named in a message."""
     named = {"_NEWLINE": "the end of the line", "_INDENT": "this deeper indentation",
              "_DEDENT": "the end of the block"}  # fmt: skip
     return named.get(token.type, f"`{token}`")
 
 
 def first_word_hint(word: str, line: str) -> str:
-    """The remedy for a line in column 1 that starts no declaration."""
+    """The remedy for a line in column 1 that does not start a declaration."""
     return (
         declaration_hint(word, line)
         or nearest(word, DECLARATIONS)
@@ -105,7 +105,7 @@ def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> st
 
 
 def expectation(expected: set[str], names: Mapping[str, str]) -> str | None:
-    """A list of the possible tokens, when it is short enough to help."""
+    """A list of the possible tokens, if it is short enough to help."""
     words = sorted(filter(None, (_described(name, names) for name in expected)))
     # In the middle of an expression dozens of tokens may follow, and a list of them helps no reader.
     if not words or len(words) > MAX_EXPECTED:

@@ -1,4 +1,4 @@
-"""A report of an error in a spec: a value, rendered with the source line and a caret.
+"""A report of an error in a spec: a value, rendered with its source line and a caret.
 
 A `Diagnostic` has a stable code from `lang.codes` (each with a page for `specchk explain`), a
 span, a message and, where there is something to suggest, a hint.  Rooms collect diagnostics in a
@@ -24,7 +24,7 @@ _UNKNOWN = frozenset({"S201", "S501"})
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """An error: `code` is stable; one in an option has no `span`, and the option as its `path`."""
+    """An error: `code` is stable; an error in an option has no `span`, and the option as its `path`."""
 
     code: str
     message: str
@@ -35,7 +35,7 @@ class Diagnostic:
 
     @property
     def where(self) -> str:
-        """`file:line:col`, or the path alone when there is no text to point into."""
+        """`file:line:col`, or only the path if there is no text to point into."""
         return self.span.where if self.span else self.path
 
     def as_json(self) -> dict[str, object]:
@@ -53,7 +53,7 @@ class Diagnostic:
 
 
 class SpecError(Exception):
-    """A spec, model or option was rejected; `diagnostics` has the reasons, in source order."""
+    """A spec, model or option was rejected; `diagnostics` gives the reasons, in source order."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -64,13 +64,13 @@ class SpecError(Exception):
 
 
 def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:
-    """A finding by itself, as one that only shows once the constants are known."""
+    """An error with a single diagnostic, such as one that appears only once the constants are known."""
     return SpecError([Diagnostic(code, message, span, hint)])
 
 
 @dataclass(slots=True)
 class Report:
-    """Diagnostics collected by one run of the front end, at most `MAX_FOUND` of them.
+    """Diagnostics collected in one run of the front end, at most `MAX_FOUND` of them.
 
     `lost` are the words of declarations that could not be read: that one of them is unknown elsewhere is no
     error of its own.
@@ -87,7 +87,7 @@ class Report:
         hint: str | None = None,
         notes: Sequence[tuple[Span, str]] = (),
     ) -> None:
-        """Record an error; a second one at the same place is recorded once.
+        """Add an error; repeated errors at one place are recorded once.
 
         Nobody reads hundreds of errors: at the last one the run ends as if at its end.
         """
@@ -112,7 +112,7 @@ def _order(diagnostic: Diagnostic) -> tuple[str, int, str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """A hint with the known name closest to `name`, or None when nothing is close."""
+    """A hint with the known name closest to `name`, or None if none is close."""
     # Close matches have about the same length, and comparing takes time quadratic in it for each name: a
     # large spec must not make its errors slow.
     likely = sorted(set(known), key=lambda text: (abs(len(text) - len(name)), text))[:MAX_KNOWN]
@@ -147,7 +147,7 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def excerpt(span: Span) -> list[str]:
-    """The source line of a span and a line of carets below it; nothing when the line is empty.
+    """The source line of a span, and a line of carets below it; empty if the line is empty.
 
     Both fit a terminal of 80 columns: of a longer line the part around the span is shown, `...` at
     the cuts.  Wide and combining characters count as what they take on a terminal.
@@ -166,7 +166,7 @@ def excerpt(span: Span) -> list[str]:
 
 
 def _around(line: str, at: int, length: int, room: int) -> tuple[str, str, str]:
-    """The line in three parts, the marked one in the middle, within `room` columns."""
+    """The line in three parts, with the marked one in the middle, within `room` columns."""
     before, marked, after = (
         _printable(part) for part in (line[:at], line[at : at + length], line[at + length :])
     )
@@ -179,7 +179,7 @@ def _around(line: str, at: int, length: int, room: int) -> tuple[str, str, str]:
 
 
 def _cut(text: str, room: int) -> str:
-    """As much of the start of `text` as fits into `room` columns, ending in `...` when cut."""
+    """As much of the start of `text` as fits into `room` columns, ending in `...` if it was cut."""
     if _columns(text) <= room:
         return text
     while text and _columns(text) > room - len(_CUT):
@@ -192,7 +192,7 @@ def _printable(text: str) -> str:
 
 
 def _columns(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The number of terminal columns that the text takes."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)

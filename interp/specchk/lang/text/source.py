@@ -23,7 +23,7 @@ MAX_LINE = 4_000
 # With a `__dict__`, in which `cached_property` keeps the starts of the lines.
 @dataclass(frozen=True, slots=False)
 class Source:
-    """The text of one spec file; `path` is how it was named to us and how it is shown."""
+    """The text of one spec file; `path` is its path as given, and as shown."""
 
     path: str
     text: str = field(repr=False)
@@ -36,7 +36,7 @@ class Source:
         return tuple(starts)
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column, both from 1, of a character offset."""
+        """The line and column, both from 1, of a character offset."""
         line = bisect_right(self.line_starts, offset)
         return line, offset - self.line_starts[line - 1] + 1
 
@@ -76,6 +76,6 @@ class Span:
 
     @property
     def where(self) -> str:
-        """`path:line:column`, as compilers print it."""
+        """The place as `path:line:column`, as compilers print it."""
         line, column = self.source.position(self.start)
         return f"{self.source.path}:{line}:{column}"

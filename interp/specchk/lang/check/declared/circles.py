@@ -1,4 +1,4 @@
-"""Circles: definitions that use themselves without a measure, actions that are enabled if they are not.
+"""Cycles: definitions that use themselves without a measure, and actions that are enabled if they are not.
 
 They have no meaning: an expression in such a circle would never be evaluated.
 """
@@ -17,7 +17,7 @@ Use = tuple[tree.Node, Ref]
 
 
 def circles(spec: Spec, facts: Facts, report: Report) -> None:
-    """Report each circle of actions, definitions and helper actions, at the use that closes it."""
+    """Report each cycle of actions, definitions and helper actions, at the use that closes it."""
     uses = _Uses(spec, facts)
     for use, circle in _circles(spec.actions, uses.of):
         report.add(
@@ -27,7 +27,7 @@ def circles(spec: Spec, facts: Facts, report: Report) -> None:
 
 
 def recursions(spec: Spec, facts: Facts, report: Report) -> None:
-    """Report each circle of definitions none of which has a measure, at the use that closes it."""
+    """Report each cycle of definitions without a measure, at the use that closes it."""
     uses = _Uses(spec, facts)
 
     def unmeasured(name: str) -> list[Use]:
@@ -45,14 +45,14 @@ def recursions(spec: Spec, facts: Facts, report: Report) -> None:
 
 @dataclass(slots=True)
 class _Uses:
-    """The names that the declarations of a spec use, each read once."""
+    """The names that the declarations of a spec use; each declaration is read once."""
 
     spec: Spec
     facts: Facts
     known: dict[str, list[Use]] = field(default_factory=dict)
 
     def of(self, name: str) -> list[Use]:
-        """The definitions, helper actions and, by `enabled`, actions that a declaration uses."""
+        """The definitions and helper actions that a declaration uses, and (by `enabled`) actions."""
         if name not in self.known:
             every = {**self.spec.defs, **self.spec.helpers, **self.spec.actions}
             self.known[name] = list(self._used(every[name]))
@@ -71,7 +71,7 @@ class _Uses:
 
 
 def _circles(names: Iterable[str], used: Callable[[str], list[Use]]) -> Iterator[tuple[tree.Node, list[str]]]:
-    """Circles through the names, with the use that closes each; of those that share a name one."""
+    """The cycles through the names, with the use that closes each; one of several through the same name."""
     done: set[str] = set()
     for name in names:
         found = _way_back(name, used) if name not in done else None
@@ -82,7 +82,7 @@ def _circles(names: Iterable[str], used: Callable[[str], list[Use]]) -> Iterator
 
 
 def _way_back(name: str, used: Callable[[str], list[Use]]) -> tuple[tree.Node, list[str]] | None:
-    """A way from a name to itself, and the use at its end."""
+    """A path from a name to itself, and the use at its end."""
     seen = {name}
     # With a stack of our own: a chain of definitions may be longer than Python's.
     way = [(name, iter(used(name)))]

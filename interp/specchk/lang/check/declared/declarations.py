@@ -33,7 +33,7 @@ class Declarations:
         self.report = checker.report
 
     def check(self, spec: Spec) -> None:
-        """Check all of a namespace but its models and scenarios."""
+        """Check all declarations of a namespace except its models and scenarios."""
         refinements = Refinements(self.checker)
         refinements.sorts(spec)  # before anything of a refined spec is typed
         for other in (*spec.imports.values(), *spec.refined.values()):
@@ -87,7 +87,7 @@ class Declarations:
             self._bounds(node, spec)
 
     def _bounds(self, node: tree.Node, spec: Spec) -> None:
-        """Bounds inside a type expression are constant integers."""
+        """Check that the bounds inside a type expression are constant integers."""
         bounds: tuple[tree.Expr, ...] = ()
         match node:
             case tree.RangeType():
@@ -200,14 +200,14 @@ class Declarations:
             self._once(arrow.action, arrow.span, given)
 
     def _once(self, name: str, span: Span, given: dict[str, Span]) -> None:
-        """Report a line of a view that is there already, and note it."""
+        """Report a repeated line of a view; otherwise note it."""
         if name in given:
             self.report.add("S202", span, f"this view has `{name}` twice", "remove one of them",
                             [(given[name], "first given here")])  # fmt: skip
         given.setdefault(name, span)
 
     def _lane(self, view: decls.View, spec: Spec) -> Sort | Enum | None:
-        """The type whose values are the lanes: a sort, or a declared enum."""
+        """Check the type whose values are the lanes: a sort, or a declared enum."""
         if view.sort.full in spec.sorts:
             return Sort(view.sort.full)
         if view.sort.full in spec.types:

@@ -22,14 +22,14 @@ LOCAL = "(local)"  # the qualifier of a local name in a place, which no text has
 
 
 class StatementChecker:
-    """Checks the bodies of actions; `assigned` are the places written on the path so far."""
+    """Checks the bodies of actions; `assigned` are the places written on the current path."""
 
     def __init__(self, checker: Checker) -> None:
         self.checker = checker
         self._written: dict[str, list[Place]] = {}  # by helper actions that are checked
 
     def helpers(self, spec: Spec) -> None:
-        """Check the helper actions of a spec, each behind those that it calls; before any action."""
+        """Check the helper actions of a spec, callees before callers, and all of them before any action."""
         calls = {name: list(_called(decl.body, spec)) for name, decl in spec.helpers.items()}
         # With a stack of our own: a chain of calls may be longer than Python's.
         for first in spec.helpers:
@@ -133,7 +133,7 @@ class StatementChecker:
         return self._writes((name, path, stmt.span), assigned)
 
     def _marked(self, node: Node) -> Node:
-        """A part of a place with its local names marked: an enum member may have the same name."""
+        """A part of a place with its local names marked, since an enum member may have the same name."""
         if isinstance(node, tree.Name):
             ref = self.checker.facts.refs.get(id(node))
             return replace(node, qualifier=LOCAL) if ref is not None and ref.kind == "local" else node
@@ -227,7 +227,7 @@ def _called(body: tuple[decls.Stmt, ...], spec: Spec) -> Iterator[tree.CallExpr]
 def _with_arguments(
     path: tuple[tree.Accessor, ...], given: dict[str, tree.Expr], context: Context
 ) -> tuple[tree.Accessor, ...] | None:
-    """The place that a helper action writes, as its caller names it; None if it has no name for it."""
+    """The place that a helper action writes, as its caller names it; None if the caller cannot."""
     found = []
     for step in path:
         index = step.index
@@ -241,7 +241,7 @@ def _with_arguments(
 
 
 def _in_scope(assigned: list[Place], context: Context) -> list[Place]:
-    """The places whose indices still mean what they meant, once inner names are out of scope."""
+    """The places whose indices keep their meaning after inner names go out of scope."""
     return [place for place in assigned if all(_means_the_same(node, context) for node in place[1])]
 
 
@@ -252,7 +252,7 @@ def _means_the_same(node: tree.Node, context: Context) -> bool:
 
 
 def _same_place(a: tuple[tree.Accessor, ...], b: tuple[tree.Accessor, ...]) -> bool:
-    """Whether one path is certainly a prefix of the other (equal text, so equal index)."""
+    """Whether one path is certainly a prefix of the other (equal text implies an equal index)."""
     return all(x == y for x, y in zip(a, b, strict=False))
 
 
