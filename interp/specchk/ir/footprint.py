@@ -1,4 +1,4 @@
-"""Which variables a property reads and an action assigns often, and where a program can go."""
+"""The variables that properties read and actions assign repeatedly, and the reachable parts of a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_by(prop: Property) -> frozenset[int]:
 
 
 def assigned_often(body: Block) -> frozenset[int]:
-    """Variables with more than one assignment in a block.
+    """The variables with more than one assignment in a block.
 
     Statically and roughly: two assignments on different ways are counted as well, which costs a claim at
     run time and changes no meaning.
@@ -28,7 +28,7 @@ def assigned_often(body: Block) -> frozenset[int]:
 
 
 def live_points(program: Program) -> frozenset[int]:
-    """The coverage points that can still be counted: constants decide some branches away."""
+    """The coverage points that can be reached: constants rule some branches out."""
     off = switched_off(program)
     # By the rest of the program: what a definition's branch counts is one point for all actions that use it.
     live = replace(program, actions=tuple(action for action in program.actions if action.name not in off))
@@ -40,19 +40,19 @@ def live_points(program: Program) -> frozenset[int]:
 
 
 def switched_off(program: Program) -> tuple[str, ...]:
-    """The actions that the constants (and the ranges they set) never allow, in declaration order."""
+    """The actions that the constants (and the ranges they set) never enable, in declaration order."""
     return tuple(action.name for action in program.actions if _never(action.body))
 
 
 def _never(body: Block) -> bool:
-    """Whether a guard of the block, after simplification, is plainly false."""
+    """Whether a guard of the block is plainly false after simplification."""
     # Guards of the block itself: a false one inside of an `either` or a `when` closes that way alone.
     guards = [stmt.condition for stmt in body if isinstance(stmt, Guard)]
     return any(isinstance(condition, Const) and not condition.value for condition in guards)
 
 
 def lists_horizon(program: Program) -> bool:
-    """Whether all values of a type with a horizon are used anywhere: then its end is a bound."""
+    """Whether all values of a type with a horizon are used anywhere: its end is then a bound."""
     kinds = [*[one.type for one in program.variables], *[one.type for one in program.constants]]
     keyed = any(map(has_horizon_keys, kinds))
     starts = zip(program.variables, program.starts, strict=True)

@@ -1,4 +1,4 @@
-"""Ignored variables: of states that differ in these only, the first one found is searched.
+"""Ignored variables: of states that differ only in these, the search keeps the first.
 
 Whatever is found is real, since every step of the search is one of the program.  That nothing is found is
 known of the states that were searched, and of all where the ignored variables decide nothing
@@ -28,7 +28,7 @@ _HINT = "use --engine native, or declare a model without `ignore`"
 
 
 def decide_nothing(program: Program) -> bool:
-    """Whether no step and no property depends on the ignored variables, as far as their uses show."""
+    """Whether no step and no property depends on the ignored variables, as far as a syntactic check shows."""
     ignored = frozenset(program.ignored)
     properties = [*program.invariants, *program.step_invariants, *program.witnesses]
     if program.deadlock_ok is not None:
@@ -63,7 +63,7 @@ def _reads(expr: Expr, slots: Set[int]) -> bool:
 
 
 def ignoring(program: Program, who: str) -> list[Diagnostic]:
-    """The reason why a program that ignores variables is rejected; `who` is the engine that keeps all."""
+    """The reason why a program with ignored variables is rejected by `who`, an engine that keeps all."""
     if not program.ignored:
         return []
     message = f"{who} all variables, and model `{program.model}` ignores {program.ignored_names}"
@@ -77,7 +77,7 @@ def refuse_ignored(program: Program, who: str) -> None:
 
 
 def check_ignored(program: Program) -> None:
-    """Raise `SpecError` where variables cannot be ignored."""
+    """Raise `SpecError` if the variables cannot be ignored."""
     if program.ignored:
         place = program.ignored_at or nowhere(program)
         if refused := [Diagnostic("S513", message, place, hint) for message, hint in _refused(program)]:

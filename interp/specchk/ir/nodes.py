@@ -42,7 +42,7 @@ class Const(Node):
 
 @dataclass(frozen=True, slots=True)
 class Var(Node):
-    """A state variable, by position, before the step or (`primed`) after it; the name is for readers."""
+    """A state variable, by position, before the step or (`primed`) after it; the name is only for display."""
 
     slot: int
     primed: bool
@@ -68,21 +68,21 @@ class Apply(Node):
 
 @dataclass(frozen=True, slots=True)
 class And(Node):
-    """True iff all parts are; stops at the first false one."""
+    """True if all parts are; stops at the first false one."""
 
     parts: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(Node):
-    """True iff some part is; stops at the first true one."""
+    """True if at least one part is; stops at the first true one."""
 
     parts: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Implies(Node):
-    """`right` is evaluated only where `left` is true."""
+    """Implication; `right` is evaluated only if `left` is true."""
 
     left: Expr
     right: Expr
@@ -90,7 +90,7 @@ class Implies(Node):
 
 @dataclass(frozen=True, slots=True)
 class If(Node):
-    """One branch is evaluated."""
+    """A conditional; only one branch is evaluated."""
 
     condition: Expr
     then: Expr
@@ -121,14 +121,14 @@ class Choose(Node):
 
     @property
     def reason(self) -> str:
-        """Why it is undefined, where it is."""
+        """The reason for being undefined, if there is one."""
         if self.unique:
             return "the map has no such key"
         return "`choose` has no value that satisfies its condition"
 
 
 class Gather(Enum):
-    """What `Collect` makes of its items."""
+    """The result that `Collect` builds from its items."""
 
     SET = auto()
     SUM = auto()
@@ -174,7 +174,7 @@ class Case(Node):
 
 @dataclass(frozen=True, slots=True)
 class Narrow(Node):
-    """The body as a value of `type`, a type of the same shape.
+    """The value of the body in `type`, which has the same shape.
 
     Undefined outside its ranges and limits, but above a horizon the step is not taken.
     """
@@ -184,7 +184,7 @@ class Narrow(Node):
 
 @dataclass(frozen=True, slots=True)
 class Cover(Node):
-    """The body; evaluating it is counted at a coverage point."""
+    """The value of the body; its evaluation is counted at a coverage point."""
 
     point: int
     body: Expr
@@ -198,7 +198,7 @@ Expr = (
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The rest of the block runs only where the condition holds."""
+    """The rest of the block runs only if the condition holds."""
 
     condition: Expr
 
@@ -213,7 +213,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Unwrap:
-    """`let x = e else skip`: the rest runs only where the option is some."""
+    """`let x = e else skip`: the rest of the block runs only if the option is some."""
 
     local: Local
     value: Expr
@@ -230,7 +230,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`x'path = value`; other parts of the variable stay."""
+    """`x'path = value`; the other parts of the variable are unchanged."""
 
     slot: int
     path: tuple[PathStep, ...]
@@ -249,7 +249,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Each branch is a possibility of its own; `points` are their coverage points."""
+    """Each branch is a separate alternative; `points` are the coverage points of the branches."""
 
     branches: tuple[Block, ...]
     points: tuple[int, ...]
@@ -257,7 +257,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """The then block or the else block, by the condition; `points` as in `Either`."""
+    """The then block or the else block, depending on the condition; `points` as in `Either`."""
 
     condition: Expr
     then: Block

@@ -1,4 +1,4 @@
-"""The strict operators, one card each: all that passes and engines may rely on about an operator.
+"""The strict operators, one card each: all facts that passes and engines may rely on.
 
 An operator is a member of `Op`, and its card is what it is declared with, so that none is without.  What it
 means is in `meaning.operators`; how the engines compute it, in their tables of rules, which are total
@@ -47,12 +47,12 @@ Mark = Literal["", "sign", "truth"]
 
 
 def never(_: Kinds) -> bool:
-    """Totality of an operator that always has a value."""
+    """The totality of an operator that always has a value."""
     return False
 
 
 def always(_: Kinds) -> bool:
-    """Totality of one that may have none, whatever its arguments' types are."""
+    """The totality of an operator that may be undefined, whatever the types of its arguments."""
     return True
 
 
@@ -82,7 +82,7 @@ class Card:
     loops: bool = False
 
     def accepts(self, kinds: Kinds) -> bool:
-        """Whether arguments have the right number and shapes; one without a value has every shape."""
+        """Whether the arguments have the right number and shapes; one without a value has every shape."""
         if self.takes is None or len(kinds) != len(self.takes):
             return self.takes is None
         return all(isinstance(k, shape) or _is_empty(k) for k, shape in zip(kinds, self.takes, strict=True))
@@ -159,7 +159,7 @@ def _card(kinds: Kinds, _: int) -> Type:
 
 
 def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:
-    """The rule of an operator on two numbers, from the ends of its interval."""
+    """The type rule of an operator on two numbers, from the function that gives its interval."""
 
     def rule(kinds: Kinds, _: int) -> Type:
         a, b = (of_shape(kind, Int) for kind in kinds)
@@ -198,7 +198,7 @@ def _range(kinds: Kinds, _: int) -> Type:
 
 
 def total(item: Type, times: int) -> Int:
-    """The type of the sum of at most this many numbers."""
+    """The type of the sum of at most `times` numbers."""
     number = of_shape(item, Int)
     return Int(min(0, number.low) * times, max(0, number.high) * times, number.horizon)
 
@@ -299,7 +299,7 @@ class Op(Enum):
     card: Card
 
     def __new__(cls, card: Card) -> Op:
-        """Values are numbers, which files and other processes know the operators by."""
+        """Members are numbered; files and other processes identify operators by these numbers."""
         op = object.__new__(cls)
         op._value_ = len(cls.__members__) + 1
         op.card = card
@@ -376,5 +376,5 @@ _BY_WORD = MappingProxyType(
 
 
 def named(word: str, kinds: Kinds) -> Op:
-    """The operator for a word of the language on arguments of these types."""
+    """The operator for a keyword of the language, given arguments of these types."""
     return next(op for op in _BY_WORD[word] if op.card.accepts(kinds))

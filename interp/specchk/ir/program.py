@@ -1,4 +1,4 @@
-"""A program of the core: a spec with one model's constants put in.
+"""A program of the core: a spec instantiated with the constants of one model.
 
 This is what engines check.  All collections are tuples in declaration order; positions are
 identities: `Var.slot` is a position in `variables`, `Cover.point` one in `points`.
@@ -25,7 +25,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a variable starts: with `value`, with any of `choices`, or (neither) as `init` requires."""
+    """How a variable starts: with `value`, with any of `choices`, or (with neither) as `init` requires."""
 
     value: Expr | None
     choices: Expr | None
@@ -33,7 +33,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Parameters range over all values of their types; then the block."""
+    """An action: its parameters range over all values of their types; then its block runs."""
 
     name: str
     params: tuple[Local, ...]
@@ -70,7 +70,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Refinement(Property):
-    """The claim that a program refines another: every step is one of the other, or changes nothing there.
+    """The claim that a program refines another: every step is a step of the other or leaves it unchanged.
 
     `images` are the values of the other's variables in a state.  `body` is the claim on steps, a predicate of
     two states, `initial` that on the states in which a behaviour begins.  `abstract` is the other program, in
@@ -85,7 +85,7 @@ class Refinement(Property):
 
 
 class Form(Enum):
-    """The temporal formulas that are checked; the value is how a report names one."""
+    """The supported forms of temporal formulas; the value is the name in a report."""
 
     LEADS_TO = "leadsto"
     EVENTUALLY = "eventually"
@@ -118,7 +118,7 @@ class Liveness:
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Weak or strong fairness of an action: of its step as one, or one condition for each value of `kept`.
+    """Weak or strong fairness of an action: of the whole action, or a condition for each value of `kept`.
 
     `kept` are positions of parameters, in ascending order.
     """
@@ -131,7 +131,7 @@ class Fairness:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant and the value that the model gives it."""
+    """A constant and its value in the model."""
 
     name: str
     type: Type
@@ -172,22 +172,22 @@ class Program:
 
     @property
     def refinements(self) -> tuple[Refinement, ...]:
-        """Those of the step invariants that are claims of a refinement."""
+        """The step invariants that are refinement claims."""
         return tuple([prop for prop in self.step_invariants if isinstance(prop, Refinement)])
 
     @property
     def temporal(self) -> tuple[Liveness | Refinement, ...]:
-        """The properties of whole behaviours: refinements where the other program is fair."""
+        """The properties of infinite behaviours, including refinements of fair programs."""
         return (*self.liveness, *[prop for prop in self.refinements if prop.abstract.fairness])
 
     @property
     def ignored_names(self) -> str:
-        """The names of the ignored variables, as a model lists them."""
+        """The names of the ignored variables, as listed in a model."""
         return ", ".join(self.variables[slot].name for slot in self.ignored)
 
 
 def nowhere(program: Program) -> Span:
-    """The place of a node that is in no text of a spec: the beginning of its file."""
+    """A place for a node that does not occur in a spec's text: the beginning of its file."""
     return Span(Source(program.path, ""), 0, 0)
 
 
@@ -198,13 +198,13 @@ def any_end(program: Program) -> Property:
 
 
 def allows_any_end(program: Program) -> bool:
-    """Whether no state of the program can be a deadlock, `deadlock ok` being plainly true."""
+    """Whether no state of the program can be a deadlock, because `deadlock ok` is plainly true."""
     fine = program.deadlock_ok
     return fine is not None and isinstance(fine.body, Const) and bool(fine.body.value)
 
 
 def setting(program: Program) -> str:
-    """The elements of sorts, the constants, constraints and actions that a model fixes, as a text."""
+    """The sort elements, constants, constraints and actions that a model fixes, as text."""
     about = (
         [(sort.name, sort.members) for sort in program.sorts],
         [(one.name, one.value) for one in program.constants],

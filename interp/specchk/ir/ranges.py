@@ -1,4 +1,4 @@
-"""Types with other ranges of their numbers."""
+"""Types with the ranges of their numbers changed."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from specchk.ir.types import UNBOUNDED, Bag, Int, Map, Option, Record, Seq, Set,
 
 
 def without_horizons(kind: Type) -> Type:
-    """The type with no upper end where it had a horizon."""
+    """The type with horizons replaced by no upper end."""
     return _mapped(kind, lambda one: Int(one.low, UNBOUNDED, one.horizon) if one.horizon else one)
 
 
 def with_ends(kind: Type) -> Type:
-    """The type with its horizons as ends: a number above one is out of range."""
+    """The type with horizons replaced by hard bounds: a number above one is out of range."""
     return _mapped(kind, lambda one: replace(one, horizon=False))
 
 
 def narrowest(kind: Type) -> Type:
-    """The narrowest type of the same shape: that of an element of an empty collection."""
+    """The narrowest type of the same shape: the element type of an empty collection."""
     return _mapped(kind, lambda _: Int(0, -1), empty=True)
 
 
 def _mapped(kind: Type, change: Callable[[Int], Int], *, empty: bool = False) -> Type:
-    """The type with each range of its numbers changed, map keys aside, and its collections `empty`."""
+    """The type with each numeric range changed, except in map keys, and its collections `empty`."""
     match kind:
         case Int():
             return change(kind)

@@ -1,4 +1,4 @@
-"""Which expressions always have a value.
+"""Totality: which expressions always have a value.
 
 `is_total` is a safe answer: False only says that it could not be shown.  Passes may drop, repeat or
 move a total expression; anything else has to stay where it is, because whether it is evaluated
@@ -13,12 +13,12 @@ from specchk.ir.verify import parts
 
 
 def is_total(expr: Expr) -> bool:
-    """Whether evaluating the expression certainly gives a value."""
+    """Whether the expression certainly has a value."""
     return not is_partial(expr) and all(is_total(part) for part in parts(expr))
 
 
 def is_partial(expr: Expr) -> bool:
-    """Whether the expression may have no value though its parts have."""
+    """Whether the expression may be undefined although its parts have values."""
     match expr:
         case Choose() | Narrow():
             return True

@@ -1,4 +1,4 @@
-"""Types of the core: every bound is a number, every type is finite.
+"""Types of the core: every bound is a number, and every type is finite.
 
 Integers carry the interval that their values can be shown to lie in, computed bottom-up by
 `ir.ops`; a declared range is such an interval too.  `horizon` marks integers that come from a
@@ -63,12 +63,12 @@ class Record:
 
     @property
     def is_tuple(self) -> bool:
-        """Whether its parts have no names."""
+        """Whether the parts have no names."""
         return self.fields[:1] != () and self.fields[0][0] == "1"
 
     @property
     def element(self) -> Type | None:
-        """The type of the elements of a union's variant that is a sort."""
+        """The type of the elements of a union variant that is a sort."""
         return self.fields[0][1] if self.fields[:1] != () and self.fields[0][0] == "" else None
 
     def index(self, name: str) -> int:
@@ -101,7 +101,7 @@ BITS_FOR_A_SLOT = 16  # an item of a set takes 9 to 16 bits in most specs, and s
 
 @dataclass(frozen=True, slots=True, order=True)
 class Room:
-    """How packed sets are stored: a bit for each value, where these are at most `dense`, else `items` slots.
+    """The storage of packed sets: a bit per value if there are at most `dense` values, else `items` slots.
 
     No part of the meaning.  A search has one room for all of its sets; without slots a set over more
     values than `dense` has no packed form.
@@ -152,7 +152,7 @@ class Seq:
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """An ascending tuple of at most `limit` items, equal ones repeated."""
+    """An ascending tuple of at most `limit` items, with repetitions."""
 
     item: Type
     limit: int
@@ -176,7 +176,7 @@ MAX_LISTED_BITS = 20  # a set of more than 2 ** 20 items is not listed
 
 
 def cardinality(kind: Type) -> int:
-    """How many values a type has; `UNCOUNTED` if there are that many or more."""
+    """The number of values of a type; `UNCOUNTED` if there are that many or more."""
     return min(_cardinality(kind), UNCOUNTED)
 
 
@@ -216,7 +216,7 @@ def _power(base: int, exponent: int) -> int:
 
 
 def _choices(count: int, chosen: int) -> int:
-    """In how many ways so many things are chosen of a number of them."""
+    """The number of ways to choose a number of items from a number of values."""
     few = min(chosen, count - chosen)
     # Each of these things is one of count // few at least that no other is.
     if few and ((count // few).bit_length() - 1) * few >= _UNCOUNTED_BITS:
@@ -229,7 +229,7 @@ class DifferentKeys(Exception):
 
 
 def same_keys(a: Map, b: Map) -> bool:
-    """Whether two maps have a value for the same keys; what has no key has no declared type yet."""
+    """Whether two map types have the same keys; a map without keys has no declared type yet."""
     known = cardinality(a.key) and cardinality(b.key)
     return not known or (fits(a.key, b.key) and fits(b.key, a.key))
 
@@ -261,7 +261,7 @@ def fits(found: Type, wanted: Type) -> bool:
 
 
 def of_shape(kind: Type, shape: type[K]) -> K:
-    """A type that has a known shape."""
+    """A type with a known shape."""
     assert isinstance(kind, shape)
     return kind
 
@@ -273,7 +273,7 @@ def item_of(kind: Type) -> Type:
 
 
 def components(kind: Type) -> Iterator[Type]:
-    """A type, and the types of all parts of its values except the keys of maps."""
+    """The type itself, and the types of all parts of its values except the keys of maps."""
     yield kind
     match kind:
         case Option() | Set() | Seq() | Bag():
@@ -289,7 +289,7 @@ def components(kind: Type) -> Iterator[Type]:
 
 
 def numbers(kind: Type) -> Iterator[Int]:
-    """The types of the numbers in values of the type, those in map keys included."""
+    """The types of the numbers in values of the type, including those in map keys."""
     for part in components(kind):
         if isinstance(part, Int):
             yield part
@@ -298,17 +298,17 @@ def numbers(kind: Type) -> Iterator[Int]:
 
 
 def has_horizon(kind: Type) -> bool:
-    """Whether values of the type contain numbers of a `nat upto`."""
+    """Whether values of the type contain numbers of a `nat upto` type."""
     return any(number.horizon for number in numbers(kind))
 
 
 def has_horizon_keys(kind: Type) -> bool:
-    """Whether values of the type contain maps whose keys contain numbers of a `nat upto`."""
+    """Whether values of the type contain maps whose keys contain numbers of a `nat upto` type."""
     return any(isinstance(part, Map) and has_horizon(part.key) for part in components(kind))
 
 
 def hull(a: Type, b: Type) -> Type:
-    """The smallest type of the common shape that holds the values of both; it may raise `DifferentKeys`."""
+    """The smallest type of the common shape that contains the values of both; may raise `DifferentKeys`."""
     if isinstance(a, Int) and a.high < a.low:  # no value of one: all are the other's
         return b
     if isinstance(b, Int) and b.high < b.low:
@@ -338,14 +338,14 @@ def hull(a: Type, b: Type) -> Type:
 
 
 def _items(a: Seq | Bag, b: Seq | Bag) -> Type:
-    """The items of one or the other; one of limit 0 has none."""
+    """The common type of the items of two collections; one of limit 0 has no items."""
     if a.limit == 0 or b.limit == 0:
         return b.item if a.limit == 0 else a.item
     return hull(a.item, b.item)
 
 
 def same_shape(a: Type, b: Type) -> bool:
-    """Whether two types differ at most in intervals and limits; what has no value has every shape."""
+    """Whether two types differ at most in intervals and limits; a type without values has every shape."""
     if isinstance(b, Int) and b.high < b.low:
         return True
     match a, b:
@@ -373,7 +373,7 @@ def _same_parts(a: Sequence[tuple[str, Type]], b: Sequence[tuple[str, Type]]) ->
 
 
 def show(kind: Type) -> str:
-    """The type as a spec would write it."""
+    """The type as written in a spec."""
     match kind:
         case Bool():
             return "bool"
