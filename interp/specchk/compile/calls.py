@@ -1,4 +1,4 @@
-"""Lowering calls: definitions and operators are put in, built-in functions are nodes, folds unrolled."""
+"""Lowering calls: definitions and operators are inlined, built-ins become nodes, folds are unrolled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_FOLDED = 256  # items that a fold goes through: each is a copy of its operat
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A place of a fold: its item and, if that may be missing, the condition that it is there."""
+    """A place of a fold: its item and, if the item may be absent, the condition that it is present."""
 
     is_there: Expr | None
     value: Expr
@@ -107,7 +107,7 @@ class CallLowering:
         return Closure(names, decl.lets, decl.value, inner, decl if decl.measure is not None else None)
 
     def _closure(self, node: tree.Expr, scope: Scope) -> Closure:
-        """The operator of an argument; names in a lambda have the meaning of the place where it is."""
+        """The operator given as an argument; names in a lambda have their meaning at the argument's place."""
         if isinstance(node, tree.Lambda):
             return Closure(node.params, (), node.body, scope)
         ref = self.facts.ref(node)
@@ -117,7 +117,7 @@ class CallLowering:
         return self._of_def(ref.home.defs[ref.name], ref.home, {}, scope)
 
     def _applied(self, closure: Closure, args: Sequence[Expr], span: Span) -> Expr:
-        """The operator's value with the arguments for its parameters, at the span of a call."""
+        """The value of an operator applied to arguments, with the span of the call."""
         # By `let` and not by substitution: an argument is evaluated once and before the body, so that its
         # fault counts even where the body does not use the parameter, and a body that uses it twice does not
         # double it.
@@ -144,7 +144,7 @@ class CallLowering:
         return operators.variant(node.span, kind, node.callee.text, fields)
 
     def _fold(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        """`fold(S, start, (acc, x) => e)`, a step for each item that there may be, ascending or in order."""
+        """`fold(S, start, (acc, x) => e)`: one step for each possible item, ascending or in order."""
         items, start, operator = [arg.value for arg in node.args]
         closure = self._closure(operator, scope)
 
@@ -166,7 +166,7 @@ class CallLowering:
         return self.make.let("_items", self.make.expression(items, scope), items.span, over)
 
     def _maps(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        """`maps(S, T)`: a step for each key that there may be; whatever their order, the set is the same."""
+        """`maps(S, T)`: one step for each possible key; their order does not affect the set."""
         keys, values = [arg.value for arg in node.args]
         domain, range_ = self.make.expression(keys, scope), self.make.expression(values, scope)
         kind = partial_map(item_of(domain.type), item_of(range_.type))
@@ -194,7 +194,7 @@ class CallLowering:
         return self.make.let("_keys", domain, keys.span, under)
 
     def _steps(self, value: Expr, items: Sequence[_Item], step: Callable[[Expr, _Item], Expr]) -> Expr:
-        """All steps in turn from a value, which has a name."""
+        """The result of all steps in turn from an initial value, which is bound to a name."""
         if len(items) < 2:
             return step(value, items[0]) if items else value
         # Halves in halves: a chain of as many bound values as there are items would nest too deeply.
@@ -203,7 +203,7 @@ class CallLowering:
         return self.make.let("_fold", first, first.span, lambda mid: self._steps(mid, items[middle:], step))
 
     def _items(self, what: str, node: tree.Expr, domain: Expr) -> list[_Item]:
-        """The items that a call may go through: those of a constant, else all that there is room for."""
+        """The items that a call may iterate over: those of a constant, else as many as the type allows."""
         span = node.span
         if isinstance(domain.type, Seq):
             self._bounded(what, domain.type.limit, span)
@@ -243,7 +243,7 @@ class CallLowering:
 
 
 def _constant(kind: Set, span: Span, value: Value) -> Const:
-    """An item of a set; a number has no other values, so that sums are not wider than they are."""
+    """An item of a set; the type of a number is narrowed to it, so that sums are not wider than necessary."""
     if isinstance(kind.item, Int) and isinstance(value, int):
         return Const(Int(value, value), span, value)
     return Const(kind.item, span, value)

@@ -1,4 +1,4 @@
-"""Lowering `enabled`: the conditions of an action, as an expression."""
+"""Lowering `enabled`: the enabling condition of an action, as an expression."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from specchk.lang.text.source import Span
 
 
 class EnabledLowering:
-    """`enabled(act)`: the conditions of an action as a predicate of one state.
+    """`enabled(act)`: the enabling condition of an action as a predicate of one state.
 
         require p      p and ...                    any x in S: b      (exists x in S: b) and ...
         let x = e      let x = e: ...               x' in S            (exists x in S: true) and ...
@@ -35,7 +35,7 @@ class EnabledLowering:
         self.make = lowerings
 
     def lower(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        """Whether some instance that the argument names has a way on which all conditions hold."""
+        """Whether some instance selected by the argument has a path on which all conditions hold."""
         (arg,) = [arg.value for arg in node.args]
         ref = self.facts.ref(arg)
         home = ref.home
@@ -53,7 +53,7 @@ class EnabledLowering:
         return self._instances(action, pairs, inner, node.span)
 
     def _selected(self, home: Spec, name: str) -> bool:
-        """Whether the model has the action; a refined spec has all of its own."""
+        """Whether the model selects the action; a refined spec has all of its own actions."""
         ground = self.names.ground
         only = ground.model.actions
         return home is not ground.checked.spec or only is None or name in {one.text for one in only}
@@ -62,7 +62,7 @@ class EnabledLowering:
         self, action: decls.Action, pairs: tuple[tuple[decls.Param, Expr | None], ...], scope: Scope,
         span: Span,
     ) -> Expr:  # fmt: skip
-        """The predicate for some values of the parameters that are left, or those that are given."""
+        """The predicate for some values of the remaining parameters, or for the given values."""
         if not pairs:
             return self._block(action.body, scope, span)
         (param, value), rest = pairs[0], pairs[1:]
@@ -88,7 +88,7 @@ class EnabledLowering:
         return self.names.all_values(Set(kind), span)
 
     def _block(self, body: tuple[decls.Stmt, ...], scope: Scope, span: Span) -> Expr:
-        """That some way through the statements meets all conditions."""
+        """The condition that some path through the statements meets all conditions."""
         parts: list[Expr] = []
         for index, stmt in enumerate(body):
             if isinstance(stmt, decls.Let):
@@ -113,7 +113,7 @@ class EnabledLowering:
         )
 
     def _statement(self, stmt: decls.Stmt, scope: Scope, span: Span) -> Expr | None:
-        """The condition that a statement is; None for one that has none."""
+        """The condition of a statement; None if it has none."""
         match stmt:
             case decls.Require():
                 return self.make.expression(stmt.condition, scope)

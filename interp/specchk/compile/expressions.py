@@ -1,4 +1,4 @@
-"""Lowering expressions: from the checked tree to the core.
+"""Lowering expressions: from the checked tree to core nodes.
 
 Names become slots and constants, definitions are inlined.  A `Scope` says what each local name stands for
 and whether variables are read before or after the step; `operators` makes the nodes of what is strict.
@@ -66,7 +66,7 @@ MAX_NODES = 200_000
 
 
 class ExpressionLowering:
-    """One program's expressions; slots of locals count up within one action or property."""
+    """Lowers the expressions of one program; the slots of locals increase within one action or property."""
 
     def __init__(self, checked: CheckedSpec, model: FixedModel, points: Points) -> None:
         self.ground = Ground(checked, model, self._constant)
@@ -103,7 +103,7 @@ class ExpressionLowering:
             raise refusal("S509", span, "the definitions expand to too large an expression here", hint)
 
     def lower(self, node: tree.Expr, scope: Scope) -> Expr:
-        """The core of one expression, as a value of the type that its place takes."""
+        """The core of one expression, as a value of the type required by its place."""
         found, wanted = self._lower(node, scope), self.facts.lifted.get(id(node))
         return found if wanted is None else lifted(found, self.ground.type(wanted, scope.home), self.local)
 
@@ -157,7 +157,7 @@ class ExpressionLowering:
         return Const(self.names.type_of(node, scope), node.span, ())
 
     def let(self, bound: Bound, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
-        """Bind a name in a body: atoms are substituted, anything else is evaluated once."""
+        """Bind a name in a body: an atom is substituted, any other value is evaluated once."""
         if isinstance(value, Const | Local | Var):
             return body(value)
         local = self.local(bound, value.type, span)
@@ -274,7 +274,7 @@ class ExpressionLowering:
         return self.let(node.base.span.text[:20], base, node.base.span, changed)
 
     def path(self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope) -> tuple[PathStep, ...]:
-        """The steps from a value of a type to a place inside it."""
+        """The path steps from a value of a type to a place inside it."""
         steps = []
         for accessor in path:
             field = kind.index(accessor.field) if accessor.field and isinstance(kind, Record) else None
@@ -293,7 +293,7 @@ class ExpressionLowering:
         return If(kind, node.span, condition, then, orelse)
 
     def _implication(self, node: tree.Binary, scope: Scope) -> Expr:
-        """`a implies b`, its antecedent counted in properties."""
+        """`a implies b`; its antecedent is counted in properties."""
         left, right = self.lower(node.left, scope), self.lower(node.right, scope)
         if scope.points == "implication":
             # The consequent is evaluated exactly where the antecedent is true, so its count is the
@@ -359,7 +359,7 @@ class ExpressionLowering:
     def binders(
         self, binders: tuple[tree.Binder, ...], scope: Scope
     ) -> tuple[tuple[tuple[Local, Expr], ...], Scope]:
-        """Locals with their domains, and the scope inside."""
+        """The locals of binders with their domains, and the scope inside."""
         pairs = []
         for binder in binders:
             domain = self.domain(binder.domain, scope)

@@ -1,4 +1,4 @@
-"""Grounding: constants and types of a spec under one model.
+"""Grounding: the constants and types of a spec under one model.
 
 Bounds and bindings are constant expressions, lowered and evaluated by whoever makes a `Ground`.  Constants
 are evaluated on demand, so that defaults may use other constants in any order.
@@ -45,7 +45,7 @@ MAX_LIMIT = 64
 
 
 class Ground:
-    """Ground types and constant values, each found once."""
+    """Ground types and constant values, each computed once."""
 
     def __init__(self, checked: CheckedSpec, model: FixedModel, constant: LowerConstant) -> None:
         self.checked = checked
@@ -75,7 +75,7 @@ class Ground:
         return Sort(full, self.model.members[full])
 
     def constant(self, full: str) -> tuple[Type, Value]:
-        """The type and value of a constant; raises `SpecError` where the value is out of range."""
+        """The type and value of a constant; raises `SpecError` if the value is out of range."""
         if full in self._values:
             return self._values[full]
         decl, home = self._consts[full]
@@ -112,7 +112,7 @@ class Ground:
         return self._consts[full][0].span
 
     def type(self, kind: lang.Type, home: Spec) -> Type:
-        """A type with its bounds evaluated, once; parts without bounds hold nothing yet."""
+        """A type with its bounds evaluated, once; parts with unknown bounds are empty for now."""
         place = id(kind), id(home)
         if place not in self._types:
             self._types[place] = kind, self._evaluated(kind, home)
@@ -147,7 +147,7 @@ class Ground:
         return EMPTY_INT
 
     def declared(self, node: tree.Node, home: Spec) -> Type:
-        """The type that a declaration gives."""
+        """The type given by a declaration."""
         return self.type(self.checked.facts.declared[id(node)], home)
 
     def _record(self, kind: lang.Record, home: Spec) -> Record:
@@ -163,7 +163,7 @@ class Ground:
         return Int(low, high, kind.horizon)
 
     def bound(self, node: tree.Expr, home: Spec) -> int:
-        """The value of a bound, found once in each namespace."""
+        """The value of a bound, computed once for each namespace."""
         place = id(node), id(home)
         known = self._bounds.get(place)
         if known is not None:
@@ -188,7 +188,7 @@ class Ground:
         return limit
 
     def _of_value(self, kind: lang.Type, value: Value, home: Spec) -> Type | None:
-        """The constant's type, unbounded integers narrowed to the value; None when out of range."""
+        """The constant's type, with unbounded integers narrowed to the value; None if it is out of range."""
         match kind:
             case lang.Int(low=None):
                 assert isinstance(value, int)
@@ -215,13 +215,13 @@ def _range(kind: Type) -> str:
 
 
 def different_keys(difference: DifferentKeys, span: Span) -> SpecError:
-    """Two maps of the text meet that have no value in common."""
+    """The error for two maps with different keys in one expression."""
     hint = "build one of them with the other's keys: `{ k: ... for k in K }`"
     return refusal("S301", span, str(difference), hint)
 
 
 def evaluate_constant(expr: Expr) -> Value:
-    """The value of a constant expression; a `SpecError` where it has none."""
+    """The value of a constant expression; raises `SpecError` if it has none."""
     try:
         return value_of(expr)
     except Undefined as undefined:
@@ -234,7 +234,7 @@ def evaluate_constant(expr: Expr) -> Value:
 
 
 def fold(expr: Expr) -> Value | None:
-    """The value of a constant expression; None where it is undefined or beyond a horizon."""
+    """The value of a constant expression; None if it is undefined or beyond a horizon."""
     try:
         return value_of(expr)
     except (Undefined, BeyondHorizon):

@@ -1,4 +1,4 @@
-"""A checked spec and a model to a program that engines can run: the passes, in their order.
+"""From a checked spec and a model to a program that engines can run: the passes, in order.
 
 1. `models`: the model's constants, with `--set` and `--property` applied.
 2. `lower`: the spec under these constants becomes a program (`ground` gives types and constants their
@@ -36,14 +36,14 @@ MAX_SEARCHED = 1 << 19  # values tried before the number of initial states is kn
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A program with its model and its lowering, for inspection."""
+    """A program with its model and its lowering, for further expressions."""
 
     program: Program
     model: FixedModel
     lowering: Lowering
 
     def expression(self, text: str) -> tuple[Expr, int]:
-        """A lone expression over one state, with the number of its locals; a `SpecError` if it is none."""
+        """The core of a lone expression over one state, and its number of locals; raises `SpecError`."""
         node, _ = check_expression(self.lowering.ground.checked, self.model, text)
         return self.lowering.expression(node)
 
@@ -60,7 +60,7 @@ def instantiate(
 
 
 def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
-    """A model's program without properties, for callers that take steps and check none."""
+    """A model's program without properties, for callers that take steps but check nothing."""
     return _instance(checked, _without_properties(checked, model, overrides))
 
 
@@ -68,7 +68,7 @@ def instance_of(
     checked: CheckedSpec, model: str | None, overrides: Mapping[str, str], program: Program, *,
     has_properties: bool,
 ) -> Instance:  # fmt: skip
-    """As `instantiate`, or `instantiate_steps`, with the program that it gave before for an equal spec."""
+    """As `instantiate` or `instantiate_steps`, reusing the program computed before for an equal spec."""
     choose = choose_model if has_properties else _without_properties
     fixed = choose(checked, model, overrides)
     lowering = Lowering(checked, fixed)
@@ -103,7 +103,7 @@ def survey(checked: CheckedSpec, model: str) -> None:
 
 
 def _bounded(program: Program) -> None:
-    """Refuse more choices of initial values than can be tried one by one."""
+    """Reject a model with more choices of initial values than can be enumerated."""
     tries = 1
     for start, variable in zip(program.starts, program.variables, strict=True):
         if start.choices is not None:
@@ -121,7 +121,7 @@ def _bounded(program: Program) -> None:
 
 
 def _searchable(program: Program) -> bool:
-    """Whether the conditions of `init` leave few enough values to try."""
+    """Whether the conjuncts of `init` leave few enough values to enumerate."""
     try:
         return initial.tries(program, MAX_SEARCHED) <= MAX_SEARCHED
     except Undefined:  # reported by the search, with its place

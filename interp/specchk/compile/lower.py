@@ -33,7 +33,7 @@ MAX_INSTANCES = 1 << 20
 
 
 class Lowering:
-    """The declarations of one spec under a model, and further expressions over its states."""
+    """The lowering of one spec under a model: its declarations, and further expressions over its states."""
 
     def __init__(
         self, checked: CheckedSpec, model: FixedModel, spec: Spec | None = None, store: Store = stored
@@ -47,7 +47,7 @@ class Lowering:
         self.ground = self.expressions.ground
 
     def _begin(self, owner: str) -> None:
-        """Count locals from 0, and coverage points as the owner's."""
+        """Restart the numbering of locals, and count coverage points as the owner's."""
         self.expressions.next_local = 0
         self.points.owner = owner
 
@@ -95,13 +95,13 @@ class Lowering:
         return TemporalLowering(decl, self.spec, predicate, self.expressions).lower()
 
     def expression(self, node: tree.Expr, names: Mapping[str, Expr] | None = None) -> tuple[Expr, int]:
-        """A lone expression over one state, with the number of its locals; `names` are bound around it."""
+        """A lone expression over one state, with its number of locals; `names` are bound around it."""
         self.expressions.next_local = 0
         body = self.expressions.lower(node, Scope(self.spec, names or {}))
         return body, self.expressions.next_local
 
     def definitions(self) -> list[tuple[str, tuple[Type, ...], Type]]:
-        """Definitions of values with a declared result: names, types of their parameters and results."""
+        """The value definitions with a declared result: names, types of parameters and of the result."""
         found: list[tuple[str, tuple[Type, ...], Type]] = []
         for decl in self.spec.defs.values():
             plain = [param.type for param in decl.params if isinstance(param, decls.Param)]
@@ -111,14 +111,14 @@ class Lowering:
         return found
 
     def named_types(self) -> dict[Type, str]:
-        """The types that the spec has a name for; of several names the first."""
+        """The types that have a name in the spec; if several names, the first."""
         names: dict[Type, str] = {}
         for decl in self.spec.types.values():
             names.setdefault(self.ground.declared(decl, self.spec), decl.name)
         return names
 
     def variables(self) -> tuple[tuple[Variable, ...], tuple[Start, ...]]:
-        """The state variables and how they start."""
+        """The state variables and their initial values."""
         variables, starts = [], []
         for slot, decl in enumerate(self.spec.variables.values()):
             kind = self.ground.declared(decl.type, self.spec)
@@ -201,7 +201,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
 
 
 def _ignored(spec: Spec, model: FixedModel) -> tuple[int, ...]:
-    """The positions of the variables that a model ignores, in declaration order."""
+    """The positions of the variables ignored by a model, in declaration order."""
     names = {name.text for name in model.ignored}
     return tuple(slot for slot, name in enumerate(spec.variables) if name in names)
 
@@ -235,7 +235,7 @@ def _folded(*lowerings: Lowering | ExpressionLowering) -> tuple[str, ...]:
 
 
 def ground(checked: CheckedSpec, model: FixedModel) -> None:
-    """Only the parts that a model determines: constants, finite types, initial values; else `SpecError`."""
+    """Only the parts that a model determines: constants, finite types, initial values; raises `SpecError`."""
     lowering = Lowering(checked, model)
     lowering.variables()
     _constants(lowering)
@@ -243,7 +243,7 @@ def ground(checked: CheckedSpec, model: FixedModel) -> None:
 
 
 def _assumed(lowering: Lowering) -> None:
-    """Refuse constants of which an assumption is false: the spec's, or of one that it imports or refines."""
+    """Reject constants that violate an assumption of the spec, or of one that it imports or refines."""
     spec = lowering.spec
     for home in (spec, *spec.imports.values(), *spec.refined.values()):
         for one in home.assumes:
@@ -281,7 +281,7 @@ def _deadlock(lowering: Lowering) -> Property | None:
 def _horizons(
     lowering: Lowering, actions: list[decls.Action], refinements: list[RefinementLowering]
 ) -> tuple[str, ...]:  # fmt: skip
-    """The horizons of variables, parameters, keys of constants, and types whose values are listed."""
+    """The horizons of variables, parameters, constants' keys, and types whose values are enumerated."""
     declared = [decl.type for decl in lowering.spec.variables.values()]
     consts = consts_of(lowering.spec).items()
     declared += [

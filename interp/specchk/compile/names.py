@@ -19,7 +19,7 @@ MAX_UNIVERSE = 1 << 20
 
 
 class Names:
-    """Every name but a property's; `slots` has the variables' positions once these are known.
+    """The meanings of all names except properties; `slots` has the variables' positions once they are known.
 
     `images` are the values that variables of a refined spec have, where these are read under its mapping.
     """
@@ -38,7 +38,7 @@ class Names:
         return self.ground.type(self.facts.type_of(node), scope.home)
 
     def of(self, node: tree.Expr, ref: Ref, scope: Scope) -> Expr:
-        """The expression for a name that was resolved to `ref`."""
+        """The expression for a name resolved to `ref`."""
         name, span = ref.name, node.span
         if ref.kind == "local":
             known = scope.names[name]
@@ -73,7 +73,7 @@ class Names:
         return Var(kind, span, slot, scope.primed, full)
 
     def all_values(self, kind: Type, span: Span) -> Expr:
-        """The set of all values of a type, `kind` being the set type."""
+        """The set of all values of a type; `kind` is the set type."""
         item = item_of(kind)
         size = cardinality(item)
         if size > MAX_UNIVERSE:

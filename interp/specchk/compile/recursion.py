@@ -40,7 +40,7 @@ class RecursionLowering:
         self._copies = 0  # inside of the outermost call that is being lowered
 
     def lower(self, closure: Closure, span: Span, below: Callable[[Scope], Expr]) -> Expr:
-        """The value of a definition that has a measure, its parameters bound; `below` is its body's value."""
+        """The value of a definition with a measure, its parameters bound; `below` gives the body's value."""
         decl, scope = closure.decl, closure.scope
         assert decl is not None
         before, around = _call_around(decl, scope)
@@ -63,7 +63,7 @@ class RecursionLowering:
         return self.make.let("_measure", size, span, within)
 
     def _size(self, decl: decls.Def, scope: Scope) -> Expr:
-        """The measure, a number: of a collection how many items it has."""
+        """The measure as a number; for a collection, its number of items."""
         assert decl.measure is not None
         size = self.make.expression(decl.measure, scope)
         if not isinstance(size.type, Int):
@@ -90,7 +90,7 @@ class RecursionLowering:
 
 
 def _call_around(decl: decls.Def, scope: Scope) -> tuple[tuple[Frame, ...], Frame | None]:
-    """The call of the same definition that contains a place, and the calls around that one."""
+    """The enclosing call of the same definition, and the calls around that call."""
     for index, frame in enumerate(scope.calls):
         if frame.decl is decl:
             return scope.calls[:index], frame
@@ -102,7 +102,7 @@ def _is_impossible(kind: Type) -> bool:
 
 
 def bounded(what: str, kind: Type, span: Span) -> None:
-    """Refuse what grows too far with each step: squares double the length of numbers."""
+    """Reject a value that grows too much with each step: squaring doubles the length of a number."""
     ends = [end for part in components(kind) if isinstance(part, Int) for end in (part.low, part.high)]
     if any(abs(end or 0).bit_length() > MAX_BITS for end in ends):
         hint = "bound each step, as in `min(acc * acc, N)`"

@@ -1,4 +1,4 @@
-"""Lowering a refinement: the claim that each step is one of another spec, seen through a mapping.
+"""Lowering a refinement: the claim that each step, mapped, is a step of another spec.
 
 The other spec's actions are lowered twice.  Once as the actions of a program of its own, whose steps are the
 meaning (`meaning.properties`); and once under the mapping, as a predicate of two of our states (`relation`),
@@ -30,12 +30,12 @@ from specchk.lang.syntax import decls
 
 
 def as_is(expr: Expr, kind: Type) -> Expr:
-    """A value that is stored without a check."""
+    """A value stored without a check."""
     return expr
 
 
 def _within(image: Expr, kind: Type) -> Expr:
-    """The image, checked to be a value of its variable's type."""
+    """The image of a variable, checked to be a value of its type."""
     # With an end where the other spec has a horizon: no step of ours is left out because of it.
     checked = stored(image, with_ends(kind))
     # That our horizon is within its range shows nothing where numbers have none.
@@ -45,7 +45,7 @@ def _within(image: Expr, kind: Type) -> Expr:
 
 
 class RefinementLowering:
-    """One `refines` line; `abstract` is the program of the refined spec, `spec` the one that refines it.
+    """One `refines` line; `abstract` is the program of the refined spec, `spec` the refining spec.
 
     `points` are those of the program that refines it: one is for the steps of the other.
     """
@@ -67,7 +67,7 @@ class RefinementLowering:
 
     @property
     def listed(self) -> list[lang.Type]:
-        """The types of which all values are listed; known once it is lowered."""
+        """The types whose values are enumerated; known after lowering."""
         if not self._lists_horizon:
             return []
         params = [param.type for action in self.other.actions.values() for param in action.params]
@@ -78,7 +78,7 @@ class RefinementLowering:
         return self.other.prefix + name
 
     def lower(self) -> Refinement:
-        """The refinement as a predicate of two states, and of the first one."""
+        """The refinement as a predicate of two states, and as a predicate of an initial state."""
         span = self.decl.span
         initial = self._under(self._images(primed=False), [], self._begins)
         images = self._images(primed=False)
@@ -101,7 +101,7 @@ class RefinementLowering:
     def _under(
         self, before: list[Expr], after: list[Expr], body: Callable[[list[Expr], list[Expr]], Expr]
     ) -> Expr:
-        """A predicate in which the images are evaluated once, and the other spec's variables are these."""
+        """A predicate with the images evaluated once and bound as the refined spec's variables."""
         names = [variable.name for variable in self.abstract.variables]
         kept: list[Expr] = []
 

@@ -1,4 +1,4 @@
-"""An action as a predicate of two states: whether one of its ways leads from the first to the second.
+"""An action as a predicate of two states: whether one of its paths leads from the first to the second.
 
     require p      p and ...                    any x in S: b      exists x in S: b ...
     x'[k] = e      the new x is { x with [k]: e }, for what follows
@@ -52,7 +52,7 @@ MAX_STATEMENTS = 10_000  # of an action, those after a branch counted once for e
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The new value of a variable so far, and the paths that were assigned."""
+    """The new value of a variable so far, and the assigned paths."""
 
     value: Expr
     paths: tuple[tuple[PathStep, ...], ...]
@@ -63,7 +63,7 @@ _Then = Callable[[_Writes], Expr]
 
 
 class Relation:
-    """Makes predicates of actions whose variables are `before`, and `after` in the second state."""
+    """Builds predicates from actions, with variables `before` in the first state, `after` in the second."""
 
     def __init__(
         self, expressions: ExpressionLowering, before: Sequence[Expr], after: Sequence[Expr]
@@ -75,7 +75,7 @@ class Relation:
         self._has_value = False
 
     def same(self, span: Span) -> Expr:
-        """That the step changes nothing."""
+        """The predicate that the step changes nothing."""
         return self._conjoined([self._equal(slot, {}, span) for slot in range(len(self.before))], span)
 
     def of(self, action: Action, domains: Sequence[Expr]) -> Expr:
@@ -100,7 +100,7 @@ class Relation:
         return self._conjoined([*[self._equal(slot, {}, span) for slot in frame], predicate], span)
 
     def _some(self, local: Local, domain: Expr, known: frozenset[Expr], body: Block, predicate: Expr) -> Expr:
-        """The predicate for some value of a name, the one in the second state where that is the only one."""
+        """The predicate for some value of a name; for the one in the second state if no other is possible."""
         if self._has_value and isinstance(domain, Const) and isinstance(domain.value, tuple):
             value = self._given(local, known, body)
             # Else the value in the second state may be one that the domain does not have.
@@ -110,7 +110,7 @@ class Relation:
         return Quantifier(BOOL, domain.span, False, local, domain, predicate)
 
     def _given(self, local: Local, known: frozenset[Expr], body: Block) -> Expr | None:
-        """The place in the second state to which a block assigns the value of a name, as it is."""
+        """The place in the second state to which a block assigns the value of a name unchanged."""
         for stmt in body:
             if isinstance(stmt, Choice):
                 return self._given(local, known, stmt.body)
@@ -179,7 +179,7 @@ class Relation:
         return self._kept([*keys, stmt.value], assigned, stmt)
 
     def _kept(self, values: list[Expr], body: Callable[[list[Expr]], Expr], stmt: Assign) -> Expr:
-        """The body on values that are evaluated here, where one may be undefined."""
+        """The body with values that may be undefined evaluated first."""
         if all(map(is_total, values)):
             return body(values)
         kept: list[tuple[Local, Expr]] = []
@@ -197,7 +197,7 @@ class Relation:
         return predicate
 
     def _once(self, known: _Written, path: tuple[PathStep, ...], span: Span, rest: Expr) -> Expr:
-        """The rest, undefined where the place was assigned before: as a step that does so is."""
+        """The rest; undefined if the place was assigned before, as such a step is."""
         clashes = [clash for other in known.paths if (clash := _meets(other, path, span)) is not None]
         if not clashes:
             return rest
@@ -208,7 +208,7 @@ class Relation:
 
 
 def _meets(one: tuple[PathStep, ...], other: tuple[PathStep, ...], span: Span) -> Expr | None:
-    """That two paths lead to one place or into it; None where they certainly do not."""
+    """The condition that two paths overlap; None if they certainly do not."""
     parts: list[Expr] = [Const(BOOL, span, True)]
     # Up to the end of the shorter one: who assigns a whole assigns its parts.
     for a, b in zip(one, other, strict=False):
@@ -227,12 +227,12 @@ def _with_keys(path: tuple[PathStep, ...], keys: list[Expr]) -> tuple[PathStep, 
 
 
 def _has_room(kind: Type, given: Type) -> bool:
-    """Whether all values of a type are values of another, with horizons and without."""
+    """Whether all values of a type are values of another, both with and without horizons."""
     return fits(given, kind) and (has_horizon(kind) or not has_horizon(given))
 
 
 def _place(value: Expr, stmt: Assign) -> Expr:
-    """The place in a value that an assignment writes."""
+    """The place in a value to which an assignment writes."""
     for step in stmt.path:
         if step.field is not None:
             value = operators.applied(stmt.span, Op.FIELD, value, data=step.field)
@@ -243,13 +243,13 @@ def _place(value: Expr, stmt: Assign) -> Expr:
 
 
 def _has_value(body: Block) -> bool:
-    """Whether no way of a block is undefined."""
+    """Whether every path of a block is defined."""
     assigned = assignments(body)
     once = len({stmt.slot for stmt in assigned}) == len(assigned)
     return once and all(map(is_total, roots(body))) and not any(map(_may_miss, assigned))
 
 
 def _may_miss(stmt: Assign) -> bool:
-    """Whether an index on an assignment's path may be outside the domain that it indexes."""
+    """Whether an index on an assignment's path may be outside its domain."""
     keys = [(step.container, step.key.type) for step in stmt.path if step.key is not None]
     return any(not isinstance(of, Map) or Op.MAP_GET.card.partial((of, key)) for of, key in keys)

@@ -1,4 +1,4 @@
-"""Where an expression is lowered: what names mean there, and the points at which evaluation is counted."""
+"""The context of lowering an expression: the meanings of names, and the coverage points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specchk.lang.text.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean at one place.
+    """The meanings of names at one place.
 
     `points` is what is counted: `branch` in actions, `implication` (and `forall`) in
     properties, nothing elsewhere.  `owner` is whose point it is: that of the
@@ -49,7 +49,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A call of a recursive definition: its measure, which those of the calls inside must be below."""
+    """A call of a recursive definition: its measure must be greater than those of the calls inside."""
 
     decl: decls.Def
     measure: Expr
@@ -57,7 +57,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """An operator: the names of its parameters, its text, and what other names in it mean.
+    """An operator: its parameter names, its text, and the meanings of its other names.
 
     `decl` is the definition that it is, if it is a recursive one.
     """
@@ -88,7 +88,7 @@ class Lowerings:
 
 
 class Points:
-    """The points of one program, numbered as they are met; `owner` is the declaration being lowered.
+    """The points of one program, numbered in the order of their creation; `owner` is the current declaration.
 
     A helper action has points in each action that calls it, a definition has them once.
     """
@@ -99,7 +99,7 @@ class Points:
         self._known: dict[tuple[str, int, int, str, str], int] = {}
 
     def at(self, kind: str, label: str, span: Span, owner: str | None = None) -> int:
-        """The point at a span; one for all copies with the same owner."""
+        """The point at a span; the same one for all copies with one owner."""
         what = f"{kind}{label if kind == 'branch' else ''}"
         key = (span.source.path, span.start, span.end, what, self.owner if owner is None else owner)
         if key not in self._known:
@@ -108,11 +108,11 @@ class Points:
         return self._known[key]
 
     def counted(self, body: Expr, kind: str, label: str, span: Span, scope: Scope) -> Expr:
-        """An expression whose evaluation is counted."""
+        """An expression whose evaluations are counted."""
         return Cover(body.type, body.span, self.at(kind, label, span, scope.owner), body)
 
     def per_item(self, body: Expr, domain: Expr, span: Span, scope: Scope) -> Expr:
-        """The body of a `forall`, counted in properties: of an empty set it claims nothing."""
+        """The body of a `forall`, counted in properties: a `forall` over an empty set claims nothing."""
         # A set of constants is never empty by what the system does.
         if scope.points != "implication" or not any(isinstance(e, Var | Local) for e in inside(domain)):
             return body

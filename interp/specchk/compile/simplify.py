@@ -1,4 +1,4 @@
-"""Simplification: whatever the model's constants determine is evaluated once.
+"""Simplification: everything that the model's constants determine is evaluated once.
 
 A bottom-up rewrite that keeps the meaning exactly, definedness included: constant parts are folded
 by the one meaning of operators, branches and conjuncts that constants decide disappear, numbers that
@@ -27,7 +27,7 @@ N = TypeVar("N", bound=nodes.Node)
 
 
 def simplify(program: Program) -> Program:
-    """The program with everything decided that its constants decide."""
+    """The program with all parts evaluated that its constants decide."""
     return replace(
         program,
         # Not the starts: initial values are evaluated rarely, and kept for the search to report their faults.
@@ -65,7 +65,7 @@ def _block(body: nodes.Block, known: Known) -> nodes.Block:
 
 
 def _statement(stmt: nodes.Stmt, known: Known, out: list[nodes.Stmt]) -> Known:
-    """Add the rewritten statement to `out`; the locals known after it."""
+    """Add the rewritten statement to `out`; returns the locals known after it."""
     match stmt:
         case nodes.Guard():
             condition = _expr(stmt.condition, known)
@@ -158,7 +158,7 @@ def _expr(expr: nodes.Expr, known: Known) -> nodes.Expr:
 
 
 def _with(node: N, **parts: Any) -> N:
-    """A node with these parts: itself where it has them."""
+    """A node with these parts; the node itself if they are its own."""
     # Most of a program stays as it is: what is not copied need not be checked again (`verify`).
     if all(getattr(node, name) is part for name, part in parts.items()):
         return node
@@ -170,7 +170,7 @@ def _each(go: Callable[[nodes.Expr], nodes.Expr], parts: tuple[nodes.Expr, ...])
 
 
 def _same(old: tuple[nodes.Expr, ...], new: tuple[nodes.Expr, ...]) -> tuple[nodes.Expr, ...]:
-    """The new parts, as the old tuple where they are these."""
+    """The new parts, or the old tuple if it has the same ones."""
     return old if len(old) == len(new) and all(map(operator.is_, old, new)) else new
 
 
@@ -224,7 +224,7 @@ def _case(expr: nodes.Case, known: Known) -> nodes.Expr:
 
 
 def _only_value(expr: nodes.Var | nodes.Apply) -> nodes.Expr:
-    """The number that an expression is where its type leaves no other."""
+    """The only number of an expression's type, as a constant; otherwise the expression itself."""
     kind = expr.type
     # Sound for variables since nothing is stored outside of their ranges; and an expression that may be
     # undefined would lose its fault.
@@ -239,12 +239,12 @@ def _const(expr: nodes.Expr, value: nodes.Value) -> nodes.Const:
 
 
 def _truth(expr: nodes.Expr) -> bool | None:
-    """The value of a decided condition; one at a coverage point stays, since evaluating it counts."""
+    """The value of a decided condition; one at a coverage point is kept, since its evaluation is counted."""
     return bool(expr.value) if isinstance(expr, nodes.Const) and not expr.ends_at_horizon else None
 
 
 def _junction(expr: nodes.And | nodes.Or, parts: tuple[nodes.Expr, ...]) -> nodes.Expr:
-    """`and` / `or`: removes parts that do not matter, and everything after the deciding part."""
+    """`and` / `or`: removes irrelevant parts, and all parts after a deciding one."""
     deciding = isinstance(expr, nodes.Or)
     kept: list[nodes.Expr] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""Lowering statements: a block of an action to the core's."""
+"""Lowering statements: from an action's block to the core's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Store = Callable[[Expr, Type], Expr]
 
 
 class StatementLowering:
-    """The statements of one program, with its expressions inside them; `store` as `store.stored`."""
+    """Lowers the statements of one program, with the expressions inside; `store` is like `store.stored`."""
 
     def __init__(self, expressions: ExpressionLowering, store: Store = stored) -> None:
         self.expressions = expressions
@@ -43,7 +43,7 @@ class StatementLowering:
         self.points = expressions.points
 
     def block(self, body: tuple[decls.Stmt, ...], scope: Scope) -> Block:
-        """Statements in order; lets reach to the end of the block."""
+        """The core of statements in order; a `let` is in scope until the end of the block."""
         out: list[Stmt] = []
         for stmt in body:
             scope = self._statement(stmt, scope, out)
@@ -139,7 +139,7 @@ class StatementLowering:
         value: Expr,
         scope: Scope,
     ) -> Assign:
-        """The assignment to a place; one inside a partial map assigns the whole map."""
+        """The assignment to a place; for a place inside a partial map, it assigns the whole map."""
         inside = next((at for at, step in enumerate(path) if is_partial_map(step.container)), None)
         if inside is None:
             return Assign(slot, path, value, stmt.span)
@@ -157,7 +157,7 @@ class StatementLowering:
     def _place(
         self, stmt: decls.Assign | decls.AssignIn, scope: Scope
     ) -> tuple[int, tuple[PathStep, ...], Type]:
-        """The variable that is written, the path to the place in it, and the place's type."""
+        """The written variable, the path to the place in it, and the type of the place."""
         slot, kind = self.expressions.names.slots[scope.home.prefix + stmt.target.text]
         path = self.expressions.path(stmt.path, kind, scope)
         return slot, path, reduce(part_at, path, kind)

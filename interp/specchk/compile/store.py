@@ -1,4 +1,4 @@
-"""Storing: where a value becomes a variable's, its ranges are checked.
+"""Storing: a value is checked against the ranges of the variable to which it is assigned.
 
 `stored(expr, kind)` is `expr` as a value of `kind`: unchanged where the intervals already show
 that it fits, otherwise with `Narrow` nodes as deep inside as the expression's form allows, so that
@@ -16,7 +16,7 @@ from specchk.ir.types import DifferentKeys, Map, Record, Set, Type, fits, hull, 
 
 
 def stored(expr: Expr, kind: Type) -> Expr:
-    """`expr`, checked to be a value of `kind`; the two have one shape, or it raises `SpecError`."""
+    """`expr`, checked to be a value of `kind`; raises `SpecError` if their shapes differ."""
     if fits(expr.type, kind):
         return expr
     try:
@@ -65,7 +65,7 @@ def _stored_applied(expr: Apply, kind: Type) -> Expr:
 
 
 def _with(kind: Record, index: int, base: Type) -> Record:
-    """`kind` with the replaced field as wide as it was before."""
+    """`kind` with the replaced field as wide as before."""
     fields = list(kind.fields)
     fields[index] = of_shape(base, Record).fields[index]
     return Record(tuple(fields))

@@ -49,7 +49,7 @@ class TemporalLowering:
         self.clauses: list[Clause] = []
 
     def lower(self) -> Liveness:
-        """The property; `SpecError` with every formula that has another form."""
+        """The lowered property; raises `SpecError` for every formula of another form."""
         for conjunct in self.decl.conjuncts:
             self._formula(conjunct, Scope(self.spec), ())
         self.report.stop_if_any()
@@ -93,7 +93,7 @@ class TemporalLowering:
         self.clauses.append(Clause(form, first, self.predicate(goal, scope), bound, span))
 
     def _values(self, binders: tuple[tree.Binder, ...], scope: Scope, bound: Bindings) -> Iterator[Bound]:
-        """The scopes of a `forall`, one for each choice of values, with the names and values to show."""
+        """The scopes of a `forall`, one for each choice of values, with names and values for display."""
         if not binders:
             yield scope, bound
             return
@@ -120,7 +120,7 @@ class TemporalLowering:
 
 
 def fair_actions(spec: Spec, actions: Sequence[Action]) -> tuple[Fairness, ...]:
-    """The fairness that a spec states of these actions; one of others constrains nothing."""
+    """The fairness that a spec declares for these actions; fairness of other actions is omitted."""
     positions = {action.name: index for index, action in enumerate(actions)}
     found: dict[Fairness, None] = {}
     conditions = 0
@@ -143,7 +143,7 @@ def fair_actions(spec: Spec, actions: Sequence[Action]) -> tuple[Fairness, ...]:
 
 
 def is_temporal(node: tree.Node) -> bool:
-    """Whether a temporal operator is in an expression."""
+    """Whether an expression contains a temporal operator."""
     return any(isinstance(part, tree.Binary | tree.Unary) and part.op in _OPERATORS for part in below(node))
 
 
@@ -155,7 +155,7 @@ def below(node: tree.Node) -> Iterator[tree.Node]:
 
 
 def _hint(node: tree.Expr) -> str:
-    """The way out of a formula that is none of the four forms."""
+    """A hint for rewriting a formula that has none of the four forms."""
     match node:
         case _ if not is_temporal(node):
             return f"a predicate of one state is an `invariant`; a temporal property is {_FORMS}"

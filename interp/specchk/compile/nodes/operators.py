@@ -23,12 +23,12 @@ Path = Sequence[tuple[PathStep, Span]]
 
 
 def applied(span: Span, op: Op, *args: Expr, data: int = 0) -> Expr:
-    """A strict operator with its type computed."""
+    """A strict operator application, with its type computed."""
     return Apply(result_type(op, args, data), span, op, args, data)
 
 
 def of_word(span: Span, word: str, *args: Expr) -> Expr:
-    """The meaning of a word of the language on these operands."""
+    """The application of a keyword operator to these operands."""
     return applied(span, named(word, kinds(args)), *args)
 
 
@@ -45,7 +45,7 @@ def binary(span: Span, word: str, left: Expr, right: Expr) -> Expr:
 
 
 def _flipped(span: Span, word: str, left: Expr, right: Expr) -> Expr:
-    """`a > b` as `b < a`, still evaluated left to right where that can be seen."""
+    """`a > b` as `b < a`, still evaluated left to right if the order is observable."""
     if is_total(left) or is_total(right):
         return applied(span, Op.LT if word == ">" else Op.LE, right, left)
     return applied(span, Op.NOT, applied(span, Op.LE if word == ">" else Op.LT, left, right))
@@ -79,7 +79,7 @@ def at(span: Span, base: Expr, key: Expr) -> Expr:
 
 
 def record(span: Span, fields: Mapping[str, Expr]) -> Expr:
-    """A record of the given fields."""
+    """A record with the given fields."""
     # Fields are evaluated in this order, and not in the text's: of two faults all engines report the same.
     names = sorted(fields)
     kind = Record(tuple((name, fields[name].type) for name in names))
@@ -87,12 +87,12 @@ def record(span: Span, fields: Mapping[str, Expr]) -> Expr:
 
 
 def tuple_of(span: Span, items: Sequence[Expr]) -> Expr:
-    """A tuple of the given parts, evaluated from left to right."""
+    """A tuple with the given parts, evaluated from left to right."""
     return record(span, {str(number): item for number, item in enumerate(items, 1)})
 
 
 def variant(span: Span, kind: Union, tag: str, fields: Mapping[str, Expr]) -> Expr:
-    """A value of a union; its type is narrowed to the fields given."""
+    """A value of a union; its type is narrowed to the given fields."""
     index = kind.index(tag)
     payload = record(span, fields)
     variants = list(kind.variants)
@@ -101,7 +101,7 @@ def variant(span: Span, kind: Union, tag: str, fields: Mapping[str, Expr]) -> Ex
 
 
 def collection(span: Span, kind: Set | Seq | Bag, args: tuple[Expr, ...]) -> Expr:
-    """A set, sequence or bag of the given items; `kind` has the type of an empty one's."""
+    """A set, sequence or bag with the given items; `kind` is the type if it is empty."""
     item = _hull(args, kind.item)
     match kind:
         case Set():
@@ -113,14 +113,14 @@ def collection(span: Span, kind: Set | Seq | Bag, args: tuple[Expr, ...]) -> Exp
 
 
 def map_of(span: Span, kind: Map, args: tuple[Expr, ...]) -> Expr:
-    """A map of the given values, in key order."""
+    """A map with the given values, in key order."""
     return Apply(Map(kind.key, _hull(args, kind.value)), span, Op.MAP, args)
 
 
 def total_map(
     node: tree.PairLiteral, kind: Map, keys: Collection[Value], lower: Callable[[tree.Expr], Expr]
 ) -> Expr:
-    """The map of a literal; each of `keys` is given once, or it raises `SpecError`."""
+    """The map of a literal, which must give each of `keys` once; raises `SpecError`."""
     given = {}
     for pair in node.pairs:
         key = lower(pair.key)

@@ -34,7 +34,7 @@ def is_partial_map(kind: Type) -> bool:
 
 
 class PartialMaps:
-    """Makes the nodes of partial maps; `local` gives a fresh local, `let` binds a value in a body."""
+    """Builds the nodes of partial maps; `local` returns a fresh local, `let` binds a value in a body."""
 
     def __init__(self, local: Fresh, let: Bind) -> None:
         self.local = local
@@ -46,7 +46,7 @@ class PartialMaps:
         return Collect(Set(key.type), span, Gather.SET, ((pair, table),), None, key)
 
     def with_key(self, span: Span, tables: Expr, key: Expr, values: Expr) -> Expr:
-        """`{ { m with [k]: v } for m in tables, v in values }`, where no map has the key."""
+        """`{ { m with [k]: v } for m in tables, v in values }`, if no map has the key."""
         kind = of_shape(of_shape(tables.type, Set).item, Set)
         table = self.local("map", kind, span)
         value = self.local("value", of_shape(values.type, Set).item, span)
@@ -106,7 +106,7 @@ class PartialMaps:
         )
 
     def literal(self, span: Span, pairs: Sequence[tuple[Expr, Expr]]) -> Expr:
-        """`{ k: v, ... }`; where keys are equal that only the state shows, the last one counts."""
+        """`{ k: v, ... }`; if keys turn out equal in a state, the last one counts."""
         known: set[object] = set()
         for key, _ in pairs:
             if isinstance(key, Const) and key.value in known:
@@ -144,7 +144,7 @@ class PartialMaps:
         return operators.applied(here, op, base, step.key, inner)
 
     def part(self, span: Span, base: Expr, step: PathStep) -> Expr:
-        """The part of a value that one accessor of a path leads to."""
+        """The part of a value selected by one accessor of a path."""
         if step.field is not None:
             return operators.applied(span, Op.FIELD, base, data=step.field)
         assert step.key is not None
@@ -157,7 +157,7 @@ class PartialMaps:
         return pair, operators.field(span, pair, "key")
 
     def _only(self, span: Span, table: Expr, wanted: Expr) -> Expr:
-        """The pair that has a key; undefined where there is none."""
+        """The pair with a key; undefined if there is none."""
         pair, own = self._pair(span, table)
         same = operators.applied(span, Op.EQ, own, wanted)
         return Choose(pair.type, span, pair, table, same, unique=True)

@@ -1,4 +1,4 @@
-"""Unions of sorts in the core: an element of a sort is a value of a union that has the sort as a variant.
+"""Unions of sorts in the core: an element of a sort as a value of a union with that sort as a variant.
 
 | written | is |
 |---|---|
@@ -25,7 +25,7 @@ Bind = Callable[[str, Expr, Span, Callable[[Expr], Expr]], Expr]
 
 
 def lifted(found: Expr, kind: Type, fresh: Fresh) -> Expr:
-    """An element of a sort as a value of a union, or a set of elements as one of such values."""
+    """An element of a sort as a value of a union, or a set of elements as a set of such values."""
     if isinstance(kind, Set):
         local = fresh("element", of_shape(found.type, Set).item, found.span)
         body = lifted(local, kind.item, fresh)
@@ -38,7 +38,7 @@ def lifted(found: Expr, kind: Type, fresh: Fresh) -> Expr:
 
 
 def member(span: Span, item: Expr, elements: Expr, fresh: Fresh, let: Bind) -> Expr:
-    """`n in S`, with n of a union and S a set of elements of one sort."""
+    """`n in S` for a value n of a union and a set S of elements of one sort."""
     index, record = _variant(of_shape(item.type, Union), of_shape(elements.type, Set).item)
 
     def found(within: Expr) -> Expr:
@@ -51,7 +51,7 @@ def member(span: Span, item: Expr, elements: Expr, fresh: Fresh, let: Bind) -> E
 
 
 def element_of(payload: Expr) -> Expr:
-    """The value that a match binds: the payload of a variant, or of one that is a sort its element."""
+    """The value bound by a match: the record of a variant, or the element of a variant that is a sort."""
     if isinstance(payload.type, Record) and payload.type.element is not None:
         return operators.applied(payload.span, Op.FIELD, payload)
     return payload
