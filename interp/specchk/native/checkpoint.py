@@ -1,4 +1,4 @@
-"""Checkpoints: a search on disk, resumed to the same answer.
+"""Checkpoints: a search saved on disk, and resumed with the same result.
 
     claim          the owner of the directory while a search runs (`claims`)
     search.json    sealed: the identity of the search, its position, and which states count, with checksums
@@ -40,7 +40,7 @@ Checked = tuple[int, int, int]  # states first..end, and the checksum of their b
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Where a search was, apart from its states."""
+    """The progress of a search, apart from its states."""
 
     used: int
     taken: list[Run]  # (first, end) of the states that count
@@ -68,7 +68,7 @@ class Checkpoints:
         self._written: list[Run] = []  # the same ranges, those side by side as one
 
     def begin(self, *, anew: bool) -> None:
-        """See that there is room for a new search: `Unusable` where a checkpoint would be lost.
+        """Check that a new search can be saved here; `Unusable` if a checkpoint would be lost.
 
         `anew`: it is one of this search.
         """
@@ -78,7 +78,7 @@ class Checkpoints:
             )
 
     def save(self, store: Store, saved: Saved) -> None:
-        """Write a checkpoint; `OSError` leaves the one before as it was."""
+        """Write a checkpoint; if `OSError` is raised, the previous one is unchanged."""
         # States first, synced with the name of their file, then what counts them.  If the machine goes down
         # before the rename is on the disk, the old `search.json` is there; it counts fewer states, none of
         # which was overwritten.
@@ -104,7 +104,7 @@ class Checkpoints:
                 other.unlink(missing_ok=True)
 
     def not_written(self, error: OSError) -> Inconclusive:
-        """Why a search ends that cannot save."""
+        """The reason for ending a search that cannot be saved."""
         left = "the previous one can be resumed" if self._search.exists() else "there is no previous one"
         where = error.filename or self.directory
         return Inconclusive(
@@ -112,7 +112,7 @@ class Checkpoints:
         )
 
     def _appended(self, store: Store, saved: Saved) -> list[Checked]:
-        """Write what counts and is not in the file: new states, and numbers that were free last time."""
+        """Write what counts and is not yet in the file: new states, and numbers that were free last time."""
         size, checks = store.state_bytes, []
         file = os.open(self._states, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -133,7 +133,7 @@ class Checkpoints:
         return checks
 
     def load(self, store: Store) -> Saved:
-        """Read the checkpoint, states and all; `Unusable` if it is not one of this search, or damaged."""
+        """Read the checkpoint with its states; `Unusable` if it belongs to another search, or is damaged."""
         content = _content(self._search)
         # Before a state is read: states of another search may have another size.
         refuse_others(f"the checkpoint in {self.directory}", content["identity"], self.identity)
@@ -158,7 +158,7 @@ class Checkpoints:
 
 
 def room_of(directory: Path) -> Room | None:
-    """The room of sets in the states of a checkpoint; None where there is none, which `load` reports."""
+    """The room of sets in the states of a checkpoint; None without a checkpoint, which `load` reports."""
     search = directory / "search.json"
     return Room(**_content(search)["room"]) if search.exists() else None
 
@@ -189,7 +189,7 @@ def _views(store: Store, first: int, end: int) -> Iterator[memoryview]:
 
 
 def _read(file: int, store: Store, first: int, end: int) -> int:
-    """Read states from a file's position; the checksum of the bytes read, which may be fewer."""
+    """Read states from a position of a file; return the checksum of the bytes read, which may be fewer."""
     check = 0
     for view in _views(store, first, end):
         at = 0

@@ -1,4 +1,4 @@
-"""Claims: each directory of a kept search belongs to one search at a time.
+"""Claims: each directory of a kept search is used by one search at a time.
 
 A claim is a lock on the file `claim` there, which the system drops with the process that has it, however
 that ends; so no claim is ever stale.  On NFS it is the server's lock.  The file stays when the lock
@@ -50,7 +50,7 @@ _PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that has a claim; `system` and `started` distinguish it from others of the same number."""
+    """A process that has a claim; `system` and `started` distinguish it from others with the same id."""
 
     host: str
     process: int
@@ -61,13 +61,13 @@ class Holder:
 
     @classmethod
     def this(cls, purpose: str) -> Holder:
-        """The process that runs."""
+        """The current process."""
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return cls(os.uname().nodename, os.getpid(), since, purpose, _system(), _started(os.getpid()))
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process has ended for certain."""
+        """Whether the process has certainly ended."""
         # Certain only on this boot and in this name space of process numbers: elsewhere the number may be
         # another's, or no process's although the holder lives.  The start time distinguishes it from a
         # later process of the same number.
@@ -86,7 +86,7 @@ def _system() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process began, in ticks of this boot; "" where there is none."""
+    """The start time of a process, in ticks since boot; "" if there is no such process."""
     with suppress(OSError):
         line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         # A command's name may have blanks and parentheses, so fields are counted from the last one; a
@@ -108,7 +108,7 @@ def _packed(holder: Holder) -> bytes:
 
 
 def purpose_of(program: Program) -> str:
-    """The purpose of a search, as it is reported to others."""
+    """The purpose of a search, as reported to other processes."""
     names = [p.name for p in (*program.invariants, *program.step_invariants, *program.witnesses)]
     if len(names) > _NAMED:
         names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
@@ -116,14 +116,14 @@ def purpose_of(program: Program) -> str:
 
 
 def held_by(what: str, holder: Holder | None, remedy: str = "") -> Unusable:
-    """The refusal of a claim that another one has."""
+    """The refusal of a claim that another process has."""
     who = f"{holder}" if holder is not None else "an unnamed process"
     return Unusable(f"{what} is held by another search ({who}): wait for it, or choose another place{remedy}")
 
 
 @contextmanager
 def claimed(directory: Path, purpose: str) -> Iterator[None]:
-    """Have a directory, made where there is none, for this search alone.
+    """Claim a directory for this search alone, creating it if necessary.
 
     `Unusable` where another one has it, and where it cannot be written.
     """
@@ -144,7 +144,7 @@ def claimed(directory: Path, purpose: str) -> Iterator[None]:
 
 
 def _has_locks(directory: Path) -> bool:
-    """Whether a lock there covers all machines that have mounted it, as far as the mount shows."""
+    """Whether a lock there is effective on all machines that mount the directory, as far as is known."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -162,7 +162,7 @@ def _has_locks(directory: Path) -> bool:
 
 
 def _locked(file: int, directory: Path) -> bool:
-    """Lock a file; whether there are locks.  `Unusable` where another process has it."""
+    """Lock a file; returns whether locks are supported.  `Unusable` if another process has the lock."""
     # Not wall time, which may be set back while this process waits.
     end = time.monotonic() + PATIENCE_S
     while True:
@@ -183,13 +183,13 @@ def _locked(file: int, directory: Path) -> bool:
 
 
 def _present(file: int) -> Holder | None:
-    """The holder of the lock, by its name; a lock left by a killed process does not count."""
+    """The holder of the lock, by its name in the file; a lock left by a killed process does not count."""
     holder = _holder(os.pread(file, 1 << 16, 0))
     return None if holder is None or holder.is_gone else holder
 
 
 def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
-    """Have one's name in a locked file for a while."""
+    """Write this process's name to a locked file for the duration of the context."""
     try:
         # Emptied, not removed: a process that has the file open already would lock one that no other can
         # find.
@@ -205,24 +205,24 @@ def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
 
 
 class BidFolder(Protocol):
-    """The folder of bids: small files by name; a listing shows all that were written before."""
+    """The folder of bids: small files by name; a listing shows all files written before it."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Make a file, whole; `OSError`."""
+        """Write a file as a whole; raises `OSError`."""
 
     def read(self, name: str) -> bytes:
-        """The content of a file; `OSError`."""
+        """The content of a file; raises `OSError`."""
 
     def names(self) -> list[str]:
-        """All files; `OSError`."""
+        """The names of all files; raises `OSError`."""
 
     def remove(self, name: str) -> None:
-        """Remove a file; `OSError`."""
+        """Remove a file; raises `OSError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A directory as a place of bids."""
+    """A directory used as the folder of bids."""
 
     root: Path
 
@@ -245,7 +245,7 @@ class Folder:
 
 @contextmanager
 def bid(place: BidFolder, what: str, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Have a place by files alone; `Unusable` where another one has it, and where it cannot be written."""
+    """Claim a place by files alone; `Unusable` if another process has it, or if it cannot be written."""
     own = uuid.uuid4().hex
     packed = _packed(Holder.this(purpose))
     try:
@@ -266,7 +266,7 @@ def bid(place: BidFolder, what: str, purpose: str, patience_s: float = PATIENCE_
 
 
 def _await(place: BidFolder, what: str, own: str, patience_s: float) -> None:
-    """Wait until there are no other bids; `Unusable` where one has precedence, or stays."""
+    """Wait until there are no other bids; `Unusable` if one has precedence, or remains."""
     end = time.monotonic() + patience_s
     while others := _others(place, own):
         # Claims that are held before bids, then by name: a holder always wins, and of bids the smallest.
@@ -282,7 +282,7 @@ def _await(place: BidFolder, what: str, own: str, patience_s: float) -> None:
 
 
 def _others(place: BidFolder, own: str) -> list[str]:
-    """The marks of others, those aside that are left of processes that have ended."""
+    """The marks of other processes, except those left by processes that have ended."""
     marks = []
     for name in sorted(place.names()):
         if name.startswith(("bid-", "held-")) and not name.endswith(own):

@@ -56,7 +56,7 @@ def emit_successors(
 
 @dataclass(frozen=True)
 class KernelSource:
-    """All that a search's kernel is made of; its subclasses are of other kernels of the same program."""
+    """The source of a search's kernel; its subclasses are other kernels of the same program."""
 
     program: Program
     layout: StateLayout
@@ -71,7 +71,7 @@ class KernelSource:
     )  # fmt: skip
 
     def module(self, tier: ir.Tier = ir.Tier.OPTIMISED) -> ir.IRModule:
-        """Its LLVM module, written for a tier."""
+        """The LLVM module, emitted for a tier."""
         program, layout, facts = self.program, self.layout, ExpressionFacts()
         module = ir.IRModule(tier)
         self.emit_note(module)
@@ -88,19 +88,19 @@ class KernelSource:
         return module
 
     def emit_note(self, module: ir.IRModule) -> None:
-        """The function that is called where a property fails."""
+        """Emit the function that is called if a property fails."""
         emit_note(module, self.layout.words)
 
     def emit_check(self, module: ir.IRModule, facts: ExpressionFacts) -> ir.Function:
-        """The function that checks a new state."""
+        """Emit the function that checks a new state."""
         return emit_check(module, self.program, self.layout, facts)
 
     def text(self, tier: ir.Tier = ir.Tier.OPTIMISED) -> str:
-        """Its LLVM IR, written for a tier."""
+        """The LLVM IR, emitted for a tier."""
         return str(self.module(tier))
 
     def path(self, kind: str = "") -> Path | None:
-        """Where its object code is kept: object code and not IR, whose making takes as long as a search."""
+        """The cache path of its object code; compiling cached IR would take as long as a search."""
         return kept.place("kernels", f"{self._key}{self.kind}{kind}.o")
 
     @cached_property
@@ -108,27 +108,27 @@ class KernelSource:
         return kernel_key(self.program, self.renamings, compact=self.compact)
 
     def code(self) -> bytes:
-        """Its optimised object code, from the cache or newly compiled."""
+        """Its optimised object code, cached or newly compiled."""
         return _cached(self.path(), lambda: optimised(self.text()))
 
     def mark_long(self) -> None:
-        """Make the next search optimise its code before it begins."""
+        """Make the next search optimise its code before it starts."""
         # Each of several searches may end before its code is optimised, and run with slow code.
         kept.write(self.path("-long"), b"")
 
     def optimiser(self) -> Optimiser:
-        """An optimiser of its code, for a search that is a long one."""
+        """An optimiser of its code, for a long search."""
         return Optimiser(self.text)
 
     def linked(self, code: bytes) -> Loaded:
-        """The kernel of newly optimised object code, which is kept."""
+        """The kernel from newly optimised object code, which is cached."""
         kept.write(self.path(), code)
         return _linked(code, self.entries)
 
 
 @dataclass(frozen=True)
 class RegionSource(KernelSource):
-    """The kernel of regions of the step graph."""
+    """The source of the kernel of regions of the step graph."""
 
     kind: ClassVar = "-regions"
     steps: ClassVar = LabelledSteps
@@ -141,7 +141,7 @@ class RegionSource(KernelSource):
 
 @dataclass(frozen=True)
 class EdgeSource(KernelSource):
-    """The kernel that lists steps, names states, and makes columns of both."""
+    """The source of the kernel that lists steps, names states, and converts both to columns."""
 
     kind: ClassVar = "-edges"
     steps: ClassVar = RankedSteps
@@ -154,7 +154,7 @@ class EdgeSource(KernelSource):
 
 @dataclass(frozen=True)
 class ExchangeSource(KernelSource):
-    """The kernel of an engine that exchanges states."""
+    """The source of the kernel of an engine that exchanges states."""
 
     kind: ClassVar = "-exchange"
     kernel: ClassVar = ExchangeKernel
@@ -162,7 +162,7 @@ class ExchangeSource(KernelSource):
 
 
 def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
-    """A kernel, from the cache or newly compiled: optimised if its use `is_long`, or an earlier one was."""
+    """The kernel, cached or newly compiled; optimised if its use `is_long`, or an earlier one was."""
     # Optimised code that is there costs no more than quick code, however short its use will be.
     if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
         return _linked(source.code(), source.entries)
@@ -171,7 +171,7 @@ def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
 
 
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming], *, is_long: bool) -> Loaded:
-    """The kernel that lists steps, names states, and makes columns of both."""
+    """The kernel that lists steps, names states, and converts both to columns."""
     return load_kernel(EdgeSource(program, layout, renamings), is_long=is_long)
 
 
@@ -185,7 +185,7 @@ def exchange_code(program: Program, layout: StateLayout, renamings: list[Renamin
 def load_exchange(
     program: Program, layout: StateLayout, renamings: list[Renaming], shipped: ObjectCode
 ) -> Loaded:
-    """The kernel of shipped object code, linked, or, on a machine of another kind, compiled here."""
+    """The kernel from shipped object code, linked, or compiled here on a machine of another kind."""
     source = ExchangeSource(program, layout, renamings)
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     fits = shipped.machine == machine_name()
@@ -193,7 +193,7 @@ def load_exchange(
 
 
 def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
-    """Object code as it was kept, or else compiled now, and kept."""
+    """The cached object code, or else newly compiled code, which is cached."""
     code = kept.read(path)
     if code is None:
         code = compiled()
@@ -212,13 +212,13 @@ def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Load
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
-    """A name for all dependencies of a kernel."""
+    """A name that determines all dependencies of a kernel."""
     compiler = (kept.sources(*ROOMS), kept.library("llvmlite"), processor_name() or machine_name())
     return kept.name_of(*compiler, compact, renamings, _essence(program))
 
 
 def _essence(program: Program) -> tuple[object, ...]:
-    """The dependencies of a kernel: not spans and names of models."""
+    """The dependencies of a kernel, without spans and names of models."""
     # Nor how it starts: initial states are computed by the interpreter, and packed for the kernel.
     return (
         program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,

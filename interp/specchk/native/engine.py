@@ -1,4 +1,4 @@
-"""The native engine: the reference engine's search, done by compiled code.
+"""The native engine: the reference engine's search, by compiled code.
 
 The two agree on verdict, counts, coverage and the length of counterexamples.  Of several violations
 of one property in a level the smallest packed state is reported, and its trace leads back through the
@@ -49,7 +49,7 @@ PAGE_OUT_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class NativeOptions(Options):
-    """How to search with compiled code.
+    """Options of a search by compiled code.
 
     `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.
     `spill`: where states go when memory is used up.  `checkpoint`: a directory that is written every
@@ -74,7 +74,7 @@ class NativeOptions(Options):
 def search(
     program: Program, options: NativeOptions = NativeOptions(), on_progress: OnProgress | None = None
 ) -> Outcome:
-    """Explore a program.
+    """Search a program with compiled code.
 
     `Unsupported` where only the reference engine can, `Unusable` where a checkpoint cannot be read or placed.
     """
@@ -96,12 +96,12 @@ def search(
 
 
 def with_larger_room(options: NativeOptions) -> NativeOptions:
-    """The options of the search that follows one in which a set had too little room."""
+    """The options for repeating a search in which a set had too few slots."""
     return replace(options, room=(options.room or FIRST_ROOM).larger, resume=False, anew=True)
 
 
 def _searched(search: Search, options: NativeOptions, began: float) -> Outcome:
-    """The outcome of one search; `NoRoom` where a set needs more."""
+    """The outcome of one search; raises `NoRoom` if a set needs more slots."""
     search.meter.started = began
     engine = NativeEngine(search, options)
     try:
@@ -112,7 +112,7 @@ def _searched(search: Search, options: NativeOptions, began: float) -> Outcome:
 
 @dataclass(slots=True)
 class NativeEngine(Engine[list[Run]]):
-    """States in shared memory, expanded by threads of compiled code; until `store` is released."""
+    """Keeps states in shared memory, expanded by threads of compiled code; until `store` is released."""
 
     name: ClassVar[str] = "native"
     search: Search
@@ -177,7 +177,7 @@ class NativeEngine(Engine[list[Run]]):
         return runs
 
     def _check_room(self) -> None:
-        """`NoRoom` where a set had more items than slots: then nothing that was found since counts."""
+        """Raise `NoRoom` if a set had more items than slots: all that was found since then is invalid."""
         if self.store.total(Thread.OVERFLOW):
             raise NoRoom("a set of this search")
 
@@ -186,7 +186,7 @@ class NativeEngine(Engine[list[Run]]):
         return sum(count for _, count in frontier)
 
     def expand(self, frontier: list[Run]) -> list[Run]:
-        """The states of the next level; none where the search is handed over."""
+        """The states of the next level; none if the search is handed over."""
         self.levels.append(frontier)
         if self.options.handover is not None and self.search.levels[-1] >= self.options.handover:
             self.is_handed_over = True
@@ -194,7 +194,7 @@ class NativeEngine(Engine[list[Run]]):
         return self._finish_level(frontier, [])
 
     def _finish_level(self, work: list[Run], following: list[Run]) -> list[Run]:
-        """Expand the rest of a level; the next one, or the part of it that the budget allowed."""
+        """Expand the rest of a level; returns the next level, or the part of it that the budget allowed."""
         store, self.following = self.store, following
         store.set_work(work)
         while not store.is_level_done and not self.search.is_stopped:
@@ -216,7 +216,7 @@ class NativeEngine(Engine[list[Run]]):
         return following
 
     def _make_room(self) -> None:
-        """Grow the table, and move states to disk, before the workers need it."""
+        """Grow the table, and move states to disk, before the workers need the room."""
         store, slots = self.store, self.store.slots_needed
         limit = self.options.budget.max_memory_bytes
         try:
@@ -247,18 +247,18 @@ class NativeEngine(Engine[list[Run]]):
             store.states.page_out(store.used * store.state_bytes)
 
     def _should_pause(self) -> bool:
-        """Whether the workers should return; checked while they run."""
+        """Whether the workers should return; polled while they run."""
         self._check_room()
         return self._look() or self._is_save_due or self.tiers.changes
 
     def _change_kernel(self) -> None:
-        """Continue with optimised code, once it is there."""
+        """Switch to optimised code once it is available."""
         if self.tiers.is_done:
             # No worker runs now; states, table and blocks are the same for both.
             self.store.kernel = self.tiers.optimised()
 
     def _look(self) -> bool:
-        """Compare with the budget and report progress; whether the search is stopped."""
+        """Check the budget and report progress; returns whether the search is stopped."""
         store = self.store
         states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
         self.tiers.consider(self.search.levels, generated)
@@ -270,7 +270,7 @@ class NativeEngine(Engine[list[Run]]):
         return self.store.total(Thread.GENERATED) >= self.options.optimise_after
 
     def _note_found(self) -> None:
-        """Turn the workers' records of the last level into violations and witnesses."""
+        """Convert the workers' records of the last level to violations and witnesses."""
         best = self.store.smallest_found()
         for worker in self.store.workers:
             worker.forget()
@@ -283,7 +283,7 @@ class NativeEngine(Engine[list[Run]]):
             self._explain(noted, len(self.levels))
 
     def _deadlock(self) -> tuple[int, ...] | None:
-        """The smallest deadlock of the last level, among the states in which no step was listed."""
+        """The smallest deadlock of the last level, among the states without listed steps."""
         resting = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
         return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, resting)
 
@@ -300,7 +300,7 @@ class NativeEngine(Engine[list[Run]]):
         return time.monotonic() - self.last_save >= self.options.checkpoint_every_s
 
     def _save(self, following: list[Run]) -> None:
-        """Write a checkpoint between two pieces of work."""
+        """Write a checkpoint between two pieces of a level."""
         assert self.checkpoints is not None
         store = self.store
         # Findings of the open level have no trace yet, and are kept as packed states; one of each record,
@@ -319,7 +319,7 @@ class NativeEngine(Engine[list[Run]]):
         self.last_save = time.monotonic()
 
     def _resume(self) -> list[Run]:
-        """Take up a checkpoint: finish its level and give the next one."""
+        """Resume from a checkpoint: finish its level and return the next one."""
         assert self.checkpoints is not None, "resuming needs a directory to resume from"
         saved = self.checkpoints.load(self.store)
         self.store.restore(saved.used, saved.taken, saved.totals, saved.counts)
@@ -337,7 +337,7 @@ class NativeEngine(Engine[list[Run]]):
         return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
 
     def finish(self) -> bool:
-        """Confirm a sample of the states, where nothing is found to be wrong."""
+        """Confirm a sample of the states if no violation was found."""
         if not (self.search.is_stopped or self.findings.found or self.is_handed_over):
             self.explain.confirm(self.store.sample(chain.from_iterable(self.levels)), self.store.is_kept)
         return True
@@ -355,7 +355,7 @@ class NativeEngine(Engine[list[Run]]):
         return self.steps
 
     def _watched(self, look: Look) -> Look:
-        """A look at the budget and at the graph; memory is left to the search where that spills states."""
+        """A check of the budget and of the graph; memory is left to the search if that spills states."""
         limit = self.options.budget.max_memory_bytes if self.options.spill is not None else None
 
         def watched(states: int, steps: int, waiting: int) -> None:
@@ -370,14 +370,14 @@ class NativeEngine(Engine[list[Run]]):
         return watched
 
     def _note_lost(self) -> None:
-        """A step leads to a state that the search has not, though it has expanded the state before."""
+        """Note that a step leads to a state that is not kept, although the state before was expanded."""
         if not self.options.compact:
             raise ReplayFailed("a step leads to a state that the search did not keep")
         why = "two states share a hash, and one of them was not searched; omit --compact"
         self.findings.stopped = Inconclusive(why, budget=True)
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.tiers.stop()
         (self.steps or self.store).release()
 

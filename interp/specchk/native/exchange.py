@@ -1,4 +1,4 @@
-"""Expanding states into buckets, one for each partition, and back from packed states to words.
+"""Expansion of states into buckets, one for each partition, and conversion of packed states to words.
 
 Memory: the buckets, each of at most `CAPACITY` states and what one more state may add.  All together have
 `BUDGET` bytes at most, whatever the number of partitions, and no more than the states to expand can fill.
@@ -25,12 +25,12 @@ CACHE_SLOTS = 1 << 16
 
 
 def exchange_worker(program: Program, layout: StateLayout) -> Worker:
-    """A worker's block, with nothing counted yet."""
+    """A worker's block, with all counts zero."""
     return Worker(program, layout, most_successors(program) + BATCH + 1)
 
 
 class Buckets:
-    """One bucket for each partition, for the successors of this many states; `release` when done."""
+    """One bucket for each partition, for the successors of this many states; call `release` when done."""
 
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, partitions: int, states: int
@@ -62,7 +62,7 @@ class Buckets:
         return self._scatter("scatter", worker, address, count)
 
     def deal(self, worker: Worker, address: int, count: int) -> Iterator[tuple[int, bytes]]:
-        """The states at an address themselves, dealt to their partitions."""
+        """The states at an address themselves, distributed to their partitions."""
         return self._scatter("deal", worker, address, count)
 
     def _scatter(self, name: str, worker: Worker, address: int, count: int) -> Iterator[tuple[int, bytes]]:
@@ -88,13 +88,13 @@ class Buckets:
                 yield partition, ctypes.string_at(self._block[word], count * self.state_bytes)
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._room.release()
         self._cache.release()
 
 
 def capacity(partitions: int, state_bytes: int, successors: int) -> int:
-    """The states in a bucket that make it full, if there are at most this many successors."""
+    """The number of states that fill a bucket, if a state has at most this many successors."""
     within_budget = BUDGET // (partitions * state_bytes)
     return max(LEAST, min(CAPACITY, within_budget, successors))
 
@@ -102,7 +102,7 @@ def capacity(partitions: int, state_bytes: int, successors: int) -> int:
 def smallest_predecessor(
     kernel: Loaded, worker: Worker, address: int, count: int, target: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The smallest of the states at an address that have the target as a successor."""
+    """The smallest of the states at an address that has the target as a successor."""
     words = len(target)
     wanted, best, control = Words(words), Words(words + 1), Words(SharedWord.SIZE)
     wanted.fill(list(target))
@@ -114,10 +114,10 @@ def smallest_predecessor(
 
 
 def address_of(data: bytearray) -> int:
-    """Where the bytes are, as long as they are neither resized nor freed."""
+    """The address of the bytes, valid as long as they are neither resized nor freed."""
     return ctypes.addressof(ctypes.c_char.from_buffer(data))
 
 
 def address_of_bytes(data: bytes) -> int:
-    """Where the bytes are, as long as they are kept; to be read only."""
+    """The address of the bytes, valid as long as they are kept; for reading only."""
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0

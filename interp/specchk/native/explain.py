@@ -1,4 +1,4 @@
-"""From packed states to traces and reasons.
+"""From packed states to traces and explanations.
 
 A path is found backwards: of each level the smallest state that leads on.  The reference stepper
 then takes it forwards (`search.replay`), and the reference evaluator finds why the property fails, with
@@ -29,7 +29,7 @@ Levels = Sequence[Any]  # each as the engine names a level
 
 
 class Predecessors(Protocol):
-    """Access to the states of the levels."""
+    """Access to predecessors in the levels of a search."""
 
     def predecessor(self, target: Sequence[int], level: Any, /) -> tuple[int, ...] | None:
         """The smallest state of a level that has the target as a successor."""
@@ -51,7 +51,7 @@ class Explainer:
         self.ends = Ends(program, self.stepper, self.properties)
 
     def confirm(self, sample: Iterable[Sequence[int]], is_kept: Callable[[Sequence[State]], bool]) -> None:
-        """Check some expanded states of a search that found no violation against the meaning of the spec.
+        """Check some expanded states of a search without violations against the reference semantics.
 
         `is_kept` says whether the search kept some states.  Compiled code that is wrong about many states is
         so found, before anyone relies on its answer; `ReplayFailed` where it is wrong about one of these.
@@ -102,7 +102,7 @@ class Explainer:
         return trace
 
     def _known(self, words: tuple[int, ...]) -> State:
-        """A packed state as the reference engine's representative."""
+        """The reference engine's representative of a packed state."""
         state = self.layout.unpack(words)
         # "Least" is by packed words in the kernel and by values here, so the same class has two
         # representatives.
@@ -144,7 +144,7 @@ class Explainer:
         raise ReplayFailed(f"`{record.name}` does not fail where the search found it to")
 
     def _no_answer(self, record: RecordKind, state: State) -> Blame | None:
-        """Why a constraint, witness or `deadlock ok` is undefined; None for other properties."""
+        """The reason why a constraint, witness or `deadlock ok` is undefined; None for other properties."""
         env = self.properties.environment(state)
         asked: list[Callable[[], object]] = [
             lambda p=prop, t=test: answer(p, t, env)  # type: ignore[misc]

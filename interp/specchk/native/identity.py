@@ -1,4 +1,4 @@
-"""The identity of a search that was kept on disk: all parts that determine its answer.
+"""The identity of a search kept on disk: everything that determines its result.
 
 A checkpoint and a ledger keep the identity of their search, and only a search of the same one continues
 with them.  What does not decide the answer is not in it: budgets, workers, `strict` (which is about the
@@ -29,7 +29,7 @@ def identity_of(
     keep_going: bool,
     compact: bool,
 ) -> Identity:
-    """The identity of a search by the code of some rooms."""
+    """The identity of a search, including the code of these top-level packages (`rooms`)."""
     p = program
     spec = (
         p.spec, p.sorts, p.variables, p.starts, p.inits, p.actions, p.constraints, p.deadlock_ok, p.points,
@@ -52,12 +52,12 @@ def identity_of(
 
 
 def differences(known: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """The parts in which two identities differ."""
+    """The parts by which two identities differ."""
     return [part for part in {**wanted, **known} if known.get(part) != wanted.get(part)]
 
 
 def refuse_others(what: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """`Unusable` where the data belong to another search than this one."""
+    """Raise `Unusable` if the data belong to another search."""
     other = differences(known, wanted)
     if other:
         raise Unusable(

@@ -1,4 +1,4 @@
-"""Workers on a region of the step graph: each a thread of compiled code with a block of its own (`Lane`)."""
+"""Workers on a region of the step graph: threads of compiled code, each with its own block (`Lane`)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Lanes:
             block[word] = at
 
     def begin(self) -> None:
-        """Forget the records of another region."""
+        """Clear the records of the previous region."""
         for block in self.blocks:
             for word in range(Lane.QUEUED, Lane.SIZE):
                 # What is ever enabled or was not found is of the whole graph: all regions add to the answer.
@@ -66,7 +66,7 @@ class Lanes:
         self._each(kernel, pieces(ends_of(runs), PIECE))
 
     def of_segments(self, kernel: str, segments: Sequence[Segment], *more: int) -> None:
-        """Call a kernel for states that were let wait."""
+        """Call a kernel for postponed states."""
         work: list[tuple[int, ...]] = []
         for lane, first, end in segments:
             queue = self.blocks[lane][Lane.QUEUE]
@@ -99,7 +99,7 @@ class Lanes:
         self._check()
 
     def decompose(self, segments: Sequence[Segment]) -> None:
-        """Find the components of states that were let wait, in one thread."""
+        """Find the components of postponed states, in one thread."""
         # A depth-first walk cannot be divided: a component depends on all that was visited before it.
         self.store.control[SharedWord.STOP] = 0
         call, shared = self.kernel.call["components"], (self.store.control.address, self.region.address)
@@ -128,23 +128,23 @@ class Lanes:
         self._looking()
 
     def queued(self) -> list[int]:
-        """How many states each has let wait."""
+        """The number of states that each worker has postponed."""
         return [block[Lane.QUEUED] for block in self.blocks]
 
     def waiting(self, since: Sequence[int]) -> list[Segment]:
-        """The states that were postponed after this many."""
+        """The states postponed after the first `since` ones of each worker."""
         both = zip(since, self.queued(), strict=True)
         return [(lane, first, end) for lane, (first, end) in enumerate(both) if first < end]
 
     def numbers(self, segments: Sequence[Segment]) -> Iterator[int]:
-        """The states that were let wait."""
+        """The numbers of the postponed states."""
         queues = self._buffers[3::4]
         return chain.from_iterable(
             queues[lane].view(4 * first, 4 * (end - first)).cast("I") for lane, first, end in segments
         )
 
     def smallest(self, word: Lane) -> int | None:
-        """The smallest state that was noted, which is forgotten."""
+        """The smallest noted state; its record is cleared."""
         # Each worker kept its smallest; the smallest of these does not depend on how they shared the states.
         noted = [block[word] - 1 for block in self.blocks if block[word]]
         for block in self.blocks:
@@ -152,14 +152,14 @@ class Lanes:
         return min(noted, key=self.store.words_of, default=None)
 
     def any(self, word: Lane) -> int:
-        """The bits that some worker has."""
+        """The bits set by at least one worker."""
         bits = 0
         for block in self.blocks:
             bits |= block[word]
         return bits
 
     def follow(self, number: int) -> tuple[list[tuple[int, int]], int]:
-        """The steps of a state that change it, with the conditions met, and the conditions enabled."""
+        """The steps that change a state, with the conditions met, and the conditions enabled in the state."""
         block = self.blocks[0]
         self.kernel.call["follow"](block.address, number)
         self._check()
@@ -168,7 +168,7 @@ class Lanes:
         return steps, block[Lane.TAKEN] | block[Lane.CUT]
 
     def release(self) -> None:
-        """Give everything back."""
+        """Free all memory."""
         for worker in self._workers:
             worker.release()
         for buffer in self._buffers:

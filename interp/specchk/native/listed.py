@@ -16,7 +16,7 @@ from specchk.search.liveness.graph import EVERY, StepGraph
 
 
 class StepsInStore:
-    """States and steps, found breadth first again; `order` has the numbers of the search."""
+    """States and steps, found breadth first again; `order` has the search's number of each state."""
 
     def __init__(self, fair: FairSteps, store: Store, lanes: Lanes, initial: list[Run]) -> None:
         self.fair = fair
@@ -34,7 +34,7 @@ class StepsInStore:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory of the lists."""
+        """The memory of the lists, in bytes."""
         graph = self.graph
         lists = (
             graph.start, graph.target, graph.label, graph.enabled, graph.cut, graph.parent, graph.level,
@@ -43,11 +43,11 @@ class StepsInStore:
         return sum(one.itemsize * len(one) for one in lists)
 
     def state(self, number: int) -> State:
-        """A state by its number in the graph."""
+        """The state with a number in the graph."""
         return self.store.layout.unpack(self.store.words_of(self.order[number]))
 
     def run(self, look: Look) -> None:
-        """List everything."""
+        """List all states and steps."""
         graph = self.graph
         for number, of_search in enumerate(self.order):  # grows while it is walked
             if number % EVERY == 0:

@@ -1,4 +1,4 @@
-"""LLVM IR to optimised object code in another process, during a search.
+"""From LLVM IR to optimised object code, in another process during a search.
 
 A kernel without optimisation takes a fifteenth of the time to compile and up to twice the time to run, and
 gives the same results.  So a search begins with it, and a long one continues with the optimised one when that
@@ -40,7 +40,7 @@ _PROGRAM = (
 
 
 class Optimiser:
-    """Optimises the IR that `text` builds, beside the search; `code` is the object code once it is there."""
+    """Optimises the IR from `text` during the search; `code` is the object code once it is available."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         self.code: bytes | None = None
@@ -53,7 +53,7 @@ class Optimiser:
 
     @property
     def is_working(self) -> bool:
-        """Whether it may still have code at a later time."""
+        """Whether the code may still become available."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -68,7 +68,7 @@ class Optimiser:
                 self.code = code
 
     def _begun(self) -> Popen[bytes] | None:
-        """The process, None after `stop` or where the system has none for us: the search keeps its kernel."""
+        """The process; None after `stop` or if the system refuses one: the search then keeps its kernel."""
         command = [sys.executable, "-c", _PROGRAM, str(SPECCHK.parent)]
         with self._lock:
             if self._is_stopped:
@@ -91,10 +91,10 @@ class Optimiser:
 
 
 class Optimisable(Protocol):
-    """The source of a search's kernel, as `compiler` has it."""
+    """The source of a search's kernel, as used by `compiler`."""
 
     def mark_long(self) -> None:
-        """Make the next search optimise its code before it begins."""
+        """Make the next search optimise its code before it starts."""
 
     def optimiser(self) -> Optimiser:
         """An optimiser of its code."""
@@ -104,7 +104,7 @@ class Optimisable(Protocol):
 
 
 class Tiers:
-    """The quick code of one search, until it is optimised; `after` is `optimise_after` of its options."""
+    """The quick code of one search, until it is optimised; `after` is the option `optimise_after`."""
 
     def __init__(self, source: Optimisable, after: int, *, is_optimised: bool) -> None:
         self._source = source
@@ -115,7 +115,7 @@ class Tiers:
         self._has_begun = False  # since the workers ran
 
     def consider(self, levels: Sequence[int], generated: int) -> None:
-        """Begin to optimise where that pays, and mark a long search for the next one."""
+        """Start optimising if that is worthwhile, and mark a long search for the next run."""
         if self._is_optimised:
             return
         if generated >= self._after and not self._is_marked:
@@ -130,16 +130,16 @@ class Tiers:
 
     @property
     def changes(self) -> bool:
-        """Whether workers are to pause: to be fewer from now on, or for optimised code that is there."""
+        """Whether workers should pause: to run fewer of them, or to switch to optimised code."""
         return self._has_begun or self.is_done
 
     @property
     def is_done(self) -> bool:
-        """Whether the optimised code is there."""
+        """Whether the optimised code is available."""
         return self._optimiser is not None and self._optimiser.code is not None
 
     def optimised(self) -> Any:
-        """The optimised kernel, once it is there; nothing else is wanted then."""
+        """The optimised kernel, once available; optimisation is then finished."""
         assert self._optimiser is not None
         assert self._optimiser.code is not None
         kernel = self._source.linked(self._optimiser.code)
@@ -148,7 +148,7 @@ class Tiers:
         return kernel
 
     def threads(self, workers: int) -> int:
-        """The number of a search's workers to run: one core is left to the process that optimises.
+        """The number of worker threads: one core is left to the optimising process.
 
         A search on all cores would have it wait, and do with slow code what its result is for.
         """
@@ -157,7 +157,7 @@ class Tiers:
         return workers - 1 if is_needed and workers > 1 and workers >= cores() else workers
 
     def stop(self) -> None:
-        """Request no further kernel."""
+        """Stop requesting optimised code."""
         if self._optimiser is not None:
             self._optimiser.stop()
             self._optimiser = None

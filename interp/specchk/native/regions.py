@@ -39,12 +39,12 @@ FIRST_EDGE = 8  # below are places of other meanings
 
 
 def are_numbered(fair: FairSteps) -> bool:
-    """Whether compiled code finds regions; otherwise the reference stepper lists all steps."""
+    """Whether compiled code can find regions; otherwise the reference stepper lists all steps."""
     return not fair.lists_horizon and has_judged_predicates(fair.program)
 
 
 class StepsOfSearch:
-    """The step graph of a search that has ended; until `release`, of the store, too."""
+    """The step graph of a search that has ended; valid until `release`, also of the store."""
 
     def __init__(
         self, fair: FairSteps, roomy: Program, store: Store, explain: Explainer, levels: list[list[Run]],
@@ -74,29 +74,29 @@ class StepsOfSearch:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory of the region and of the lists, beside that of each worker."""
+        """The memory of the region and of the lists, without that of the workers."""
         region = self._region.memory_bytes if self._region is not None else 0
         listed = self._steps.memory_bytes if self._steps is not None else 0
         return 4 * sum(self.lanes.queued()) + (self.marks.bit_length() + 7) // 8 + region + listed
 
     @property
     def is_whole(self) -> bool:
-        """Whether every step within the horizons and constraints leads to a state that the search kept."""
+        """Whether every step within the horizons and constraints leads to a kept state."""
         return not self.lanes.any(Lane.LOST)
 
     def pause(self) -> None:
-        """Compare with the budget."""
+        """Check the budget."""
         self._look(self._states, self.lanes.region[Owing.NEXT_EDGE], sum(self.lanes.queued()))
 
     def region(self, clause: Clause | None) -> RegionOfStates:
-        """The region of a clause, of None everything; the one before it is lost."""
+        """The region of a clause, or of all states for None; it replaces the previous one."""
         self._forget()
         self._region = RegionOfStates(self, clause)
         self._region.find()
         return self._region
 
     def ever_enabled(self) -> int:
-        """The conditions that are enabled in some state; states are expanded until all are."""
+        """The conditions enabled in at least one state; states are expanded until all are found."""
         for runs in self.levels:
             if self.lanes.any(Lane.EVER) == self.fair.all:
                 break
@@ -104,14 +104,14 @@ class StepsOfSearch:
         return self.lanes.any(Lane.EVER)
 
     def listed(self) -> ListedSteps:
-        """The graph as lists, for obligations of another program."""
+        """The graph as lists, for the obligations of another program."""
         if self._listed is None:
             self._steps = StepsInStore(self.fair, self.store, self.lanes, self.levels[0])
             self._listed = ListedSteps(self.fair, self._steps, self._look)
         return self._listed
 
     def owed_at_horizon(self) -> int:
-        """The number of states that `note_horizon` found, each counted once."""
+        """The number of states counted by `note_horizon`, each counted once."""
         marked = bytearray(self.marks.to_bytes(self.store.used, "little"))
         if self._listed is not None and self._steps is not None:
             for number in self._listed.at_horizon:
@@ -132,14 +132,14 @@ class StepsOfSearch:
             self._region = None
 
     def release(self) -> None:
-        """Give everything back."""
+        """Free all memory."""
         self._forget()
         self.lanes.release()
         self.store.release()
 
 
 class RegionOfStates:
-    """A region by the numbers of its states; `depths` are those of equally long shortest behaviours."""
+    """A region by its states' numbers; `depths` are the levels of equally long shortest behaviours."""
 
     def __init__(self, source: StepsOfSearch, clause: Clause | None) -> None:
         self.source = source
@@ -174,7 +174,7 @@ class RegionOfStates:
 
     @property
     def memory_bytes(self) -> int:
-        """The most memory that its arrays may use: for those that grow, their contents."""
+        """The maximal memory of its arrays; for growing ones, their contents."""
         block, arrays, used = self.source.lanes.region, self._arrays, self.source.store.used
         found = 4 * block[Owing.NEXT_EDGE] + 4 * used  # edges, places
         if Owing.REST_MARKS in arrays:
@@ -186,7 +186,7 @@ class RegionOfStates:
         return found
 
     def find(self) -> None:
-        """Find its states, edges and nearest rest; `NoTruth` where a predicate has no value."""
+        """Find the states, edges and nearest rest of the region; `NoTruth` if a predicate is undefined."""
         lanes, levels = self.source.lanes, self.source.levels
         # All levels before the first expansion: an undefined predicate is reported wherever it is, and
         # without a trigger there is nothing to expand.
@@ -227,7 +227,7 @@ class RegionOfStates:
         raise ReplayFailed("a predicate is not undefined where the search found it so")
 
     def path(self, number: int, depth: int) -> list[State]:
-        """A shortest behaviour to a state: to where the obligation begins, and on without the goal."""
+        """A shortest behaviour to a state: to the beginning of the obligation, then on without the goal."""
         source, behind = self.source, list[int]()
         while not self._begins_in(number, depth):
             behind.append(number)
@@ -240,7 +240,7 @@ class RegionOfStates:
         return [*self._prefix(number, depth), *map(source.state, reversed(behind))]
 
     def _prefix(self, number: int, level: int) -> list[State]:
-        """A shortest behaviour to a state of a level, whatever is owed."""
+        """A shortest behaviour to a state of a level, whatever the obligation."""
         source = self.source
         return list(source.explain.trace(source.store.words_of(number), source.levels[:level]).states)
 
@@ -253,7 +253,7 @@ class RegionOfStates:
         return self.form is not Form.EVENTUALLY or depth == 0
 
     def counterexample(self) -> Behaviour | None:
-        """The nearest rest, or else the shortest lasso."""
+        """The nearest rest, or otherwise the shortest lasso."""
         if self._rest is not None:
             return Behaviour(tuple(self.path(*self._rest)), ())
         loop = shortest_loop(LoopStates(self, self._fair()), self.source.conditions, self.source.pause)
@@ -272,7 +272,7 @@ class RegionOfStates:
         return self._rest is not None or bool(self._fair())
 
     def note_horizon(self) -> None:
-        """Count the states in which only the steps that are cut off keep a behaviour from staying."""
+        """Count the states in which only steps that a horizon cuts off prevent a behaviour from staying."""
         used, fair = self.source.store.used, self._fair(taken_only=True)
         marks = bytearray(self._arrays[Owing.REST_MARKS].view(0, used))
         if fair:
@@ -290,7 +290,7 @@ class RegionOfStates:
         return self._arrays[Owing.INDEX].view(0, 4 * self.source.store.used).cast("I")
 
     def is_bad(self, number: int) -> bool:
-        """Whether a state makes a loop a counterexample, whatever was owed before."""
+        """Whether any loop through this state is a counterexample, whatever the obligation before it."""
         if self.owed is not None and self.form is Form.LEADS_TO:
             return self.owed.triggers(self.source.state(number))
         if self.owed is not None and self.form is Form.EVENTUALLY_ALWAYS:
@@ -298,7 +298,7 @@ class RegionOfStates:
         return True
 
     def _fair(self, *, taken_only: bool = False) -> set[int]:
-        """The components with a fair loop; `taken_only`: steps that are cut off enable nothing."""
+        """The components with a fair loop; with `taken_only`, steps that are cut off enable nothing."""
         lanes, block, used = self.source.lanes, self.source.lanes.region, self.source.store.used
         self._take({Owing.INDEX: 4 * used, Owing.MEMBERS: 4 * used, Owing.BOUNDS: 2 * used + 8,
                     Owing.JUDGEMENTS: used, Owing.FRAMES: 8 * used,
@@ -327,7 +327,7 @@ class RegionOfStates:
         return fair
 
     def _add_fair(self, fair: set[int]) -> bool:
-        """Add the fair ones of the checked components; whether some are to be decomposed again."""
+        """Add the fair ones of the checked components; returns whether some must be decomposed again."""
         count, component, arrays = self.source.lanes.region[Owing.COMPONENTS], self.components(), self._arrays
         verdicts = bytes(arrays[Owing.JUDGEMENTS].view(0, count))
         bounds = arrays[Owing.BOUNDS].view(0, 4 * count).cast("I")
@@ -336,7 +336,7 @@ class RegionOfStates:
         return AGAIN in verdicts
 
     def _take(self, sizes: dict[Owing, int]) -> None:
-        """New arrays of zeroes; most are short or read in order, and components at random."""
+        """New arrays of zeroes; most are short or read in order, components at random."""
         for word, size in sizes.items():
             if word in self._arrays:
                 self._arrays.pop(word).release()
@@ -344,13 +344,13 @@ class RegionOfStates:
             self.source.lanes.region[word] = self._arrays[word].address
 
     def release(self) -> None:
-        """Give everything back."""
+        """Free all memory."""
         for array in self._arrays.values():
             array.release()
 
 
 class LoopStates:
-    """The states of fair components, for the search of a loop: those that it visits are expanded again."""
+    """The states of fair components, for the search for a loop: visited states are expanded again."""
 
     def __init__(self, region: RegionOfStates, fair: set[int]) -> None:
         self.region = region
@@ -359,7 +359,7 @@ class LoopStates:
         self._known: dict[int, tuple[list[Taken], int]] = {}
 
     def starts(self) -> Iterator[LoopStart]:
-        """All of them, the nearest first."""
+        """All possible starts of a loop, the nearest first."""
         region, known = self.region, set[int]()
         is_bad = region.form is not Form.EVENTUALLY_ALWAYS
         for depth, segments in enumerate(region.depths if self.fair else ()):
@@ -394,5 +394,5 @@ class LoopStates:
         return self._expanded(number)[1]
 
     def is_bad(self, number: int) -> bool:
-        """Whether a state makes a loop through it a counterexample."""
+        """Whether any loop through this state is a counterexample."""
         return self.region.is_bad(number)

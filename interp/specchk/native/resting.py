@@ -1,4 +1,4 @@
-"""Deadlocks among states in which no listed step is enabled.
+"""Deadlocks among states without enabled listed steps.
 
 Where the spec lists a `nat upto`, compiled code cannot distinguish a deadlock from the end of a
 horizon (`meaning.deadlock`).  It notes one state of a level without steps; then all states of that level are
@@ -22,7 +22,7 @@ AT_ONCE = 4096  # states in one call
 def smallest_deadlock(
     ends: Ends, findings: Findings, layout: StateLayout, resting_states: Iterable[tuple[int, ...]]
 ) -> tuple[int, ...] | None:
-    """The smallest deadlock among packed states without steps; undecided ones are added to `findings`."""
+    """The smallest deadlock among packed states without steps; undefined ones are added to `findings`."""
     best: tuple[int, ...] | None = None
     for state in resting_states:
         # Trying open numbers takes long, and only the smallest is reported: a larger one need not be tried.
@@ -34,7 +34,7 @@ def smallest_deadlock(
 
 
 def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -> Iterator[tuple[int, ...]]:
-    """The packed states at an address without steps that `deadlock ok` does not allow.
+    """The packed states at an address that have no steps, unless `deadlock ok` allows that.
 
     `thread` is the address of a worker's block whose counts do not matter.
     """

@@ -1,4 +1,4 @@
-"""Sampling a search before it is run: its first levels, and smaller models of the same spec.
+"""Forecasts of a search before it is run, from its first levels and from smaller models of the spec.
 
 The sample is the native engine's own search under a small budget; where that is enough for all of
 it, the forecast is the answer's size.  Smaller models have smaller numbers for constants (or, where
@@ -33,7 +33,7 @@ MOST_DIALS = 8
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """A model of a spec, as `run` receives it."""
+    """A model of a spec, as chosen for `run`."""
 
     checked: CheckedSpec
     model: str | None
@@ -41,12 +41,12 @@ class ChosenModel:
     properties: Sequence[str] = ()
 
     def program(self, dials: Mapping[str, int]) -> Program:
-        """The program with some constants set; `SpecError` where there is none."""
+        """The program with some constants set; `SpecError` if it is invalid."""
         table = {**self.overrides, **{name: str(value) for name, value in dials.items()}}
         return instantiate(self.checked, self.model, table, self.properties).program
 
     def dials(self) -> dict[str, int]:
-        """Constants that are plain positive numbers, else sorts that are."""
+        """The parameters to vary: constants that are plain positive numbers, or else sorts."""
         bindings = choose_model(self.checked, self.model, self.overrides).bindings
         numbers = {}
         for name, (const, _) in consts_of(self.checked.spec).items():
@@ -63,7 +63,7 @@ class ChosenModel:
 
 @dataclass(frozen=True, slots=True)
 class ForecastLimits:
-    """The limits of a forecast: states and seconds of each search, searches; the last begins in time."""
+    """The limits of a forecast: states and seconds per search, searches; the last one starts in time."""
 
     states: int = 1_000_000
     seconds: float = 10.0
@@ -72,14 +72,14 @@ class ForecastLimits:
 
     @property
     def budget(self) -> Budget:
-        """A search's."""
+        """The budget of one search."""
         return Budget(self.states, self.seconds)
 
 
 def forecast(
     question: ChosenModel, options: engine.NativeOptions, effort: ForecastLimits = ForecastLimits()
 ) -> Forecast:
-    """How large the search will be.
+    """Forecast the size of a search.
 
     `extrapolate.TooSmall` where a sample tells nothing, `Unsupported` where the engine cannot
     run the model.
@@ -134,7 +134,7 @@ class _Sample:
 
 
 def _sampled(program: Program, options: engine.NativeOptions) -> _Sample:
-    """The whole levels of a search under a budget, and whether these are all."""
+    """The complete levels of a search under a budget, and whether these are all."""
     options = replace(options, room=options.room or first_room(program))
     while True:
         try:

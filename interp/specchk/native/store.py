@@ -48,7 +48,7 @@ WAIT_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class NotedState:
-    """A record that a level filled: its position, the state, and the state after."""
+    """A record filled in a level: its position, the state, and the state after."""
 
     record: int
     state: tuple[int, ...]
@@ -56,12 +56,12 @@ class NotedState:
 
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> NotedState:
-        """One that was saved by its fields."""
+        """The record with these saved fields."""
         return cls(saved["record"], tuple(saved["state"]), tuple(saved["after"]))
 
 
 class Worker:
-    """One worker's block, with the buffers it points to."""
+    """One worker's block, with the buffers to which it points."""
 
     def __init__(self, program: Program, layout: StateLayout, room: int) -> None:
         self.words = layout.words
@@ -85,18 +85,18 @@ class Worker:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Coverage so far."""
+        """The coverage counts so far."""
         return self.block.read(Thread.COUNTS, self.points)
 
     def drain(self) -> list[Run]:
-        """The runs of new states that are complete."""
+        """Remove and return the completed runs of new states."""
         # Read while no worker runs: the kernel writes pairs and count without any order between them.
         pairs = self._runs.read(0, 2 * self.block[Thread.RUNS])
         self.block[Thread.RUNS] = 0
         return list(zip(pairs[::2], pairs[1::2], strict=True))
 
     def end_run(self) -> list[Run]:
-        """All runs; the next state starts a new one."""
+        """Remove and return all runs; the next state starts a new one."""
         runs, first, free = self.drain(), self.block[Thread.RUN], self.block[Thread.FREE]
         self.block[Thread.RUN] = free
         return [*runs, (first, free - first)] if free > first else runs
@@ -107,7 +107,7 @@ class Worker:
             self._records[noted.record * record_words(self.words) + index] = word
 
     def forget(self) -> None:
-        """Empty the records."""
+        """Clear the records."""
         for index in range(len(self.records)):
             # The first word is 1 where a record is filled, so the others need not be cleared.
             self._records[index * record_words(self.words)] = 0
@@ -121,13 +121,13 @@ class Worker:
                 yield NotedState(index, both[: self.words], both[self.words :])
 
     def release(self) -> None:
-        """Give the buffers back."""
+        """Free the buffers."""
         for buffer in self._buffers:
             buffer.release()
 
 
 class Store:
-    """States, table and workers of one search."""
+    """The states, table and workers of one search."""
 
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, workers: int, limit: int | None = None
@@ -157,18 +157,18 @@ class Store:
 
     @property
     def slack(self) -> int:
-        """States that workers may add after a request to stop."""
+        """The number of states that workers may add after a request to stop."""
         # A worker has at most one batch in hand, and the chunks around it.
         return len(self.workers) * (2 * CHUNK + self.room)
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of one state."""
+        """The number of bytes of one state."""
         return 8 * self.layout.words
 
     @property
     def used(self) -> int:
-        """State numbers given out."""
+        """The number of state numbers assigned."""
         return self.control[SharedWord.NEXT]
 
     def _new_table(self, slots: int) -> None:
@@ -187,18 +187,18 @@ class Store:
 
     @property
     def slots_needed(self) -> int:
-        """Slots of a table that has room for all that the workers may add before they stop."""
+        """The slots of a table with room for all states that the workers may add before they stop."""
         return self.slots_for(self.used)
 
     def slots_for(self, states: int) -> int:
-        """The same with this many states."""
+        """As `slots_needed`, with this many states."""
         slots = self.slots
         while states + self.slack > slots * LOAD:
             slots *= 4 if 4 * slots <= self._fast_until else 2
         return slots
 
     def grow(self, slots: int) -> None:
-        """A table of more slots, filled from the states."""
+        """Replace the table by one with more slots, filled from the states."""
         self._new_table(slots)
         # Numbers of no state are left out: their words, zeroes or those of a lost race, would be entered.
         ranges = self.taken()
@@ -229,7 +229,7 @@ class Store:
         return without([(0, self.used)], sorted(free + self.holes))
 
     def restore(self, used: int, taken: Sequence[Run], totals: Sequence[int], counts: Sequence[int]) -> None:
-        """Continue with states that are in place already."""
+        """Continue with states that are already in memory."""
         self.control[SharedWord.NEXT] = used
         # What was free when the checkpoint was written is lost for good: workers begin with chunks of their
         # own.
@@ -242,11 +242,11 @@ class Store:
         self.grow(self.slots_needed)
 
     def add(self, states: Sequence[State]) -> None:
-        """Initial states, at most `CHUNK` of them."""
+        """Add initial states, at most `CHUNK` of them."""
         self._add(states, self.workers[0])
 
     def is_kept(self, states: Sequence[State]) -> bool:
-        """Whether the table has all of some states, or renamings of them; one that it has not is added."""
+        """Whether the table has all of some states, or their renamings; a missing one is added."""
         scout = self.scouts[0]
         free = scout[Thread.FREE]
         self._add(states, scout)
@@ -260,7 +260,7 @@ class Store:
             add(control, thread, words.address + index * self.state_bytes)
 
     def set_work(self, runs: Sequence[Run]) -> None:
-        """The states that `work` is to expand."""
+        """Set the states that `work` is to expand."""
         work = pieces(ends_of(runs), PIECE)
         # Kept in the object, because the kernel has only its address.
         self._work = Words(2 * len(work) + 1)
@@ -271,20 +271,20 @@ class Store:
 
     @property
     def is_level_done(self) -> bool:
-        """Whether nothing of the level is left to expand."""
+        """Whether the level is completely expanded."""
         # Both, since a worker that stopped may have a piece in hand after the list is used up.
         pieces = all(worker[Thread.PIECE] == worker[Thread.PIECE_END] for worker in self.workers)
         return pieces and self.control[SharedWord.CURSOR] >= self.control[SharedWord.WORK_END]
 
     def unexpanded(self) -> list[Run]:
-        """The rest of the level, while no worker runs."""
+        """The rest of the level; valid while no worker runs."""
         rest = [(w[Thread.PIECE], w[Thread.PIECE_END] - w[Thread.PIECE]) for w in self.workers]
         first, end = self.control[SharedWord.CURSOR], self.control[SharedWord.WORK_END]
         rest += [(self._work[2 * i], self._work[2 * i + 1]) for i in range(first, end)]
         return [run for run in rest if run[1]]
 
     def work(self, looking: Callable[[], bool], threads: int) -> None:
-        """Let this many workers run until the level is done or they stop.
+        """Run this many workers until the level is done or they stop.
 
         `looking`, called now and then, returns whether they should.
         """
@@ -328,7 +328,7 @@ class Store:
         return min((b.read(0, words) for b in best if b[words]), default=None)
 
     def resting(self, run: Run) -> Iterator[tuple[int, ...]]:
-        """The states of a run that have no step, where `deadlock ok` does not allow that."""
+        """The states of a run that have no step although `deadlock ok` does not allow that."""
         first, count = run
         thread, at = self.scouts[0].block.address, self.states.address + first * self.state_bytes
         return resting(self.kernel, thread, self.layout.words, at, count)
@@ -338,34 +338,34 @@ class Store:
         return sum(worker[word] for worker in self.workers)
 
     def smallest_found(self) -> dict[int, NotedState]:
-        """Of each record the smallest that a worker noted, whichever worker that is."""
+        """The smallest state of each record noted by any worker."""
         found = [noted for worker in self.workers for noted in worker.found()]
         found.sort(key=lambda noted: (noted.state, noted.after), reverse=True)
         return {noted.record: noted for noted in found}
 
     def run_all(self, tasks: Sequence[Callable[[], None]], looking: Callable[[], bool]) -> None:
-        """Run tasks beside each other.
+        """Run tasks in parallel.
 
         STOP is set where `looking`, called now and then, is true or raises.
         """
         wait([self._pool.submit(task) for task in tasks], looking, self.control)
 
     def words_of(self, number: int) -> tuple[int, ...]:
-        """A packed state."""
+        """The words of a packed state."""
         return tuple(self.states.view(number * self.state_bytes, self.state_bytes).cast("Q"))
 
     def sample(self, runs: Iterable[Run]) -> Iterator[tuple[int, ...]]:
-        """Some of the states of some runs, packed; of more states more."""
+        """A sample of the packed states of some runs; larger for more states."""
         return map(self.words_of, sampled(list(runs)))
 
     def make_exact(self, kernel: Loaded) -> None:
-        """Fill the table of a compact search with numbers instead of hashes; then nothing can be added."""
+        """Fill the table of a compact search with numbers instead of hashes; then no state can be added."""
         searching, self.kernel = self.kernel, kernel
         self.grow(self.slots)
         self.kernel = searching
 
     def release(self) -> None:
-        """Give everything back."""
+        """Free all memory."""
         self._pool.shutdown()
         for region in (self.states, self.table):
             if region is not None:
@@ -375,7 +375,7 @@ class Store:
 
 
 def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Words) -> None:
-    """Wait for workers; they are requested to stop where `looking` returns true, or raises."""
+    """Wait for workers; they are requested to stop if `looking` returns true, or raises."""
     try:
         for future in futures:
             while True:
@@ -394,7 +394,7 @@ def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Word
 
 
 def collision_warning(program: Program, states: int) -> str:
-    """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
+    """A warning of the probability that 64-bit hashes of two states were equal (birthday bound)."""
     chance = states * states / 2.0**65
     more = "; skipped steps include those to equal states" if program.ignored else ""
     return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}{more}"

@@ -1,4 +1,4 @@
-"""One partition's visited set: states in order of insertion, and the kernel's table over them.
+"""The visited set of one partition: states in order of insertion, and the kernel's table over them.
 
 The set is a cache of what is kept elsewhere permanently: it has the states of the first `levels`
 levels, and its users add more where they need them.  `InMemory` ends with its process.  `Visited` is in
@@ -42,22 +42,22 @@ _SEALED = struct.Struct("<I")
 
 
 class Busy(Exception):
-    """Another process has this set open."""
+    """The set is open in another process."""
 
 
 class TooLarge(MemoryError):
-    """A set in memory would need more than it may have."""
+    """A set in memory would need more than its limit."""
 
 
 class StateSource(Protocol):
-    """States to read."""
+    """A source of states to read."""
 
     def fill(self, view: memoryview, /) -> None:
-        """Put all of them there."""
+        """Write all states into that view."""
 
 
 class VisitedSet(ABC):
-    """The common part of both; subclasses place states and table."""
+    """The common part of both kinds; subclasses allocate states and table."""
 
     def __init__(self, words: int, kernel: Loaded) -> None:
         self.state_bytes = 8 * words
@@ -70,23 +70,23 @@ class VisitedSet(ABC):
         self._control[SharedWord.NEXT] = self.used  # what the worker before did not use of its chunk is free
 
     def commit(self) -> None:
-        """Keep all that was added: one level more."""
+        """Commit all added states as one more level."""
         self.levels += 1
 
     @abstractmethod
     def close(self) -> None:
-        """Release it; it can no longer be used."""
+        """Release the set; it can no longer be used."""
 
     @abstractmethod
     def _grow(self, slots: int) -> None:
-        """A larger table, with the first `used` states in it."""
+        """Allocate a larger table, and enter the first `used` states."""
 
     @abstractmethod
     def _view(self, first: int, size: int) -> memoryview:
         """Some of the bytes of states."""
 
     def _point(self, states: int, table: int) -> None:
-        """Give the kernel their addresses."""
+        """Give their addresses to the kernel."""
         for word, value in (
             (SharedWord.TABLE, table), (SharedWord.MASK, self.slots - 1), (SharedWord.STATES, states),
             # The kernel's own limit is out of reach; `_make_room` has room for a piece before each call.
@@ -95,7 +95,7 @@ class VisitedSet(ABC):
             self._control[word] = value
 
     def _room_for_states(self, slots: int) -> int:
-        """Bytes that the states of a full table need."""
+        """The number of bytes for the states of a full table."""
         # The last chunk may begin just below the limit.
         return (int(slots * LOAD) + 2 * CHUNK) * self.state_bytes
 
@@ -104,7 +104,7 @@ class VisitedSet(ABC):
             self._call["rehash"](self._control.address, first, end)
 
     def _make_room(self, more: int) -> None:
-        """A table with room for some more states."""
+        """Ensure that the table has room for some more states."""
         slots = self.slots
         while self.used + more + CHUNK > slots * LOAD:
             slots *= 4 if slots < FAST_UNTIL else 2
@@ -112,7 +112,7 @@ class VisitedSet(ABC):
             self._grow(slots)
 
     def add_known(self, source: StateSource, count: int) -> None:
-        """Add states, all new, that were checked before; exceptions of the source are raised."""
+        """Add states, all new and already checked; exceptions of the source are passed on."""
         self._make_room(count)
         view = self._view(self.used * self.state_bytes, count * self.state_bytes)
         try:
@@ -124,7 +124,7 @@ class VisitedSet(ABC):
         self.used += count
 
     def absorb(self, worker: Worker, address: int, count: int) -> list[Run]:
-        """Keep and check new states at an address; the runs of those inside the constraints."""
+        """Keep and check new states at an address; returns the runs of those inside the constraints."""
         runs: list[Run] = []
         block = worker.block
         for first in range(0, count, PIECE):
@@ -148,7 +148,7 @@ class VisitedSet(ABC):
 
 
 class InMemory(VisitedSet):
-    """A set of this process alone, in huge pages where there are any; `TooLarge` beyond `room` bytes."""
+    """A set of this process alone, in huge pages if available; `TooLarge` beyond `room` bytes."""
 
     def __init__(self, words: int, kernel: Loaded, room: int) -> None:
         super().__init__(words, kernel)
@@ -199,7 +199,7 @@ class Visited(VisitedSet):
             raise
 
     def _take_over(self) -> None:
-        """Have what others left of it, as far as it is what they wrote."""
+        """Adopt the contents left by an earlier process, as far as they are intact."""
         self.levels, self.used, slots, at_work, self._check, table = self._read_head()
         self._map(slots, anew=bool(at_work))
         # The states first: a table over wrong states would be of no use, whatever its own checksum is.
@@ -229,12 +229,12 @@ class Visited(VisitedSet):
         self._write_head(at_work=False)
 
     def close(self) -> None:
-        """Let others have it."""
+        """Close the set, so that other processes can open it."""
         self._unmap()
         os.close(self._head)
 
     def _map(self, slots: int, *, anew: bool) -> None:
-        """Map states and table, which is empty if it is new."""
+        """Map states and table; the table is empty if it is new."""
         self.slots = slots
         # The number of slots is in the name: a table that was made for another size is never mapped as this
         # one.
@@ -251,7 +251,7 @@ class Visited(VisitedSet):
         self._states.close()
 
     def _remap(self, slots: int) -> None:
-        """A new table."""
+        """Map a new table."""
         self._unmap()
         self._map(slots, anew=True)
         self._enter(0, self.used)
@@ -283,7 +283,7 @@ class Visited(VisitedSet):
         os.pwrite(self._head, self._with_check(head), 0)
 
     def _with_check(self, head: bytes) -> bytes:
-        """A head with its checksum, which is also of where it is."""
+        """A header with its checksum, which also covers its position."""
         # A head that was copied to another partition would describe other states; so its place is part of
         # the sum.
         return head + _SEALED.pack(crc32c(head, crc32c("/".join(self.directory.parts[-2:]).encode())))

@@ -1,4 +1,4 @@
-"""Symmetry in the kernel: a state becomes the least of its renamings.
+"""Symmetry in the kernel: a state is replaced by the least of its renamings.
 
 The renamings are those of `search.symmetry`, so both engines agree on which states are one class;
 "least" is by packed words here, so the representatives may differ.  A renaming of a sort is a number
@@ -32,7 +32,7 @@ NIBBLES = 16
 
 
 class Renamed:
-    """Builds the renaming of codes by one renaming."""
+    """Builds the instructions that apply one renaming to codes."""
 
     def __init__(self, asm: Asm, codes: Fitting, renaming: Renaming | None, numbers: dict[str, Val]) -> None:
         self.asm = asm
@@ -42,14 +42,14 @@ class Renamed:
         self.bags = Domains(asm, codes, _no_values)
 
     def touches(self, kind: Type) -> bool:
-        """Whether values of a type change at all."""
+        """Whether the renaming changes any value of a type."""
         names = set(sorts_in(kind)) & set(self.numbers)
         if self.renaming is None:
             return bool(names)
         return any(list(self.renaming[name]) != sorted(self.renaming[name]) for name in names)
 
     def value(self, kind: Type, value: Val) -> Val:
-        """The renamed held value of a type."""
+        """The renamed value of a held value of a type."""
         if not self.touches(kind):
             return value
         # All new codes of a small type fit one constant, so that renaming it is a shift and a mask.
@@ -91,7 +91,7 @@ class Renamed:
         return self._nibble(table, value)
 
     def _new_positions(self, kind: Type) -> list[Val]:
-        """For each value of a type, in order, the position of its renaming."""
+        """For each value of a type, in order, the position of its image."""
         if isinstance(kind, Sort):
             return [self._nibble(self.numbers[kind.name], rank) for rank in range(len(kind.members))]
         if self.renaming is None:
@@ -180,7 +180,7 @@ def _no_values(_: object) -> Val:
 
 
 def emit_canonical(module: ir.IRModule, layout: StateLayout, renamings: Sequence[Renaming]) -> ir.Function:
-    """`canonical(state)`: replace a state by the least of its renamings, in place."""
+    """Emit `canonical(state)`: replace a state by the least of its renamings, in place."""
     asm = Asm.of(module, "canonical", [PTR], ir.VoidType())
     (state,) = asm.function.args
     words = [asm.load(state, index) for index in range(layout.words)]
@@ -225,7 +225,7 @@ def _loop(
 
 
 def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Value], renamed: Renamed) -> None:
-    """Compute one renaming, first word first, and keep it if it is less."""
+    """Compute one renaming word by word, the first one first, and keep it if it is less."""
     done = asm.block("not_less")
     out: list[Val] = list(words)
     straddles = any(p.offset < WORD < p.offset + p.width for p in layout.places)

@@ -38,15 +38,15 @@ UNROLLED = 64  # copies of what is emitted for the keys of a map
 
 
 class Packed(Protocol):
-    """A code, some bits of which are read."""
+    """A code of which some bits are read."""
 
     def bits(self, offset: Val, size: int) -> Val:
-        """At most a word of them, as a word."""
+        """Some bits, at most a word, as a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCode:
-    """A code in a register, or one that is known."""
+    """A code in a register, or a constant one."""
 
     asm: Asm
     value: Val
@@ -59,7 +59,7 @@ class HeldCode:
 
 @dataclass(frozen=True, slots=True)
 class StateInMemory:
-    """A state that is read where it is."""
+    """A state that is read from memory."""
 
     asm: Asm
     address: ir.Value
@@ -92,7 +92,7 @@ def column_shapes(layout: StateLayout) -> tuple[TableShape, tuple[Shape, ...]]:
 
 
 def emit_columns(module: ir.IRModule, layout: StateLayout) -> None:
-    """`columns(block, states, count)`: the variables of packed states as columns."""
+    """Emit `columns(block, states, count)`: the variables of packed states as columns."""
     asm = Asm.of(module, "columns", [I64.as_pointer()] * 3, ir.VoidType(), internal=False)
     block, states, count_ = asm.function.args
     shapes, columns = column_shapes(layout)
@@ -116,14 +116,14 @@ def emit_columns(module: ir.IRModule, layout: StateLayout) -> None:
 
 
 class ColumnEmitter:
-    """Emits what takes values apart."""
+    """Emits the instructions that decompose values."""
 
     def __init__(self, asm: Asm, writer: LeafWriter) -> None:
         self.asm, self.writer = asm, writer
         self._copies = 1
 
     def emit(self, shape: Shape, code: Packed, at: Val, repetition: Val) -> None:
-        """The value whose code begins at an offset."""
+        """Emit the value whose code begins at an offset."""
         match shape.kind:
             case Bool() | Int() | Enum() | Sort():
                 self._leaf(shape, code.bits(at, width(shape.kind)), repetition)
@@ -251,7 +251,7 @@ class ColumnEmitter:
         asm.when(empty, lambda: self.writer.absent(shape.leaves, repetition, shape.present))
 
     def _few(self, shape: Shape, kind: Set, bits: Val, repetition: Val) -> None:
-        """A set of at most eight plain values: by a table, since no jump for each could be foreseen."""
+        """A set of at most eight plain values, by a table, since branches on each would be mispredicted."""
         asm, (leaf,) = self.asm, shape.leaves
         subsets = range(1 << set_size(kind))
         listed = [sum(item << 8 * n for n, item in enumerate(_items(subset))) for subset in subsets]
@@ -266,5 +266,5 @@ class ColumnEmitter:
 
 
 def _items(subset: int) -> list[int]:
-    """The bits that are set."""
+    """The positions of the bits that are set."""
     return [bit for bit in range(subset.bit_length()) if subset >> bit & 1]

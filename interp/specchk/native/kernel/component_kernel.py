@@ -37,13 +37,13 @@ def store32(asm: Asm, value: Val, base: ir.Value, index: Val) -> None:
 
 
 def queue(asm: Asm, lane: ir.Value, number: Val) -> None:
-    """Append a state to those that a worker lets wait."""
+    """Append a state to those postponed by a worker."""
     store32(asm, number, words32(asm, lane, Lane.QUEUE), asm.load(lane, Lane.QUEUED))
     asm.bump(lane, Lane.QUEUED)
 
 
 class ComponentWalk:
-    """Emits `components(control, region, list, first, end)`: those reachable from listed states."""
+    """Emits `components(control, region, list, first, end)`: the components reachable from listed states."""
 
     def __init__(self, module: ir.IRModule) -> None:
         kinds = [PTR, PTR, I64, I64, I64]
@@ -60,7 +60,7 @@ class ComponentWalk:
         asm.b.store(self.first, self.next)
 
     def emit(self) -> None:
-        """Everything."""
+        """Emit the function."""
         asm = self.asm
         roots, begin, step, finish, out = (
             asm.block(name) for name in ("roots", "begin", "step", "finish", "out")
@@ -93,11 +93,11 @@ class ComponentWalk:
         self.asm.leave_if(self.asm.cmp("!=", stop, 0), out)
 
     def _order(self, state: Val) -> ir.Value:
-        """The order of visit of a state, or its component; 0 where it was not visited."""
+        """The visiting order of a state, or its component; 0 if it was not visited."""
         return load32(self.asm, self.index, state)
 
     def _begin(self) -> None:
-        """Visit the present state for the first time."""
+        """Visit the current state for the first time."""
         asm, state = self.asm, self.asm.b.load(self.state)
         asm.advance(self.visited)
         store32(asm, asm.b.load(self.visited), self.index, state)
@@ -106,7 +106,7 @@ class ComponentWalk:
         asm.b.store(asm.val(1), self.root)
 
     def _edge(self, begin: ir.Block) -> None:
-        """Take the next edge of the present state; leave for `begin` where it leads to a new one."""
+        """Take the next edge of the current state; leave for `begin` if it leads to a new one."""
         asm, at, state = self.asm, self.asm.b.load(self.at), self.asm.b.load(self.state)
         edge = load32(asm, self.edges, at)
         target = asm.band(edge, mask(STATE_BITS))
@@ -125,7 +125,7 @@ class ComponentWalk:
         asm.fall_into(known)
 
     def _lower(self, state: Val, order: ir.Value) -> None:
-        """A state from which an earlier visited one can be reached is not a root."""
+        """Note that a state from which an earlier visited state is reachable is not a root."""
         asm = self.asm
 
         def lower() -> None:
@@ -136,7 +136,7 @@ class ComponentWalk:
         asm.when(asm.cmp("<", order, self._order(state)), lower)
 
     def _return(self) -> None:
-        """Continue with the state before."""
+        """Continue with the previous state."""
         asm, order = self.asm, self._order(self.asm.b.load(self.state))
         asm.advance(self.depth, -1)
         frame = asm.load(self.frames, asm.b.load(self.depth))
@@ -147,7 +147,7 @@ class ComponentWalk:
         self._lower(state, order)
 
     def _finish(self) -> None:
-        """All edges of the present state are done: it waits for its root, or is one."""
+        """Finish a state without further edges: it waits for its root, or is a root."""
         asm, state = self.asm, self.asm.b.load(self.state)
 
         def wait() -> None:
@@ -157,7 +157,7 @@ class ComponentWalk:
         asm.when(asm.cmp("==", asm.b.load(self.root), 1), lambda: self._component(state), wait)
 
     def _component(self, root: ir.Value) -> None:
-        """Take the states above the root from the stack: with the root they are its component."""
+        """Pop the states above the root from the stack: together with the root they are its component."""
         asm, count = self.asm, self.asm.load(self.region, Owing.COMPONENTS)
         own, number = self._order(root), asm.load(self.region, Owing.NEXT_ID)
         before = asm.load(self.region, Owing.MEMBER_COUNT)

@@ -1,4 +1,4 @@
-"""The steps of known states as instructions, each with its action, its arguments and the state after.
+"""The steps of known states as instructions, each with its action, its arguments and its target.
 
 `edges` expands states once more and lists what the search forgets.  A state is named by its hash, the one of
 the table; a step by its *label*:
@@ -29,13 +29,13 @@ NAME_SHARES, NAME_SLOT_BIT = 256, 40
 
 
 class RankedSteps(Steps):
-    """Emits `successors` with one word more behind each state: the label of its step."""
+    """Emits `successors` with one more word after each state: the label of its step."""
 
     label_words = 1
     is_ordered = True
 
     def count(self, point: int) -> None:
-        """Nothing: coverage was counted by the search."""
+        """Count nothing: coverage was counted by the search."""
 
     def _label(self, at: ir.Value) -> None:
         rank = self.rank_of(self.program.actions[self.index].params)
@@ -44,10 +44,10 @@ class RankedSteps(Steps):
 
 
 class EdgeKernel(TableKernel):
-    """Builds the functions that list steps, name states and make columns of both, in one module."""
+    """Builds the functions that list steps, name states and convert both to columns, in one module."""
 
     def emit(self) -> None:
-        """Everything."""
+        """Emit all functions."""
         self.emit_edges()
         self.emit_identify()
         self.emit_share_names()
@@ -58,7 +58,7 @@ class EdgeKernel(TableKernel):
         emit_step_columns(self.module, self.program)
 
     def emit_edges(self) -> None:
-        """`edges(listing, thread, states, count)`: the steps of states, until the arrays are full.
+        """Emit `edges(listing, thread, states, count)`: the steps of states, until the arrays are full.
 
         The listing's `DONE` is the number of states that were expanded.  A state in which a step is
         undefined has no steps.
@@ -99,7 +99,7 @@ class EdgeKernel(TableKernel):
         asm.end()
 
     def _note_source(self, asm: Asm, listing: ir.Value, state: ir.Value, steps: ir.Value) -> None:
-        """The name of a state with steps, and the run of its position: a varint and three bytes."""
+        """Note the name of a state with steps, and the run of its position: a varint and three bytes."""
         number = asm.load(listing, Listing.SOURCE_COUNT)
         name = self.hash(asm, self.load_state(asm, state))
         asm.store(name, asm.pointer(listing, Listing.SOURCES), number)
@@ -125,7 +125,7 @@ class EdgeKernel(TableKernel):
         asm.store(filled, listing, Listing.RUN_BYTES)
 
     def _step(self, asm: Asm, thread: ir.Value, after: ir.Value) -> tuple[Val, ir.Value]:
-        """The label of a step, and the name of the state after it."""
+        """Note the label of a step, and the name of its target."""
         label: Val = asm.load(after, self.words)
         # Before `check`: constraints do not distinguish renamed states, and the search checks the kept one.
         self.rename(asm, after)
@@ -135,7 +135,7 @@ class EdgeKernel(TableKernel):
         return label, self.hash(asm, self.load_state(asm, after))
 
     def emit_identify(self) -> None:
-        """`identify(states, count, names)`: the names of states."""
+        """Emit `identify(states, count, names)`: the names of states."""
         asm = self.function("identify", 3, ir.VoidType())
         states, count, names = asm.function.args
 
@@ -146,7 +146,7 @@ class EdgeKernel(TableKernel):
         asm.end()
 
     def emit_share_names(self) -> None:
-        """`share_names(names, count, ends, out)`: names by their share; where each of these ends."""
+        """Emit `share_names(names, count, ends, out)`: names sorted by share, and the end of each share."""
         asm = self.function("share_names", 4, ir.VoidType())
         names, count_, ends, out = asm.function.args
         last = asm.sub(asm.b.ptrtoint(count_, I64), 1)
@@ -174,7 +174,7 @@ class EdgeKernel(TableKernel):
         asm.end()
 
     def emit_repeats(self) -> None:
-        """`repeats(block, names, count)`: enter the names of a share; `REPEATED` counts known ones.
+        """Emit `repeats(block, names, count)`: enter the names of a share; `REPEATED` counts known names.
 
         The table has more slots than all of them.
         """
@@ -224,7 +224,7 @@ class EdgeKernel(TableKernel):
         asm.end()
 
     def emit_represent(self) -> None:
-        """`represent(state)`: replace a state by the one that is kept of its class."""
+        """Emit `represent(state)`: replace a state by the representative that the search keeps."""
         asm = self.function("represent", 1, ir.VoidType())
         self.rename(asm, asm.function.args[0])
         asm.end()

@@ -1,4 +1,4 @@
-"""A search's two halves as instructions, for engines that exchange states between tables.
+"""The two halves of a search as instructions, for engines that exchange states between tables.
 
 `scatter` expands states and puts each successor into the bucket of the partition that owns it;
 `absorb` looks a block of such states up in one partition's table and keeps the new ones.  What is
@@ -26,7 +26,7 @@ class ExchangeKernel(Kernel):
     """Builds the functions of an exchanging engine, in one module."""
 
     def emit(self) -> None:
-        """Everything; the loops of the one-machine search are left out."""
+        """Emit all functions; the loops of the search on one machine are left out."""
         self.emit_scatter("scatter")
         self.emit_scatter("deal")
         insert = self.emit_insert(shared=False)
@@ -36,7 +36,7 @@ class ExchangeKernel(Kernel):
         self.emit_resting()
 
     def emit_scatter(self, name: str) -> None:
-        """`scatter(exchange, thread, states, count)`: successors into buckets, until one is full.
+        """Emit `scatter(exchange, thread, states, count)`: put successors into buckets, until one is full.
 
         The exchange's `DONE` is the number of states that were expanded.  `deal` puts the states
         themselves into the buckets.
@@ -69,7 +69,7 @@ class ExchangeKernel(Kernel):
         asm.end()
 
     def _send(self, asm: Asm, exchange: ir.Value, state: ir.Value) -> None:
-        """Put a state into its bucket, unless it was put there a moment ago."""
+        """Put a state into its bucket, unless it was recently put there."""
         words = self.load_state(asm, state)
         hashed = self.hash(asm, words)
         cache = asm.pointer(exchange, Exchange.CACHE)
@@ -104,7 +104,7 @@ class ExchangeKernel(Kernel):
         asm.when(full, lambda: asm.store(1, exchange, Exchange.FULL))
 
     def emit_absorb(self, insert: ir.Function) -> None:
-        """`absorb(control, thread, block, count)`: keep and check new states in a block."""
+        """Emit `absorb(control, thread, block, count)`: keep and check the new states in a block."""
         asm = self.function("absorb", 4, ir.VoidType())
         control, thread, block, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)

@@ -1,4 +1,4 @@
-"""Fair components of a region, as instructions; `search.liveness.components` has the theory.
+"""Fair components of a region, as instructions; see `search.liveness.components` for the theory.
 
 judge(lane, first, end)     judges components by their states and the steps that stay in them
 survive(lane, first, end)   the states of components that are to be decomposed again wait
@@ -19,13 +19,13 @@ UNFAIR, FAIR, AGAIN = range(3)
 
 
 class FairComponents:
-    """Builds the functions that visit components."""
+    """Builds the functions that check components."""
 
     def __init__(self, steps: NumberedSteps) -> None:
         self.steps = steps
 
     def emit(self) -> None:
-        """Everything."""
+        """Emit all functions."""
         judged = self._emit_judged()
         for name, visit in (("judge", self._judge), ("survive", self._survive)):
             asm = self.steps.entry(name, 2)
@@ -34,7 +34,7 @@ class FairComponents:
             asm.end()
 
     def _emit_judged(self) -> ir.Function:
-        """`judged(lane, from, to)`: for the component of these members; what it lacks is in the lane."""
+        """Emit `judged(lane, from, to)`: check the component of these members; its lacks go to the lane."""
         asm = self.steps.internal("judged", 2)
         begin, behind = asm.numbers
         members, component = asm.words32(Owing.MEMBERS), asm.words32(Owing.INDEX)
@@ -76,7 +76,7 @@ class FairComponents:
     def _each_member(
         self, asm: LaneFunction, begin: ir.Value, behind: ir.Value, visit: Callable[[ir.Value], None]
     ) -> None:
-        """Visit the members of a component until STOP is set: all states may be in one."""
+        """Visit the members of a component until STOP is set, since it may contain all states."""
         stop = asm.at(asm.control, SharedWord.STOP)
 
         def unless_stopped(at: ir.Value) -> None:
@@ -86,7 +86,7 @@ class FairComponents:
         asm.loop(begin, asm.sub(behind, 1), unless_stopped)
 
     def _members(self, asm: LaneFunction, index: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """The place of a component's result; where its members begin and end."""
+        """The address of a component's result, and the beginning and end of its members."""
         judgements = asm.b.inttoptr(asm.load(asm.region, Owing.JUDGEMENTS), I8.as_pointer())
         bounds = asm.words32(Owing.BOUNDS)
         return asm.at(judgements, index), load32(asm, bounds, index), load32(asm, bounds, asm.add(index, 1))
@@ -96,7 +96,7 @@ class FairComponents:
         asm.b.store(asm.b.trunc(asm.b.call(judged, [asm.lane, *members]), I8), judgement)
 
     def _survive(self, asm: LaneFunction, judged: ir.Function, index: ir.Value) -> None:
-        """The states of a component that enable none of the strong conditions it misses, not visited."""
+        """Postpone, as unvisited, states that enable none of the strong conditions the component misses."""
         judgement, begin, behind = self._members(asm, index)
         members, component = asm.words32(Owing.MEMBERS), asm.words32(Owing.INDEX)
 

@@ -26,7 +26,7 @@ MAX_PREDICATES = 128
 
 
 class LabelledSteps(Steps):
-    """Emits `steps(state, out, counts, cuts) -> count`, each successor with its conditions."""
+    """Emits `steps(state, out, counts, cuts) -> count`: each successor with the conditions it meets."""
 
     label_words = 1
     is_ordered = True
@@ -39,7 +39,7 @@ class LabelledSteps(Steps):
         self.asm.store(self.asm.bor(known, self._conditions()), self.cuts, CUT)
 
     def _conditions(self) -> Val:
-        """The conditions of the present instance, in the order of `meaning.behaviours.fairness`."""
+        """The conditions of the current instance, in the order of `meaning.behaviours.fairness`."""
         asm, first = self.asm, 0
         conditions: Val = 0
         for fairness in self.program.fairness:
@@ -63,7 +63,7 @@ class Judging(ExpressionEmitter):
         self.before = self.after = [asm.load(state, index) for index in range(layout.words)]
 
     def emit(self) -> None:
-        """Everything, with the return."""
+        """Emit the whole function, including the return."""
         asm = self.asm
         asm.goto(first := asm.block("predicates"))
         asm.enter(self.undefined)
@@ -84,7 +84,7 @@ class Judging(ExpressionEmitter):
 
 
 def judged_predicates(program: Program) -> tuple[Property, ...]:
-    """The predicates of the temporal properties, each once; none where they are too many for code."""
+    """The distinct predicates of the temporal properties; none if they are too many for code."""
     clauses = [clause for prop in program.liveness for clause in prop.clauses]
     both = (part for clause in clauses for part in (clause.trigger, clause.goal) if part is not None)
     predicates = tuple(dict.fromkeys(both))
@@ -97,7 +97,7 @@ def has_judged_predicates(program: Program) -> bool:
 
 
 def emit_truth(module: ir.IRModule, program: Program, layout: StateLayout) -> ir.Function:
-    """The function `truth`."""
+    """Emit the function `truth`."""
     asm = Asm.of(module, "truth", [PTR, PTR, I64], I64)
     Judging(asm, program, layout, ExpressionFacts()).emit()
     return asm.function

@@ -1,4 +1,4 @@
-"""Steps between states that are in the table, by their numbers, with the fair conditions that they meet.
+"""Steps between states in the table, by their numbers, with the fair conditions that they meet.
 
 A worker has a block (`Lane`).  The steps of a state are pairs: the number of the state after + 1, 0 of a step
 that changes nothing or leaves the states, and the conditions.
@@ -23,7 +23,7 @@ NO_PREDICATE = mask(32)
 
 
 class LaneFunction(Asm):
-    """Builds a function of a lane and some numbers, with the blocks that the lane names."""
+    """Builds a function of a lane and some numbers, with the blocks to which the lane points."""
 
     def __init__(self, function: ir.Function) -> None:
         super().__init__(function)
@@ -50,7 +50,7 @@ class LaneFunction(Asm):
 
 
 class NumberedSteps(TableKernel):
-    """Builds the functions of steps; `resolve` leaves those of a state in the lane."""
+    """Builds the functions for steps; `resolve` leaves the steps of a state in the lane."""
 
     def __init__(
         self, module: ir.IRModule, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
@@ -88,11 +88,11 @@ class NumberedSteps(TableKernel):
         return asm.at(asm.pointer(asm.thread, Thread.PENDING), asm.mul(at, self.words + 1))
 
     def note(self, asm: LaneFunction, word: Lane, number: Val) -> None:
-        """Note a state, of several the smallest."""
+        """Note a state; the smallest of several is kept."""
         asm.b.call(self.smallest, [asm.lane, asm.val(word), asm.val(number)])
 
     def _emit_smallest(self) -> ir.Function:
-        """`smallest(lane, word, number)`: keep the smallest state, by its number + 1."""
+        """Emit `smallest(lane, word, number)`: keep the smallest state, as its number + 1."""
         asm = self.internal("smallest", 2, ir.VoidType())
         word, number = asm.numbers
         noted = asm.load(asm.lane, word)
@@ -105,7 +105,7 @@ class NumberedSteps(TableKernel):
         return asm.function
 
     def _emit_find(self) -> ir.Function:
-        """`find(control, state, hash) -> number + 1`, 0 where the table does not have the state."""
+        """Emit `find(control, state, hash) -> number + 1`: 0 if the state is not in the table."""
         asm = Asm.of(self.module, "find", [PTR, PTR, I64], I64)
         control, state, hashed = asm.function.args
         (table, bits), states = self.table(asm, control), asm.pointer(control, SharedWord.STATES)
@@ -124,7 +124,7 @@ class NumberedSteps(TableKernel):
         return asm.function
 
     def _emit_expand(self) -> ir.Function:
-        """`expand(lane, number, at) -> count`: the successors of a state, `at` of them waiting before.
+        """Emit `expand(lane, number, at) -> count`: the successors of a state, `at` of them already waiting.
 
         `TAKEN` and `CUT` of the lane are what `resolve` begins with.
         """
@@ -152,7 +152,7 @@ class NumberedSteps(TableKernel):
         return asm.function
 
     def _emit_resolve(self) -> ir.Function:
-        """`resolve(lane, number, at, count, taken, cut)`: a state's steps, as pairs (number, conditions)."""
+        """Emit `resolve(lane, number, at, count, taken, cut)`: a state's steps as (number, conditions)."""
         asm = self.internal("resolve", 5, ir.VoidType())
         number, at, count, taken_, cut_ = asm.numbers
         words = self.load_state(asm, self.state(asm, number))
@@ -195,7 +195,7 @@ class NumberedSteps(TableKernel):
         return asm.function
 
     def steps(self, asm: LaneFunction, number: ir.Value) -> ir.Value:
-        """The steps of one state, as `resolve` gives them; how many."""
+        """The steps of one state, as resolved by `resolve`, and their number."""
         count = asm.b.call(self.expand, [asm.lane, number, asm.val(0)])
         before = [asm.load(asm.lane, word) for word in (Lane.TAKEN, Lane.CUT)]
         asm.b.call(self.resolve, [asm.lane, number, asm.val(0), count, *before])
@@ -208,7 +208,7 @@ class NumberedSteps(TableKernel):
         return asm.bor(asm.load(asm.lane, Lane.TAKEN), cut)
 
     def answer(self, asm: LaneFunction, which: ir.Value, number: Val, if_none: int) -> Val:
-        """Whether a predicate is true in a state, as `truth` gives it; `if_none` where there is none."""
+        """The truth of a predicate in a state, as returned by `truth`; `if_none` if there is no predicate."""
 
         def evaluated() -> Val:
             return asm.b.call(self.truth, [self.state(asm, number), asm.thread, which])
@@ -216,7 +216,7 @@ class NumberedSteps(TableKernel):
         return asm.pick(I64, asm.cmp("==", which, NO_PREDICATE), lambda: if_none, evaluated)
 
     def _emit_is_bad(self) -> ir.Function:
-        """`is_bad(lane, number)`: whether a state makes a loop or a rest a counterexample, as 1 or 0."""
+        """Emit `is_bad(lane, number)`: whether a loop or rest in the state is a counterexample, as 1 or 0."""
         asm = self.internal("is_bad", 1)
 
         def lacks_goal() -> Val:

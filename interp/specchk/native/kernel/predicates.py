@@ -22,7 +22,7 @@ RECORD = "note"
 
 
 def emit_note(module: ir.IRModule, words: int) -> ir.Function:
-    """`note(thread, record, state, after)`: keep the smallest (state, after) of a record."""
+    """Emit `note(thread, record, state, after)`: keep the smallest (state, after) of a record."""
     asm = Asm.of(module, RECORD, [PTR, I64, PTR, PTR], ir.VoidType())
     # Few states break anything: kept out of line, noting takes no room in the loop that checks them.
     asm.function.attributes.append("noinline")
@@ -44,7 +44,7 @@ def emit_note(module: ir.IRModule, words: int) -> ir.Function:
 
 
 class Predicates(ExpressionEmitter):
-    """Builds a function of a state, or of a step, that checks properties and notes what fails."""
+    """Builds a function of a state, or of a step, that checks properties and notes failures."""
 
     def __init__(
         self, module: ir.IRModule, name: str, program: Program, layout: StateLayout, facts: ExpressionFacts,
@@ -70,7 +70,7 @@ class Predicates(ExpressionEmitter):
         return [self.asm.load(state, index) for index in range(self.layout.words)]
 
     def truth(self, prop: Property, if_undefined: Val) -> Val:
-        """Whether a property holds; where it is undefined that is noted."""
+        """Whether a property holds; notes an undefined one."""
         answer, done = self.asm.cell(I1, if_undefined), self.asm.block("known")
         self.undefined = self.beyond = self.asm.block("undefined")
         # A predicate stores nothing, so a value above a horizon can only be undefined here.
@@ -82,7 +82,7 @@ class Predicates(ExpressionEmitter):
         return self.asm.b.load(answer)
 
     def inside(self, inside: Val) -> Val:
-        """Whether the state is `inside` and in all constraints."""
+        """Whether the state is `inside` and satisfies all constraints."""
         # In order and only up to the first false one, as the reference engine does: a later one may be
         # undefined there.
         for prop in self.program.constraints:
@@ -90,7 +90,7 @@ class Predicates(ExpressionEmitter):
         return inside
 
     def check_each(self, props: Sequence[Property], *, note_if: bool = False) -> None:
-        """Note where properties are `note_if`, and where they are undefined."""
+        """Note the properties whose value is `note_if`, and undefined ones."""
         for prop in props:
             self._check(prop, note_if=note_if)
 
@@ -113,7 +113,7 @@ class Predicates(ExpressionEmitter):
         return first + self.records[first:].index(record)
 
     def returning(self, answer: Val) -> ir.Function:
-        """The function, which returns an answer."""
+        """The finished function, returning an answer."""
         self.asm.b.ret(self.asm.val(answer, I1))
         self.asm.finish()
         return self.asm.function
@@ -127,7 +127,7 @@ def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: 
 def emit_check(
     module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
-    """`check(state, thread) -> i1`: all checks of a new state."""
+    """Emit `check(state, thread) -> i1`: all checks of a new state."""
     predicates = Predicates(module, "check", program, layout, facts)
     inside = predicates.inside(True)
     # A state outside of the constraints can be a violation, but is not counted as reached.
@@ -139,7 +139,7 @@ def emit_check(
 def emit_check_step(
     module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
-    """`check_step(state, after, thread)`: check the step invariants of a step."""
+    """Emit `check_step(state, after, thread)`: check the step invariants of a step."""
     predicates = Predicates(module, "check_step", program, layout, facts, states=2, result=ir.VoidType())
     predicates.check_each(program.step_invariants)
     predicates.asm.end()
@@ -149,7 +149,7 @@ def emit_check_step(
 def emit_may_end(
     module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
-    """`may_end(state, thread) -> i1`: whether a state without steps is fine."""
+    """Emit `may_end(state, thread) -> i1`: whether a state without steps is allowed."""
     predicates = Predicates(module, "may_end", program, layout, facts)
     # Where `deadlock ok` is undefined that is noted; a deadlock beside it would be a second report of one
     # fault.

@@ -1,4 +1,4 @@
-"""Regions in which a goal is owed, as instructions: their states, edges and rests.
+"""Regions with a pending goal, as instructions: their states, edges and rests.
 
 A region has a block (`Owing`).  A state's place is its position in the region:
 
@@ -34,10 +34,10 @@ EDGE_CHUNK = 1 << 12  # edges that a worker takes at once
 
 
 class RegionKernel(NumberedSteps):
-    """Builds the functions of regions, in one module."""
+    """Builds the functions for regions, in one module."""
 
     def emit(self) -> None:
-        """The functions that Python calls."""
+        """Emit the functions that Python calls."""
         super().emit()
         self._emit_begins()
         self._emit_gather()
@@ -87,7 +87,7 @@ class RegionKernel(NumberedSteps):
         asm.end()
 
     def _emit_attach(self) -> ir.Function:
-        """`attach(lane, number, count)`: note a rest, and keep the edges that stay in the region."""
+        """Emit `attach(lane, number, count)`: note a rest, and keep the edges that stay in the region."""
         asm = self.internal("attach", 2, ir.VoidType())
         number, count = asm.numbers
         places, kept = asm.words32(Owing.PLACES), asm.cell(I64)
@@ -142,7 +142,7 @@ class RegionKernel(NumberedSteps):
         asm.when(asm.both(asm.cmp("!=", marks, 0), asm.cmp("==", taken, 0)), mark)
 
     def _met(self, asm: LaneFunction, place: ir.Value, target: Val) -> Val:
-        """The place of a state that is met for the first time: whether its goal is reached."""
+        """The entry of a state that is reached for the first time: whether its goal holds."""
         # Where a goal does not end the obligation, none is reached.
         endless = asm.cmp("!=", asm.load(asm.region, Owing.ENDLESS), 0)
         goal = asm.load(asm.region, Owing.GOAL)
@@ -158,7 +158,7 @@ class RegionKernel(NumberedSteps):
         return asm.pick(I64, asm.cmp("==", answer, FALSE), lambda: UNSEEN, ends)
 
     def _claim(self, asm: LaneFunction, place: ir.Value, target: Val, now: Val) -> None:
-        """Let a state wait that was a trigger or not seen, unless another worker does."""
+        """Queue a state that was a trigger or not seen, unless another worker has claimed it."""
 
         def wait() -> None:
             old = asm.b.trunc(asm.val(now), I32)
@@ -169,7 +169,7 @@ class RegionKernel(NumberedSteps):
         asm.when(asm.cmp("<", now, REACHED), wait)
 
     def _keep_edges(self, asm: LaneFunction, number: ir.Value, count: ir.Value) -> None:
-        """Store the edges of a state, the first words at `TARGETS`, and where they begin."""
+        """Store the edges of a state (the first words at `TARGETS`), and the position at which they begin."""
         places, edges = asm.words32(Owing.PLACES), asm.words32(Owing.EDGES)
 
         def take_chunk() -> None:
@@ -200,7 +200,7 @@ class RegionKernel(NumberedSteps):
         asm.when(asm.cmp("<", 0, count), store, lambda: store32(asm, NO_EDGES, places, number))
 
     def _emit_settle(self, attach: ir.Function) -> ir.Function:
-        """`settle(lane, sources, pending)`: resolve and attach all states whose successors wait."""
+        """Emit `settle(lane, sources, pending)`: resolve and attach all states with pending successors."""
         asm = self.internal("settle", 2, ir.VoidType())
         sources, pending = asm.numbers
         (table, bits), states = self.table(asm, asm.control), asm.pointer(asm.control, SharedWord.STATES)

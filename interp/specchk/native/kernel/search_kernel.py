@@ -1,4 +1,4 @@
-"""The search loop as instructions: expand states, look successors up, keep the new ones.
+"""The search loop as instructions: expand states, look up successors, keep new ones.
 
 Successors wait in a batch: first their slots are fetched, then the states that the slots name, then
 they are looked up (`table_kernel`); by then nothing misses the cache.  Workers take pieces of the
@@ -22,7 +22,7 @@ class Kernel(TableKernel):
     """Builds the functions that Python calls, in one module."""
 
     def emit_expand(self) -> ir.Function:
-        """`expand(control, thread, state, pending) -> pending`: add a state's successors to the batch."""
+        """Emit `expand(control, thread, state, pending) -> pending`: add a state's successors to a batch."""
         asm = Asm.of(self.module, "expand", [PTR, PTR, PTR, I64], I64)
         control, thread, state, pending = asm.function.args
         waiting, hashes = asm.pointer(thread, Thread.PENDING), asm.pointer(thread, Thread.HASHES)
@@ -42,7 +42,7 @@ class Kernel(TableKernel):
         self, asm: Asm, thread: ir.Value, state: ir.Value, out: ir.Value, first: Val,
         use: Callable[[ir.Value, ir.Value], None],
     ) -> Val:  # fmt: skip
-        """Expand a state: check its steps, and use each state after, with its place in `out` from `first` on.
+        """Expand a state: check its steps, and use each successor, with its place in `out` from `first` on.
 
         The result is the place behind the last.  That there is no step, or an undefined one, is noted.
         """
@@ -94,7 +94,7 @@ class Kernel(TableKernel):
         asm.when(asm.cmp("<", count, 0), fault, no_step)
 
     def _uncount(self, asm: Asm, thread: ir.Value, state: ir.Value, out: ir.Value) -> None:
-        """Take back the coverage of the steps of a state of which one is undefined: it has none.
+        """Uncount the coverage of the steps of a state with an undefined step: it has no successors.
 
         Steps are tried in an order of our own (`values.order`), so which come before is not the spec's.
         """
@@ -108,13 +108,13 @@ class Kernel(TableKernel):
     def when_deadlock(
         self, asm: Asm, thread: ir.Value, state: ir.Value, cuts_before: ir.Value, then: Callable[[], None]
     ) -> None:
-        """Run code where a state without successors is a deadlock, as far as compiled code can decide."""
+        """Run code if a state without successors is a deadlock, as far as compiled code can decide."""
         # A step above a horizon exists in the real system, so a state with one is no deadlock.
         uncut = asm.cmp("==", asm.load(thread, Thread.CUTS), cuts_before)
         asm.when(uncut, lambda: asm.when(asm.negate(asm.b.call(self.parts.may_end, [state, thread])), then))
 
     def emit_flush(self, insert: ir.Function, *, shared: bool) -> ir.Function:
-        """`flush(control, thread, pending)`: look up all successors in the batch."""
+        """Emit `flush(control, thread, pending)`: look up all successors in the batch."""
         name = "flush.shared" if shared else "flush.alone"
         asm = Asm.of(self.module, name, [PTR, PTR, I64], ir.VoidType())
         control, thread, pending = asm.function.args
@@ -138,7 +138,7 @@ class Kernel(TableKernel):
         return asm.function
 
     def emit_work(self, name: str, expand: ir.Function, flush: ir.Function) -> None:
-        """`work(control, thread)`: expand pieces of the level until there are none or STOP is set."""
+        """Emit `work(control, thread)`: expand pieces of the level until none are left or STOP is set."""
         asm = self.function(name, 2, ir.VoidType())
         control, thread = asm.function.args
         states, work = asm.pointer(control, SharedWord.STATES), asm.pointer(control, SharedWord.WORK)
@@ -185,7 +185,7 @@ class Kernel(TableKernel):
         asm.end()
 
     def emit_add(self, insert: ir.Function) -> None:
-        """`add(control, thread, state)`: an initial state, made canonical in place."""
+        """Emit `add(control, thread, state)`: add an initial state, made canonical in place."""
         asm = self.function("add", 3, ir.VoidType())
         control, thread, state = asm.function.args
         self.rename(asm, state)
@@ -193,7 +193,7 @@ class Kernel(TableKernel):
         asm.end()
 
     def emit_precede(self) -> None:
-        """`precede(control, thread, first, end, target, best)`: find predecessors of a target.
+        """Emit `precede(control, thread, first, end, target, best)`: find predecessors of a target.
 
         Of the states numbered from `first` up to `end` that have the target as a successor, the
         smallest goes to `best`, if it is smaller than the content; `best[words]` is 1 where there is one.
@@ -230,7 +230,7 @@ class Kernel(TableKernel):
         asm.when_less(both, keep, asm.cmp("==", asm.load(best, self.words), 0))
 
     def emit_resting(self) -> None:
-        """`resting(thread, states, count, places)`: the deadlocks among some states.
+        """Emit `resting(thread, states, count, places)`: find the deadlocks among some states.
 
         Their positions go to `places` from word 1 on, and their number to word 0.
         """
@@ -254,7 +254,7 @@ class Kernel(TableKernel):
         asm.end()
 
     def emit(self) -> None:
-        """Everything."""
+        """Emit all functions."""
         expand = self.emit_expand()
         # Two copies of the loop: a search with one worker pays for no locked instruction.
         for name, shared in (("work_alone", False), ("work_shared", True)):

@@ -1,4 +1,4 @@
-"""The labels of steps as columns: the action, its arguments as texts, and the state after, as instructions.
+"""The labels of steps as columns, as instructions: the action, its arguments as text, and the target.
 
 A label (`edge_kernel`) is
 
@@ -27,7 +27,7 @@ _NAME = Option(Int(0, 1 << 61))  # a word that is there or not
 
 @dataclass(frozen=True, slots=True)
 class StepShapes:
-    """The columns `action`, `args` and, where there is a constraint, `target`, and the texts of arguments.
+    """The columns `action`, `args` and, if there are constraints, `target`, and the texts of arguments.
 
     Behind the block of `leaf_streams` there is, for each parameter, where the numbers of its values' texts
     are, of 32 bits each.
@@ -50,7 +50,7 @@ class StepShapes:
 
     @property
     def target(self) -> ColumnLeaf | None:
-        """The stream of the states after, where some have none."""
+        """The stream of targets, if some may be omitted."""
         return self.columns[2].leaves[0] if len(self.columns) > 2 else None
 
 
@@ -80,7 +80,7 @@ def _parameters(program: Program) -> Iterator[Type]:
 
 
 def emit_step_columns(module: ir.IRModule, program: Program) -> None:
-    """`step_columns(block, labels, targets, count)`: targets outside a constraint are omitted."""
+    """Emit `step_columns(block, labels, targets, count)`; targets outside a constraint are omitted."""
     asm = Asm.of(module, "step_columns", [I64.as_pointer()] * 4, ir.VoidType(), internal=False)
     block, labels, targets, count = asm.function.args
     steps = step_shapes(program)

@@ -136,7 +136,7 @@ class Steps(ExpressionEmitter):
         self.asm.goto(path.next)
 
     def rank_of(self, params: Iterable[Local]) -> Val:
-        """The position of the values of some parameters among all choices; the last one varies fastest."""
+        """The position of the values of some parameters among all choices; the last varies fastest."""
         rank: Val = 0
         for param in params:
             own = self.codes.rank(param.type, self.value(param))
@@ -144,7 +144,7 @@ class Steps(ExpressionEmitter):
         return rank
 
     def _label(self, at: ir.Value) -> None:
-        """Store what belongs to the successor whose words are stored at a place, behind these."""
+        """Store the label of a successor after its words."""
 
     def block(self, body: Sequence[Stmt], path: BlockPath, then: Then) -> None:
         """Emit statements and their continuation; control ends in `path.next`."""
@@ -260,13 +260,13 @@ class Steps(ExpressionEmitter):
         self.beyond = outer
 
     def _cut(self) -> None:
-        """Count a step that a horizon ends."""
+        """Count a step cut off by a horizon."""
         self.asm.bump(self.cuts, 0)
 
     def _place(
         self, stmt: Assign, start: int
     ) -> tuple[Val, Type, tuple[Val, ...], list[Callable[[BlockPath], None]]]:
-        """Where the assigned place starts, its type, its path, and the checks of sequence indexes."""
+        """The offset of the assigned place, its type, its path, and the checks of sequence indexes."""
         offset: Val = start
         kind = self.layout.places[stmt.slot].type
         keys: list[Val] = []
@@ -303,7 +303,7 @@ class Steps(ExpressionEmitter):
         return min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
 
     def _inside(self, slot: int, path: BlockPath, kind: Seq, offset: Val, index: Val) -> None:
-        """Leave for `undefined` unless an index is inside the sequence as assigned so far."""
+        """Leave for `undefined` unless an index is inside the sequence, including earlier assignments."""
         place = self.layout.places[slot]
         # The sequence as assigned so far, and not as before the step: its length may have changed on this
         # path.

@@ -27,7 +27,7 @@ _SEED, _MIX_A, _MIX_B, _LAST = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The functions of a program that the loop calls; None where there is nothing to do."""
+    """The functions of a program that the loop calls; None if one has nothing to do."""
 
     successors: ir.Function
     check: ir.Function
@@ -38,7 +38,7 @@ class Parts:
 
 
 def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
-    """64 well-mixed bits of a state: one folded 128-bit product for every two words, and one more."""
+    """64 well-mixed bits of a state: a folded 128-bit product for every two words, and a final one."""
 
     # In the low half of a product no bit depends on a higher one of the factors; the high half, folded in,
     # mends that.
@@ -56,7 +56,7 @@ def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
 
 
 class TableKernel:
-    """Builds the functions that look states up and keep them."""
+    """Builds the functions that look up and keep states."""
 
     def __init__(
         self, module: ir.IRModule, program: Program, layout: StateLayout, parts: Parts, *, compact: bool
@@ -70,11 +70,11 @@ class TableKernel:
         self.masks = layout.masks(program.ignored)
 
     def emit(self) -> None:
-        """Everything that Python calls; of a class that has it."""
+        """Emit all functions that Python calls; implemented by subclasses."""
         raise NotImplementedError
 
     def function(self, name: str, args: int, result: ir.Type) -> Asm:
-        """A function that Python calls, of `args` pointers or numbers, all 64 bits wide."""
+        """A function for Python, with `args` pointers or numbers as arguments, all 64 bits wide."""
         return Asm.of(self.module, name, [PTR] * args, result, internal=False)
 
     def state_at(self, asm: Asm, states: ir.Value, number: Val) -> ir.Value:
@@ -91,7 +91,7 @@ class TableKernel:
             asm.store(word, target, index)
 
     def table(self, asm: Asm, control: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The table, and the mask of its size."""
+        """The address of the table, and the mask of its size."""
         return asm.pointer(control, SharedWord.TABLE), asm.load(control, SharedWord.MASK)
 
     def number_in(self, asm: Asm, slot: ir.Value) -> Val:
@@ -103,27 +103,27 @@ class TableKernel:
         return self.state_at(asm, states, self.number_in(asm, slot))
 
     def next_slot(self, asm: Asm, at: ir.Value, bits: ir.Value) -> None:
-        """Move a cell to the slot behind its own, which is mostly in the cache line that was fetched."""
+        """Move a cell to the next slot, which is usually in the cache line already fetched."""
         asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
 
     def near(self, asm: Asm, table: ir.Value, bits: ir.Value, state: ir.Value) -> ir.Value:
-        """The hash of a state; its slot is fetched."""
+        """The hash of a state; also prefetches its slot."""
         hashed = self.hash(asm, self.load_state(asm, state))
         self.prefetch(asm, asm.at(table, asm.band(hashed, bits)))
         return hashed
 
     def successors(self, asm: Asm, thread: ir.Value, state: ir.Value, out: ir.Value) -> ir.Value:
-        """Write the successors of a state; how many, or -(action + 1) where a step is undefined."""
+        """Write the successors of a state; returns their number, or -(action + 1) for an undefined step."""
         blocks = asm.at(thread, Thread.COUNTS), asm.at(thread, Thread.CUTS)
         return asm.b.call(self.parts.successors, [state, out, *blocks])
 
     def rename(self, asm: Asm, state: ir.Value) -> None:
-        """Replace a state by the one that is kept of its class."""
+        """Replace a state by the representative of its class."""
         if self.parts.canonical is not None:
             asm.b.call(self.parts.canonical, [state])
 
     def prefetch(self, asm: Asm, place: ir.Value) -> None:
-        """Bring a cache line near."""
+        """Prefetch a cache line."""
         byte = I8.as_pointer()
         fn = self.module.intrinsic(
             "llvm.prefetch.p0i8", ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
@@ -133,7 +133,7 @@ class TableKernel:
         asm.b.call(fn, [asm.b.bitcast(place, byte), *(asm.val(hint, I32) for hint in (1, 3, 1))])
 
     def hash(self, asm: Asm, words: list[Val]) -> ir.Value:
-        """The hash of a state; in compact mode never 0."""
+        """The hash of a state; never 0 in compact mode."""
         # 0 is an empty slot, and in compact mode the slot is the hash.
         kept = [asm.band(word, bits) for word, bits in zip(words, self.masks, strict=True) if bits]
         hashed = hash_words(asm, kept)
@@ -142,13 +142,13 @@ class TableKernel:
         return asm.b.select(asm.b.icmp_unsigned("==", hashed, asm.val(0)), asm.val(1), hashed)
 
     def slot_for(self, asm: Asm, hashed: ir.Value, number: Val) -> Val:
-        """The content of a state's slot."""
+        """The slot content that represents a state."""
         if self.compact:
             return hashed
         return asm.bor(asm.band(hashed, mask(64) & ~mask(INDEX_BITS)), asm.add(number, 1))
 
     def take(self, asm: Asm, place: ir.Value, slot: Val, *, shared: bool) -> tuple[ir.Value, Val]:
-        """Write a slot if it is 0; its previous content, and whether that was 0."""
+        """Write a slot if it is 0; returns its previous content, and whether that was 0."""
         if not shared:
             # No other worker can have filled the slot since it was read.
             asm.b.store(asm.val(slot), place)
@@ -159,7 +159,7 @@ class TableKernel:
         return asm.b.extract_value(pair, 0), asm.b.extract_value(pair, 1)
 
     def emit_insert(self, *, shared: bool) -> ir.Function:
-        """`insert(control, thread, state, hash)`: look a state up; if it is new keep and check it."""
+        """Emit `insert(control, thread, state, hash)`: look up a state; keep and check it if it is new."""
         name = "insert.shared" if shared else "insert.alone"
         asm = Asm.of(self.module, name, [PTR, PTR, PTR, I64], ir.VoidType())
         control, thread, state, hashed = asm.function.args
@@ -206,7 +206,7 @@ class TableKernel:
     def _count_skipped(
         self, asm: Asm, thread: ir.Value, slot: ir.Value, states: ir.Value, words: list[Val]
     ) -> None:
-        """Count a state that is not kept, where it differs from the one in a slot in ignored variables."""
+        """Count a state that is not kept because it differs from a kept one only in ignored variables."""
         # A hash is of the variables that are not ignored, so of compact states each may be another one.
         differs: Val = 1 if self.compact else self.difference(asm, self.named_by(asm, states, slot), words)
         asm.when(asm.cmp("!=", differs, 0), lambda: asm.bump(thread, Thread.SKIPPED))
@@ -214,7 +214,7 @@ class TableKernel:
     def leave_if_same(
         self, asm: Asm, slot: ir.Value, hashed: ir.Value, states: ir.Value, words: list[Val], done: ir.Block
     ) -> None:
-        """Leave for `done` if a slot is of this very state, ignored variables aside."""
+        """Leave for `done` if a slot has this state, up to ignored variables."""
         if self.compact:
             asm.leave_if(asm.cmp("==", slot, hashed), done)
             return
@@ -230,7 +230,7 @@ class TableKernel:
     def difference(
         self, asm: Asm, state: ir.Value, words: Iterable[Val], masks: Sequence[int] | None = None
     ) -> Val:
-        """A word that is 0 where a state has these words, in the bits of the masks."""
+        """A word that is 0 if a state has these words, in the bits of the masks."""
         difference: Val = 0
         for index, word in enumerate(words):
             bits = mask(WORD) if masks is None else masks[index]
@@ -240,7 +240,7 @@ class TableKernel:
         return difference
 
     def _reserve(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> ir.Value:
-        """The worker's next free state number, from a new chunk where the old one is used up."""
+        """The worker's next free state number, from a new chunk if the current one is used up."""
         free = asm.load(thread, Thread.FREE)
         exhausted = asm.b.icmp_unsigned("==", free, asm.load(thread, Thread.FREE_END))
         asm.when(exhausted, lambda: self._new_chunk(asm, control, thread, shared=shared))
@@ -261,7 +261,7 @@ class TableKernel:
         asm.when(asm.b.or_(too_many, crowded), lambda: self.stop(asm, control))
 
     def stop(self, asm: Asm, control: ir.Value) -> None:
-        """Set STOP, of a search or of walks."""
+        """Set STOP, for a search or for walks."""
         # Nothing is read on the strength of STOP, so it orders nothing; Python sees the rest once the call
         # returns.
         asm.b.store_atomic(asm.val(1), asm.at(control, SharedWord.STOP), "monotonic", 8)
@@ -299,7 +299,7 @@ class TableKernel:
         asm.when(inside, lambda: asm.bump(thread, Thread.NEW), outside)
 
     def emit_rehash(self, *, shared: bool = True) -> None:
-        """`rehash(control, first, end)`: enter known states, all different, into the table.
+        """Emit `rehash(control, first, end)`: enter known, distinct states into the table.
 
         `rehash_alone` is for one thread: stores overlap that a locked instruction would have wait.
         """
@@ -330,7 +330,7 @@ class TableKernel:
     def enter(
         self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: Val, *, shared: bool = True
     ) -> None:
-        """Enter a state that the table does not have."""
+        """Enter a state that is not in the table."""
         # The states are known to be different, so the first empty slot will do and no state is compared.
         # Other threads enter other states meanwhile: only the compare-and-swap has to be atomic.
         at, slot = asm.cell(I64, asm.band(hashed, bits)), self.slot_for(asm, hashed, number)

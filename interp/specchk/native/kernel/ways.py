@@ -1,4 +1,4 @@
-"""Ways through a block of statements, while it is built, and where they meet."""
+"""Paths through a block of statements under construction, and the points at which they join."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specchk.native.machine.asm import I1, I64, Asm, Val
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A place that may have been assigned: its path, and whether it was (where ways joined)."""
+    """A place that may have been assigned: its path, and whether it was (after a join)."""
 
     slot: int
     path: tuple[Val, ...]
@@ -21,7 +21,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class BlockPath:
-    """One way through a block: the words of the state after, and where to go when it ends."""
+    """One path through a block: the words of the state after it, and the code that follows."""
 
     words: tuple[Val, ...]
     claims: tuple[Claim, ...]
@@ -32,7 +32,7 @@ Then = Callable[[BlockPath], None]
 
 
 class Join:
-    """The join of the ways through a straight `when`: the code after it is built once."""
+    """The join of the paths through a straight `when`: the code after it is built once."""
 
     def __init__(self, asm: Asm, then: Then) -> None:
         self.asm = asm
@@ -41,14 +41,14 @@ class Join:
         self.ways: list[tuple[BlockPath, ir.Block]] = []
 
     def arrive(self, path: BlockPath) -> None:
-        """One way gets here."""
+        """Add a path that arrives here."""
         # The block where the code of this way ended, not where it began: conditions inside it have opened
         # others, and a phi names the blocks that jump to it.
         self.ways.append((path, self.asm.b.block))
         self.asm.goto(self.block)
 
     def emit(self) -> None:
-        """Build what follows."""
+        """Emit the code that follows."""
         asm = self.asm
         if not self.ways:
             # A false guard on every way: nothing arrives, but what was built behind the block needs a
@@ -91,7 +91,7 @@ class Join:
 
 
 def is_straight(body: Block) -> bool:
-    """Whether a block has at most one way through it."""
+    """Whether a block has at most one path through it."""
     return all(
         not isinstance(stmt, Choice | Either)
         and (not isinstance(stmt, When) or (is_straight(stmt.then) and is_straight(stmt.orelse)))

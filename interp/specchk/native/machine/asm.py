@@ -51,19 +51,19 @@ class Asm:
         *,
         internal: bool = True,
     ) -> Self:
-        """The assembler of a new function; an `internal` one is called in its module only."""
+        """The assembler of a new function; an `internal` one is called only in its module."""
         function = ir.Function(module, ir.FunctionType(result, args), name)
         if internal:
             function.linkage = "internal"
         return cls(function)
 
     def end(self) -> None:
-        """Return nothing from a function whose body is built."""
+        """Return void from a function whose body is complete."""
         self.b.ret_void()
         self.finish()
 
     def finish(self) -> None:
-        """Connect the entry, once the whole body is built; blocks left open are never reached."""
+        """Connect the entry once the whole body is built; blocks left open are unreachable."""
         self._cells.branch(self._start)
         # An open block follows a jump that constants decided, and is left out.
         assert all(block.is_terminated or not block.is_reached for block in self.function.blocks)
@@ -136,7 +136,7 @@ class Asm:
         return self.b.xor(*self._both(a, b))
 
     def shl(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
-        """Shifted left: a << by, within `kind` where `a` is an int."""
+        """A left shift: a << by, within `kind` if `a` is an int."""
         if isinstance(by, int):
             # LLVM's shift by the width or more is poison, from which it may conclude anything about the
             # code around it.
@@ -151,7 +151,7 @@ class Asm:
         return self.b.shl(operand, self.val(self.resize(by, operand.type)))
 
     def shr(self, a: Val, by: Val, kind: ir.IntType | None = None) -> Val:
-        """Shifted right: a >> by, without sign; within `kind` where `a` is an int and `by` is not."""
+        """A logical right shift: a >> by; within `kind` if `a` is an int and `by` is not."""
         if isinstance(by, int):
             if by < 0:
                 return 0  # only where control never comes
@@ -164,7 +164,7 @@ class Asm:
         return self.b.lshr(a, self.val(self.resize(by, a.type)))
 
     def resize(self, value: Val, kind: ir.Type) -> Val:
-        """The value in another width: zero-extended or cut."""
+        """The value in another width, zero-extended or truncated."""
         if isinstance(value, int):
             return value & mask(kind.width)
         if value.type.width < kind.width:
@@ -172,7 +172,7 @@ class Asm:
         return self.b.trunc(value, kind) if value.type.width > kind.width else value
 
     def bits(self, value: Val, offset: Val, width: int, kind: ir.IntType | None = None) -> Val:
-        """`width` bits from `offset` of a code, as a code of their own; `kind` as of `shr`."""
+        """`width` bits of a code from `offset`, as a code of their own; `kind` as for `shr`."""
         if width == 0:
             return 0
         return self.band(self.resize(self.shr(value, offset, kind), code_type(width)), mask(width))
@@ -193,13 +193,13 @@ class Asm:
         return self.b.icmp_signed(op, left, right)
 
     def below(self, a: Val, b: Val) -> Val:
-        """Whether a < b, without sign."""
+        """Whether a < b, unsigned."""
         if isinstance(a, int) and isinstance(b, int):
             return a < b
         return self.b.icmp_unsigned("<", *self._both(a, b))
 
     def both(self, a: Val, b: Val) -> Val:
-        """Logical and of two known or computed truths."""
+        """The logical and of two truths, known or computed."""
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int):
                 return y if x else False
@@ -217,7 +217,7 @@ class Asm:
         return not a if isinstance(a, int) else self.b.not_(a)
 
     def select(self, condition: Val, a: Val, b: Val, kind: ir.Type = I64) -> Val:
-        """One of two values: a where the condition holds, else b; both are computed."""
+        """One of two values: a if the condition holds, else b; both are computed."""
         if isinstance(condition, int):
             return a if condition else b
         if isinstance(a, int) and isinstance(b, int):
@@ -243,17 +243,17 @@ class Asm:
         return self.b.intrinsic(name, value, *flags)
 
     def cell(self, kind: ir.Type, start: Val = 0) -> ir.Value:
-        """A stack cell holding `start` from here on."""
+        """A stack cell that initially holds `start`."""
         place = self._cells.alloca(kind)
         self.b.store(self.val(start, kind), place)
         return place
 
     def buffer(self, count: int) -> ir.Value:
-        """Words on the stack."""
+        """An array of words on the stack."""
         return self._cells.alloca(I64, count)
 
     def table(self, name: str, kind: ir.Type, values: Sequence[int]) -> ir.Value:
-        """Constants in memory, as a global array of the module; equal ones are one array."""
+        """Constants in memory, as a global array of the module; equal arrays are shared."""
         # By content, since each loop over a type has the same: LLVM need not read them again.
         name = f"{name}.{sha256(f'{kind} {tuple(values)}'.encode()).hexdigest()[:16]}"
         return self.function.module.table(name, kind, values)
@@ -279,7 +279,7 @@ class Asm:
         self.advance(self.at(base, index), by)
 
     def advance(self, cell: ir.Value, by: Val = 1) -> None:
-        """A cell, or another place in memory, += by."""
+        """Increase a cell, or another place in memory, by `by`."""
         self.b.store(self.b.add(self.b.load(cell), self.val(by)), cell)
 
     def block(self, name: str = "") -> ir.Block:
@@ -287,7 +287,7 @@ class Asm:
         return self.function.append_block()
 
     def enter(self, block: ir.Block) -> None:
-        """Continue at the end of a block."""
+        """Continue building at the end of a block."""
         self.b.position_at_end(block)
 
     def goto(self, block: ir.Block) -> None:
@@ -296,7 +296,7 @@ class Asm:
             self.b.branch(block)
 
     def fall_into(self, block: ir.Block) -> None:
-        """Continue in a block, where control also comes from here."""
+        """Continue building in a block, with a fall-through from here."""
         self.goto(block)
         self.enter(block)
 
@@ -307,7 +307,7 @@ class Asm:
         self.enter(self.block("dead"))
 
     def leave_if(self, condition: Val, block: ir.Block) -> None:
-        """Jump where the condition holds."""
+        """Jump if the condition holds."""
         if isinstance(condition, int):
             if condition:
                 self.leave(block)
@@ -319,7 +319,7 @@ class Asm:
     def when(
         self, condition: Val, then: Callable[[], None], orelse: Callable[[], None] | None = None
     ) -> None:
-        """Run one of two pieces of code."""
+        """Run one of two pieces of code, depending on a condition."""
         if isinstance(condition, int):
             if condition:
                 then()
@@ -341,7 +341,7 @@ class Asm:
     def when_less(
         self, words: Iterable[tuple[Val, Val]], then: Callable[[], None], is_first: Val = False
     ) -> None:
-        """Run code where a state, by the first of each two words, is smaller than another, or `is_first`."""
+        """Run code if a state is less than another, given the pairs of their words, or if `is_first`."""
         less, done = self.block("less"), self.block("not_less")
         self.leave_if(is_first, less)
         # Without sign, first word first: the order of the tuples as which Python reads the states.
@@ -354,7 +354,7 @@ class Asm:
         self.fall_into(done)
 
     def pick(self, kind: ir.Type, condition: Val, then: Callable[[], Val], orelse: Callable[[], Val]) -> Val:
-        """The value of one of two pieces of code, of which only that one runs."""
+        """The value of one of two pieces of code, of which only the chosen one runs."""
         if isinstance(condition, int):
             return then() if condition else orelse()
         yes, no, join = self.block(), self.block(), self.block()
@@ -375,7 +375,7 @@ class Asm:
         return phi
 
     def loop(self, low: Val, high: Val, body: Callable[[ir.Value], None]) -> None:
-        """`for i in low..high` (both included): a loop at run time."""
+        """A run-time loop: `for i in low..high` (both included)."""
         # A cell and not a phi: the body may end in any block, and LLVM finds the phi by itself.
         index = self.cell(I64, low)
         head, inside, out = self.block("head"), self.block("inside"), self.block("out")

@@ -1,4 +1,4 @@
-"""The memory that Python and the kernel share: blocks of 64-bit words, by position.
+"""The memory shared by Python and the kernel: blocks of 64-bit words, by position.
 
 `SharedWord` is one block for all workers, `Thread` one for each; the coverage counts follow the
 thread's fixed words.  A *record* is a worker's finding about a property: whether there is one, and the
@@ -70,7 +70,7 @@ class Thread(IntEnum):
 
 
 class Exchange(IntEnum):
-    """Words of the block of buckets that successors are put into (`exchange_kernel`).
+    """Words of the block of buckets that receive successors (`exchange_kernel`).
 
     From `BUCKETS` on there is a pair for each partition: where its bucket is, and how many states
     are in it.
@@ -86,7 +86,7 @@ class Exchange(IntEnum):
 
 
 class Listing(IntEnum):
-    """Words of the block that steps are listed into (`edge_kernel`), and how full its arrays are."""
+    """Words of the block that receives listed steps (`edge_kernel`), and the fill levels of its arrays."""
 
     SOURCES = 0  # names of the states that have steps
     RUNS = 1  # bytes: of each of them a run of its position among them, as long as it has steps
@@ -101,7 +101,7 @@ class Listing(IntEnum):
 
 
 class NameTable(IntEnum):
-    """Words of the block of a table in which names are compared (`edge_kernel`)."""
+    """Words of the block of a table for comparing names (`edge_kernel`)."""
 
     SLOTS = 0
     MASK = 1
@@ -111,7 +111,7 @@ class NameTable(IntEnum):
 
 
 class Owing(IntEnum):
-    """Words of the block of a region in which a goal is owed (`region_kernel`, `component_kernel`)."""
+    """Words of the block of a region with a pending goal (`region_kernel`, `component_kernel`)."""
 
     PLACES = 0  # of each state 4 bytes: whether it is in the region, and where its edges are
     EDGES = 1  # targets of 4 bytes; the last of a state has bit 31
@@ -176,7 +176,7 @@ class RecordKind:
 
 
 def records_of(program: Program) -> tuple[RecordKind, ...]:
-    """All records of a program; positions are what the kernel refers to."""
+    """All records of a program; the kernel refers to them by position."""
     records: list[RecordKind] = [RecordKind("deadlock", "deadlock")]
     records += [RecordKind("undefined", action.name) for action in program.actions]
     records.append(RecordKind("undefined", "deadlock"))  # `deadlock ok when` something undefined
@@ -192,12 +192,12 @@ DEADLOCK, FAULTS = 0, 1
 
 
 def old_records(program: Program) -> int:
-    """How many records, the first ones, are about states that were expanded, not about new ones."""
+    """The number of records, the first ones, about expanded states instead of new ones."""
     return FAULTS + len(program.actions) + 1
 
 
 def record_words(words: int) -> int:
-    """Words of one record: found, the state, the state after."""
+    """The words of one record: found, the state, the state after."""
     return 1 + 2 * words
 
 
@@ -212,7 +212,7 @@ def most_successors(program: Program) -> int:
 
 
 def _most_listed(domain: Expr) -> int:
-    """A bound on the items that a domain is enumerated with."""
+    """An upper bound on the number of items enumerated for a domain."""
     kind, most = domain.type, most_items(domain)
     is_list = isinstance(domain, Apply) and domain.op in (Op.RANGE, Op.SUBSETS)
     is_list = is_list or isinstance(domain, Const)

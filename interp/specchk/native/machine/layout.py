@@ -1,4 +1,4 @@
-"""Layout: values and states as numbers, in the fewest 64-bit words their types need.
+"""Layout: values and states as numbers, in the fewest 64-bit words that their types allow.
 
 Every value of a type is one number of `width(kind)` bits, its *code*:
 
@@ -67,18 +67,18 @@ MAX_NUMBER_BITS = 62
 
 
 def is_scalar(kind: Type) -> bool:
-    """Whether the code is a position: 0 up to the number of values, without gaps."""
+    """Whether the code is a position: from 0 up to the number of values, without gaps."""
     return isinstance(kind, Bool | Int | Enum | Sort) or (isinstance(kind, Option) and is_scalar(kind.item))
 
 
 def bits_for(count: int) -> int:
-    """Bits that distinguish `count` values."""
+    """The number of bits needed to distinguish `count` values."""
     return max(0, count - 1).bit_length()
 
 
 @lru_cache(maxsize=4096)
 def width(kind: Type) -> int:
-    """Bits in the code of a type."""
+    """The number of bits in the code of a type."""
     if is_scalar(kind):
         # An option of a scalar is one, too: `(0..2)?` takes two bits, with a tag of its own three.
         return bits_for(cardinality(kind))
@@ -101,7 +101,7 @@ def width(kind: Type) -> int:
 
 
 def payload_width(kind: Union) -> int:
-    """Bits below the tag."""
+    """The number of bits below the tag."""
     return max((width(record) for _, record in kind.variants), default=0)
 
 
@@ -110,7 +110,7 @@ class NoRoom(Exception):
 
 
 def is_sparse(kind: Set) -> bool:
-    """Whether a set's code lists its items; `Unsupported` where it could neither do that nor have bits."""
+    """Whether a set's code lists its items; `Unsupported` if neither a list nor a bit set is possible."""
     size = cardinality(kind.item)
     if size <= kind.room.dense:
         return False
@@ -122,19 +122,19 @@ def is_sparse(kind: Set) -> bool:
 
 
 def set_size(kind: Set) -> int:
-    """How many values the items of a set may have that has a bit for each of them."""
+    """The number of values of the item type of a set stored as bits."""
     if is_sparse(kind):
         raise Unsupported(f"a bit for each value of {show(kind.item)}")
     return cardinality(kind.item)
 
 
 def slots_of(kind: Set | Seq | Bag) -> int:
-    """How many items there is room for."""
+    """The number of items for which there is room."""
     return min(kind.room.items, cardinality(kind.item)) if isinstance(kind, Set) else kind.limit
 
 
 def key_count(kind: Map) -> int:
-    """How many keys a map has."""
+    """The number of keys of a map."""
     size = cardinality(kind.key)
     # A map's code has its value once for each key, and a state has 4096 bits at most.
     if size > 1 << 16:
@@ -143,12 +143,12 @@ def key_count(kind: Map) -> int:
 
 
 def field_offset(kind: Record, index: int) -> int:
-    """Where a field's code starts, in bits from the record's lowest."""
+    """The offset of a field's code, in bits from the record's lowest."""
     return sum(width(item) for _, item in kind.fields[index + 1 :])
 
 
 def length_bits(kind: Set | Seq | Bag) -> int:
-    """Bits of the length, below the slots."""
+    """The number of bits of the length, below the slots."""
     return bits_for(slots_of(kind) + 1)
 
 
@@ -233,7 +233,7 @@ def mask(size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BitRange:
-    """A variable's bits: `offset` from bit 0 of word 0."""
+    """The bits of a variable: `offset` counts from bit 0 of word 0."""
 
     name: str
     type: Type
@@ -243,7 +243,7 @@ class BitRange:
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """Where every variable is; `words` 64-bit words make a state."""
+    """The positions of all variables; a state has `words` 64-bit words."""
 
     places: tuple[BitRange, ...]  # in the order of the program's variables
     words: int
@@ -258,7 +258,7 @@ class StateLayout:
         return tuple(code >> WORD * index & mask(WORD) for index in range(self.words))
 
     def masks(self, ignored: Collection[int]) -> list[int]:
-        """For each word the bits that are not of some variables."""
+        """For each word, the bits that do not belong to some variables."""
         of_all = sum(mask(p.width) << p.offset for slot, p in enumerate(self.places) if slot in ignored)
         return [mask(WORD) & ~(of_all >> WORD * index) for index in range(self.words)]
 
@@ -280,7 +280,7 @@ class StateLayout:
 
 
 def layout_of(program: Program) -> StateLayout:
-    """Place the variables in the fewest words, straddling only where that is needed."""
+    """Place the variables in the fewest words, straddling word boundaries only if necessary."""
     _check_expressions(program)
     sizes = [width(variable.type) for variable in program.variables]
     words = max(1, -(-sum(sizes) // WORD))
@@ -296,7 +296,7 @@ def layout_of(program: Program) -> StateLayout:
 
 
 def _check_expressions(program: Program) -> None:
-    """Refuse sets that may be too large to be listed, and numbers that a register might not hold.
+    """Reject sets that may be too large to be listed, and numbers that might not fit into a register.
 
     Initial states are listed by the reference evaluator, which has neither limit.
     """
@@ -319,7 +319,7 @@ def _in_a_row(sizes: list[int]) -> list[int]:
 
 
 def _fitted(sizes: list[int], words: int) -> list[int] | None:
-    """First fit, widest first, with only wide variables straddling words; None if that takes more words."""
+    """First fit, widest first; only wide variables straddle words. None if that takes more words."""
     free = [[WORD * index, WORD * (index + 1)] for index in range(words)]
     offsets = [0] * len(sizes)
     start = 0
@@ -343,7 +343,7 @@ def _fitted(sizes: list[int], words: int) -> list[int] | None:
 
 
 def render_layout(program: Program) -> str:
-    """The layout as a table: word, bits, variable and type, with the free bits of each word."""
+    """The layout as a table: word, bits, variable and type, and the free bits of each word."""
     layout = layout_of(program)
     used = sum(place.width for place in layout.places)
     lines = [f"{used} bits in {layout.words} word{'s' if layout.words > 1 else ''} of 64"]

@@ -1,4 +1,4 @@
-"""Streams of plain values and levels, and how Parquet packs them, as instructions.
+"""Streams of plain values and levels, and their packing for Parquet, as instructions.
 
 What is at most a byte is written as bytes, one behind the other, and packed after each slice of rows: a
 slice of all streams stays in the processor's cache.  Wider values are written where they stay.
@@ -25,7 +25,7 @@ SLACK = 16  # bytes behind a stream: items that are not taken, and the rest of a
 
 
 class Stream(IntEnum):
-    """Words of a stream in the block."""
+    """The words of a stream in the block."""
 
     ITEMS = 0
     FILLED = 1
@@ -36,7 +36,7 @@ class Stream(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedStream:
-    """A stream by its place in the block: bytes and bits of an item, and the items of a row at most."""
+    """A stream by its place in the block: bytes and bits of an item, and the maximal items of a row."""
 
     word: int
     item_bytes: int
@@ -45,7 +45,7 @@ class PlannedStream:
 
     @property
     def is_packed(self) -> bool:
-        """Whether its items are bytes that are packed."""
+        """Whether its items are bytes to be packed."""
         return self.item_bytes == 1
 
 
@@ -65,18 +65,18 @@ def block_words(shapes: TableShape) -> int:
 
 
 def values_word(leaf: ColumnLeaf) -> int:
-    """Where the stream of a leaf's values is in the block."""
+    """The position in the block of the stream of a leaf's values."""
     return Stream.SIZE * leaf.index
 
 
 def levels_word(shapes: TableShape, leaf: ColumnLeaf) -> int:
-    """Where the stream of a leaf's repetition levels is in the block; that of definition levels is behind."""
+    """The position of the stream of a leaf's repetition levels; the definition levels follow it."""
     return Stream.SIZE * (len(shapes.leaves) + 2 * leaf.levels)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStream:
-    """Where the next item of a leaf, or of both its levels, is put."""
+    """The position of the next item of a leaf, or of both its levels."""
 
     words: tuple[int, ...]
     base: tuple[ir.Value, ...]
@@ -84,7 +84,7 @@ class OpenStream:
 
 
 class LeafWriter:
-    """The streams of some leaves, while a function fills them."""
+    """The streams of some leaves while a function fills them."""
 
     def __init__(self, asm: Asm, shapes: TableShape, block: ir.Value) -> None:
         self.asm, self._shapes, self._block = asm, shapes, block
@@ -92,7 +92,7 @@ class LeafWriter:
         self._levels: dict[int, OpenStream] = {}
 
     def fill(self, rows: Val, some: Callable[[Val, Val], None]) -> None:
-        """Fill all streams: `some` emits the writing of a slice of rows, by the first and the last one."""
+        """Fill all streams: `some` emits the writing of a slice of rows, given the first and the last row."""
         asm, planned = self.asm, list(streams_of(self._shapes))
         for stream in planned:
             for word in (Stream.FILLED, Stream.COUNT):
@@ -119,7 +119,7 @@ class LeafWriter:
                 asm.store(count, self._block, stream.word + Stream.COUNT)
 
     def open(self, leaves: Sequence[ColumnLeaf]) -> None:
-        """Continue the streams of some leaves."""
+        """Open the streams of some leaves."""
         for leaf in leaves:
             kind = ir.int_type(8 * leaf.value_bytes).as_pointer()
             self._values[leaf.index] = self._opened([values_word(leaf)], kind)
@@ -134,14 +134,14 @@ class LeafWriter:
         return OpenStream(tuple(words), tuple(bases), filled)
 
     def close(self) -> None:
-        """Note how many items there are."""
+        """Store the numbers of items."""
         for stream in (*self._values.values(), *self._levels.values()):
             for word in stream.words:
                 self.asm.store(self.asm.b.load(stream.filled), self._block, word + Stream.FILLED)
         self._values, self._levels = {}, {}
 
     def value(self, leaf: ColumnLeaf, code: Val, taken: Val = 1) -> None:
-        """A value by its code; one that is not `taken` is overwritten by the next."""
+        """Write a value by its code; one that is not `taken` is overwritten by the next."""
         asm, stream = self.asm, self._values[leaf.index]
         if isinstance(leaf.domain, Int) and not leaf.is_listed:
             code = asm.add(code, leaf.domain.low)
@@ -151,7 +151,7 @@ class LeafWriter:
         asm.advance(stream.filled, asm.resize(taken, I64))
 
     def entry(self, leaf: ColumnLeaf, repetition: Val, definition: Val) -> None:
-        """The levels of a value, or of its placeholder."""
+        """Write the levels of a value, or of its placeholder."""
         if not leaf.owns_levels:
             return
         asm, stream = self.asm, self._levels[leaf.levels]
@@ -161,7 +161,7 @@ class LeafWriter:
         asm.advance(stream.filled)
 
     def eight(self, leaf: ColumnLeaf, values: Val, levels: tuple[Val, Val], taken: tuple[Val, Val]) -> None:
-        """Values, repetition and definition levels in the bytes of a word each, and how many are taken.
+        """Write values and their levels from the bytes of one word each, and count those taken.
 
         The others are overwritten; behind a stream there is room for them.
         """
@@ -179,20 +179,20 @@ class LeafWriter:
             asm.advance(stream.filled, count)
 
     def absent(self, leaves: Sequence[ColumnLeaf], repetition: Val, definition: int) -> None:
-        """The levels of leaves that are not there."""
+        """Write the levels of absent leaves."""
         for leaf in leaves:
             self.entry(leaf, repetition, definition)
 
 
 def emit_packing(module: ir.IRModule) -> None:
-    """Emit the packing of streams, before all that fills some."""
+    """Emit the packing of streams, before any function that fills one."""
     _emit_pack(module)
     for name, is_end in ((PACK_STREAM, False), (END_STREAM, True)):
         _emit_pack_stream(module, name, is_end=is_end)
 
 
 def _emit_pack(module: ir.IRModule) -> None:
-    """`pack(bytes, count, width, out)`: numbers of at most 8 bits side by side, eight numbers at once.
+    """Emit `pack(bytes, count, width, out)`: pack numbers of at most 8 bits, eight at a time.
 
     Behind the bytes there are 8 of 0, and behind what is written room for 8.
     """
@@ -218,7 +218,7 @@ def _emit_pack(module: ir.IRModule) -> None:
 
 
 def _emit_pack_stream(module: ir.IRModule, name: str, *, is_end: bool) -> None:
-    """`pack_stream(stream, width)`: pack items, eight at once; what is left is first in the stream again.
+    """Emit `pack_stream(stream, width)`: pack items, eight at a time; the rest moves to the start.
 
     `end_stream` packs the rest, too.
     """

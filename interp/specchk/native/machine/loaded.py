@@ -1,4 +1,4 @@
-"""A kernel in this process: C functions, from wherever their code is.
+"""A kernel loaded into this process: C functions, wherever their code comes from.
 
 Code that is simple enough is copied into memory (`placed`).  A process that runs tasks needs no compiler:
 `ObjectCode` has code that is ready (`in_memory`) where the processor is the one that it is for.
@@ -25,7 +25,7 @@ EXCHANGE: Entries = (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A kernel in this process: `call[name]` is a C function of 64-bit arguments."""
+    """A loaded kernel: `call[name]` is a C function of 64-bit arguments."""
 
     call: dict[str, ctypes._CFuncPtr]  # type: ignore[name-defined]
     keeper: object  # what owns the code
@@ -34,7 +34,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCode:
-    """A compiled kernel of an exchanging engine, and the machine it is for.
+    """A compiled kernel of an exchanging engine, and the machine for which it was compiled.
 
     `image`: the same as code that is placed, for processors of the name; None where that takes a linker.
     """
@@ -48,7 +48,7 @@ class ObjectCode:
 def at_addresses(
     addresses: Mapping[str, int], entries: Entries, keeper: object, *, is_optimised: bool = True
 ) -> Loaded:
-    """The functions at addresses, as long as `keeper` lives."""
+    """The functions at addresses, valid as long as `keeper` is alive."""
     calls = {}
     for name, count in entries:
         # Such functions run without the interpreter's lock, so workers are threads.
@@ -60,14 +60,14 @@ def at_addresses(
 
 
 def placed(image: Image, entries: Entries, *, is_optimised: bool = True) -> Loaded:
-    """The functions of an image, copied into memory; `OSError` where that cannot be code."""
+    """The functions of an image, copied into memory; `OSError` if the system refuses executable memory."""
     room = Code(image.code)
     addresses = {name: room.address + first for name, first in image.at.items()}
     return at_addresses(addresses, entries, room, is_optimised=is_optimised)
 
 
 class Code:
-    """Code in memory, as long as this lives."""
+    """Code in memory, valid as long as this object is alive."""
 
     def __init__(self, code: bytes) -> None:
         self._region = Region.of_code(code)
@@ -80,7 +80,7 @@ class Code:
 
 
 def in_memory(code: ObjectCode) -> Loaded | None:
-    """The kernel of an exchanging engine from its image; None where there is none for this processor."""
+    """The kernel of an exchanging engine from its image; None if there is none for this processor."""
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     if code.image is None or code.processor != processor_name():
         return None

@@ -43,7 +43,7 @@ class MappedFile:
         return memoryview(self._map)[first : first + size]
 
     def close(self) -> None:
-        """Unmap, once or again; the address can no longer be used."""
+        """Unmap the file (repeated calls are allowed); the address can no longer be used."""
         self._anchor = None
         with suppress(BufferError):  # a view is left on the way out of an error, and keeps the mapping
             self._map.close()
@@ -62,7 +62,7 @@ def _mapped(file: int, size: int) -> mmap.mmap:
 
 
 def _enlarge(file: int, size: int) -> bool:
-    """Make a file so large, with its space on the disk; whether it was smaller."""
+    """Grow a file to this size, with disk space reserved; returns whether it was smaller."""
     if os.fstat(file).st_size >= size:
         return False
     take(file, size)
@@ -72,7 +72,7 @@ def _enlarge(file: int, size: int) -> bool:
 
 
 def _populate(mapped: mmap.mmap) -> None:
-    """Have all pages, writable, at once, which takes half of the time that one at a time takes."""
+    """Populate all pages, writable, at once: that takes half the time of doing so one at a time."""
     try:
         mapped.madvise(POPULATE_WRITE)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Memory of the kernel: large regions, in huge pages where the system has them.
+"""Memory of the kernel: large regions, in huge pages if the system has them.
 
 A region reserves address space and gets pages when they are first used; one that is as large as it can
 ever be never moves, and a smaller one may move when it grows.  It can be moved to a file under the same
@@ -65,7 +65,7 @@ class Region:
         return _address(self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, 0))
 
     def grow(self, size: int) -> None:
-        """Be larger, at another address where need be; `MemoryError` leaves all as it is."""
+        """Grow, moving to another address if necessary; `MemoryError` leaves everything unchanged."""
         assert self._file is None, "a region on disk does not grow"
         size = _whole_pages(size)
         # Page tables are moved, not bytes; and a failure leaves the old mapping.
@@ -75,14 +75,14 @@ class Region:
 
     @classmethod
     def of_small_pages(cls, size: int) -> Self:
-        """A region that has only the pages that are touched: of bytes far apart, or few or read in order."""
+        """A region of small pages, allocated on first use: for sparse, small or sequentially read data."""
         region = cls(size)
         region.use_small_pages()
         return region
 
     @classmethod
     def of_code(cls, code: bytes) -> Self:
-        """A region of code that can be run, and no longer be written; `OSError` where that is refused."""
+        """A region of executable code, no longer writable; `OSError` if the system refuses."""
         region = cls.of_small_pages(len(code))
         ctypes.memmove(region.address, code, len(code))
         if region._libc.mprotect(region.address, region.size, mmap.PROT_READ | mmap.PROT_EXEC):
@@ -90,7 +90,7 @@ class Region:
         return region
 
     def use_small_pages(self) -> None:
-        """Have only the pages that are touched, before any is."""
+        """Use small pages, allocated on first use; call it before any page is used."""
         self._libc.madvise(self.address, self.size, _SMALL_PAGES)
 
     @property
@@ -103,7 +103,7 @@ class Region:
         return memoryview((ctypes.c_char * size).from_address(self.address + first)).cast("B")
 
     def spill(self, directory: Path, used: int, room: int) -> None:
-        """Keep the contents in a nameless file, with space for `room` bytes; `OSError` if there is none."""
+        """Move the contents to a nameless file, with space for `room` bytes; `OSError` if there is none."""
         # Nameless: whatever ends the process, the space is free afterwards.
         file = os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o600)
         try:
@@ -124,19 +124,19 @@ class Region:
         self._file, self.file_bytes = file, max(room, used)
 
     def make_room(self, room: int) -> None:
-        """See that `room` bytes can be used; `OSError` where the disk is full."""
+        """Ensure that `room` bytes can be used; `OSError` if the disk is full."""
         if self._file is not None and room > self.file_bytes:
             take(self._file, room)
             self.file_bytes = room
 
     def page_out(self, used: int) -> None:
-        """Let the system write pages out that are in memory now."""
+        """Allow the system to write out pages that are now in memory."""
         if self._file is not None:
             # Rounded down: the last page is the one that workers write next.
             self._libc.madvise(self.address, used // mmap.PAGESIZE * mmap.PAGESIZE, _PAGE_OUT)
 
     def release(self) -> None:
-        """Give everything back; the region can no longer be used."""
+        """Free everything; the region can no longer be used."""
         if self.address:
             self._libc.munmap(self.address, self.size)
             self.address = 0
@@ -156,7 +156,7 @@ def _address(address: int | None) -> int:
 
 
 def address_space(most: int) -> int:
-    """Bytes that may be reserved: `most`, or half of what a limit of the process (`ulimit -v`) leaves."""
+    """The number of bytes to reserve: `most`, or half of what a process limit (`ulimit -v`) leaves."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return most
@@ -165,7 +165,7 @@ def address_space(most: int) -> int:
 
 
 def take(file: int, size: int) -> None:
-    """Reserve disk space for this many bytes of a file, if the system can; `OSError` if there is none."""
+    """Reserve disk space for this many bytes of a file, if supported; `OSError` if there is not enough."""
     try:
         os.posix_fallocate(file, 0, size)
     except OSError as error:
@@ -176,7 +176,7 @@ def take(file: int, size: int) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Have errors of the system name the file that they are about."""
+    """Add to the system's errors the name of the file that they concern."""
     try:
         yield
     except OSError as error:
@@ -186,14 +186,14 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def write_fully(file: int, data: memoryview | bytes) -> None:
-    """Write all of the data; `OSError` where that fails."""
+    """Write all of the data; `OSError` if that fails."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system can."""
     with suppress(OSError):
         file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -203,7 +203,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class Words:
-    """A small block of 64-bit words that Python reads and writes, too."""
+    """A small block of 64-bit words that Python can also read and write."""
 
     def __init__(self, count: int) -> None:
         kind = ctypes.c_uint64 * max(1, count)
@@ -218,7 +218,7 @@ class Words:
 
     @classmethod
     def of(cls, data: bytes) -> Words:
-        """A block with a copy of some words."""
+        """A new block with a copy of some words."""
         block = cls(len(data) // 8)
         ctypes.memmove(block.address, data, len(data))
         return block
@@ -230,7 +230,7 @@ class Words:
         self._block[index] = value
 
     def read(self, first: int, count: int, stride: int = 1) -> tuple[int, ...]:
-        """Some words: all, or the first of each `stride`."""
+        """Some words: all, or the first one of each `stride`."""
         return tuple(self._block[first : first + count : stride])
 
     def fill(self, values: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Prospects of a program on the native engine: the sets that list their items, types without code, the price.
+"""Prospects of a program on the native engine: sets stored as lists, types without code, and costs.
 
 Cheap: types are read, nothing is emitted.  So this is about values; that an operator has no code (all subsets
 of a listed set) is known only when a kernel is built, and `run` reports it.
@@ -22,19 +22,19 @@ INTERPRETED = "the reference engine runs this model: one thread, some 1 000 stat
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """A place of the spec, and the special property of its values."""
+    """A place in the spec, and the special property of its values."""
 
     span: Span
     text: str
 
     @property
     def line(self) -> str:
-        """As `check` prints it."""
+        """The line that `check` prints."""
         return f"{self.span.where}: {self.text}"
 
 
 def prospects(program: Program) -> list[Prospect]:
-    """Listed sets, each shape at its first place; and the first value without a code, if there is one."""
+    """The sets stored as lists, each shape at its first place; and the first type without a code, if any."""
     roomy = with_room(program, first_room(program))
     listed: dict[Set, Prospect] = {}
     try:
@@ -55,7 +55,7 @@ def prospects(program: Program) -> list[Prospect]:
 
 
 def _places(program: Program) -> Iterator[tuple[Type, Span, str]]:
-    """Every type of a value, where it is: variables first."""
+    """Every type of a value, with its place: variables first."""
     for variable in program.variables:
         yield variable.type, variable.span, f"`{variable.name}`"
     for expr in searched(program):

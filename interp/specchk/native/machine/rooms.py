@@ -1,4 +1,4 @@
-"""Room for the items of a search's sets: the program whose set types have it, and a first guess.
+"""Room for the items of a search's sets: the program with that room in its set types, and a first guess.
 
 Sets over few values have a bit for each, whatever they contain.  Others have slots (`native.machine.layout`),
 and how many items they will have is not known before the search.  A walk of a few steps gives a guess
@@ -34,7 +34,7 @@ STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
 
 
 def with_room(program: Program, room: Room) -> Program:
-    """The program with sets that have so much room; unchanged where each has a bit for each value."""
+    """The program with this much room in its sets; unchanged if each set has a bit for each value."""
     # What is made of two sets may have twice the values of either.
     if 2 * _widest(Same(program)) <= min(room.dense, Room().dense):
         return program
@@ -48,7 +48,7 @@ def is_roomy(program: Program) -> bool:
 
 
 def first_room(program: Program, functions: Functions | None = None) -> Room:
-    """The initial room: what sets need on a walk that always chooses the states with the most items."""
+    """The initial room: that needed on a walk that always chooses the states with the most items."""
     if not is_roomy(program):
         return FIRST_ROOM
     most = [_items(state, program) for state in _greedy_walk(program, functions or Functions.of(program))]
@@ -79,7 +79,7 @@ def _greedy_walk(program: Program, functions: Functions) -> Iterator[State]:
 
 
 def _items(state: State, program: Program) -> int:
-    """The most items in a set of a state that may need slots."""
+    """The maximal number of items in a set of a state that may need slots."""
     return max((_most(v, one.type) for v, one in zip(state, program.variables, strict=True)), default=0)
 
 
@@ -103,7 +103,7 @@ def _most(value: Any, kind: Type) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Same:
-    """A program as the key of facts about it: comparing two would read all of both."""
+    """A program as a key for cached facts: comparing two would read both completely."""
 
     program: Program
 
@@ -122,14 +122,14 @@ def _widest(same: Same) -> int:
 
 
 class Widest:
-    """The most values that the items of a set of a program may have."""
+    """The maximal number of values of the item type of a program's sets."""
 
     def __init__(self) -> None:
         self.values = 0
         self._seen: set[int] = set()  # parts by identity: most types are shared, and hashing one walks it
 
     def visit(self, part: Any) -> None:
-        """Take the sets inside a part of a program into account; the part outlives this object."""
+        """Include the sets inside a part of a program, which must outlive this object."""
         if isinstance(part, tuple):
             for item in part:
                 self.visit(item)
@@ -152,7 +152,7 @@ class Widest:
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a class of a program's parts in which a type may be."""
+    """The fields of a class of program parts that may contain a type."""
     if not is_dataclass(kind) or kind is Span:
         return ()
     return tuple([field.name for field in fields(kind)])
@@ -164,7 +164,7 @@ def _set_with(kind: Set, room: Room) -> Set:
 
 
 def retyped(part: Any, room: Room) -> Any:
-    """A part of a program, or a type, with sets that have so much room."""
+    """A part of a program, or a type, with this much room in its sets."""
     if isinstance(part, Set):
         return _set_with(part, room)
     if isinstance(part, Const):  # values may be many, and have no types in them

@@ -10,12 +10,12 @@ LEAST_SAMPLE, SAMPLE, SAMPLED_OF = 16, 100, 1 << 18
 
 
 def sampled(runs: Sequence[Run]) -> list[int]:
-    """Some numbers of some runs of states, of more states more."""
+    """Some state numbers from some runs; more for more states."""
     return spread(runs, min(SAMPLE, LEAST_SAMPLE + sum(size for _, size in runs) // SAMPLED_OF))
 
 
 def spread(runs: Sequence[Run], most: int) -> list[int]:
-    """At most this many numbers of some runs, evenly spaced."""
+    """At most this many numbers from some runs, evenly spaced."""
     count = sum(size for _, size in runs)
     wanted = sorted({index * count // most for index in range(most)}) if count else []
     numbers, before = [], 0
@@ -30,7 +30,7 @@ def spread(runs: Sequence[Run], most: int) -> list[int]:
 
 
 def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
-    """The parts of some ranges (first, end) that are in none of the others; both in order."""
+    """The parts of some ranges (first, end) that are in none of the others; both are sorted."""
     left = []
     for start, end in ranges:
         first = start
@@ -50,10 +50,10 @@ def ends_of(runs: Iterable[Run]) -> list[Run]:
 
 
 def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
-    """The part of first..end that is in none of the runs."""
+    """The parts of first..end that are in none of the runs."""
     return [(low, high - low) for low, high in without([(first, end)], ends_of(sorted(runs)))]
 
 
 def pieces(ranges: Iterable[Run], size: int) -> list[Run]:
-    """Ranges (first, end) in pieces of at most this size."""
+    """Ranges (first, end) split into pieces of at most this size."""
     return [(low, min(low + size, end)) for first, end in ranges for low in range(first, end, size)]

@@ -1,4 +1,4 @@
-"""Types as columns of plain values: how deep each is in optional and repeated parts (Melnik et al., Dremel).
+"""Types as columns of plain values, with definition and repetition levels (Melnik et al., Dremel).
 
 A type becomes a tree of `Shape`s, whose ends are `ColumnLeaf`s.  Of a leaf there is a *value* for each
 time that it is present, and an *entry* for each value and for each absent or empty part in its place:
@@ -53,12 +53,12 @@ class ColumnLeaf:
 
     @property
     def is_listed(self) -> bool:
-        """Whether a value is its position among those of the domain."""
+        """Whether a value is stored as its position in the domain."""
         return isinstance(self.domain, tuple) or (isinstance(self.domain, Int) and _few(self.domain))
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of a value: 1, 2, 4 or 8."""
+        """The number of bytes of a value: 1, 2, 4 or 8."""
         match self.domain:
             case Bool():
                 return 1
@@ -68,7 +68,7 @@ class ColumnLeaf:
 
     @property
     def value_bits(self) -> int:
-        """Bits of a value in a page: whole bytes if these are more than one."""
+        """The number of bits of a value in a page: whole bytes if more than one byte."""
         if self.value_bytes > 1:
             return 8 * self.value_bytes
         match self.domain:
@@ -90,7 +90,7 @@ def is_short(kind: Int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A part of a column: its definition levels where it is absent and present, its parts, and its leaves."""
+    """A part of a column: its definition levels when absent and present, its parts, and its leaves."""
 
     kind: Type
     absent: int
@@ -102,7 +102,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Depth:
-    """Where a part is: `varies` numbers the innermost part around it that is not in each state."""
+    """The depth of a part: `varies` numbers the innermost part around it that may be absent."""
 
     absent: int = 0
     repetition: int = 0
@@ -117,13 +117,13 @@ class _Depth:
         return self.absent + self.is_optional
 
     def inside(self) -> _Depth:
-        """An optional part in this one."""
+        """The depth of an optional part in this one."""
         return replace(self, absent=self.present, is_optional=True)
 
 
 @dataclass(slots=True)
 class TableShape:
-    """The columns of a table, and their leaves in the order of the file."""
+    """The columns of a table, and their leaves in file order."""
 
     leaves: list[ColumnLeaf] = field(default_factory=list)
     level_count: int = 0
@@ -131,7 +131,7 @@ class TableShape:
     _varying: int = 0
 
     def add(self, kind: Type) -> Shape:
-        """One more column."""
+        """Add a column."""
         return self._shape(kind, _Depth())
 
     def _shape(self, kind: Type, at: _Depth) -> Shape:
@@ -218,7 +218,7 @@ class TableShape:
         )  # fmt: skip
 
     def _pair(self, key: Type, value: Type, item: _Depth) -> list[Shape]:
-        """Key and value of an item; a key that may be null is in a struct, as no key of a map is null."""
+        """The key and value of an item; a key that may be null is put in a struct: map keys cannot be."""
         if isinstance(key, Option):
             return [self._shape(part, item.inside()) for part in (key, value)]
         return [self._shape(key, replace(item, is_optional=False)), self._shape(value, item)]

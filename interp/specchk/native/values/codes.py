@@ -1,4 +1,4 @@
-"""Values inside the kernel: reading and building codes, converting them between types.
+"""Values in the kernel: reading and building codes, and converting them between types.
 
 In registers a bool is an `i1`, a number its signed 64-bit value, everything else its code
 (`native.machine.layout`).  Two types of one shape may differ in intervals and limits, and then in codes;
@@ -52,7 +52,7 @@ MAX_BITS = 4096
 
 
 def register(kind: Type) -> ir.IntType:
-    """The LLVM type in which a value of a type is held."""
+    """The LLVM type that holds a value of a type in a register."""
     if isinstance(kind, Bool):
         return I1
     if isinstance(kind, Int | Enum | Sort):
@@ -64,7 +64,7 @@ def register(kind: Type) -> ir.IntType:
 
 
 def constant(kind: Type, value: object) -> int:
-    """A known value as it is held."""
+    """A known value in its held form."""
     if isinstance(kind, Bool | Enum | Sort | Int):
         assert isinstance(value, int)
         return value
@@ -73,7 +73,7 @@ def constant(kind: Type, value: object) -> int:
 
 @lru_cache(maxsize=256)
 def constants(kind: Type) -> tuple[int, ...]:
-    """All values of a type as they are held, in their order."""
+    """All values of a type in their held form, in order."""
     return tuple([constant(kind, value) for value in sorted(universe(kind))])
 
 
@@ -113,14 +113,14 @@ class Codes:
         return self.part(kind.fields[index][1], record, field_offset(kind, index))
 
     def record(self, kind: Record, values: list[Val]) -> Val:
-        """A record of held values, one for each field."""
+        """A record with these held values, one for each field."""
         out: Val = 0
         for index, ((_, item), value) in enumerate(zip(kind.fields, values, strict=True)):
             out = self.asm.bor(out, self.placed(item, value, field_offset(kind, index), register(kind)))
         return out
 
     def map(self, kind: Map, values: Iterable[Val]) -> Val:
-        """A map of held values, one for each key in their order."""
+        """A map with these held values, one for each key in order."""
         out: Val = 0
         for position, value in enumerate(values):
             placed = self.placed(kind.value, value, self.key_offset(kind, position), register(kind))
@@ -153,7 +153,7 @@ class Codes:
         return self.asm.bits(union, payload_width(kind), width(kind) - payload_width(kind))
 
     def moved(self, items: Val, moves: Iterable[tuple[int, int]], kind: Set) -> Val:
-        """The items of a dense set as one of another type; `moves` has pairs of old and new positions."""
+        """The items of a bit set as a set of another type; `moves` has pairs of old and new positions."""
         # Bits that move equally far at once: those of most sets all do, or in a few groups.
         masks: defaultdict[int, int] = defaultdict(int)
         for old, new in moves:
@@ -180,20 +180,20 @@ class Codes:
         return self.asm.bor(self.asm.resize(record, register(kind)), tag << payload_width(kind))
 
     def length(self, kind: Seq | Bag, items: Val) -> Val:
-        """How many items there are."""
+        """The number of items."""
         return self.asm.bits(items, 0, length_bits(kind))
 
     def slot_offset(self, kind: Seq | Bag, index: Val) -> Val:
-        """Where a slot's code starts."""
+        """The offset of a slot's code."""
         size = width(kind.item)
         return self.asm.sub(length_bits(kind) + (kind.limit - 1) * size, self.asm.mul(index, size))
 
     def slot(self, kind: Seq | Bag, items: Val, index: Val) -> Val:
-        """The held value in a slot (whatever is there beyond the length)."""
+        """The held value in a slot (arbitrary beyond the length)."""
         return self.part(kind.item, items, self.slot_offset(kind, index), register(kind))
 
     def key_offset(self, kind: Map, position: Val) -> Val:
-        """Where the value at a key's position starts."""
+        """The offset of the value at a key's position."""
         size = width(kind.value)
         return self.asm.sub((key_count(kind) - 1) * size, self.asm.mul(position, size))
 
@@ -297,14 +297,14 @@ class Codes:
         return total
 
     def _entry(self, name: str, kind: ir.Type, values: Sequence[int], index: Val) -> Val:
-        """One of several constants."""
+        """One of several constants, by index."""
         if isinstance(index, int):
             return values[index]
         table = self.asm.table(name, kind, values)
         return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), index]))
 
     def ordered(self, kind: Type, code: Val) -> Val:
-        """A number as wide as the code whose order is the order of values (sets become ranks)."""
+        """A number of the code's width that is ordered like the values (sets become ranks)."""
         if not has_set(kind):
             return code
         if isinstance(kind, Set) and not is_sparse(kind):
@@ -345,7 +345,7 @@ class Codes:
 
 @lru_cache(maxsize=4096)
 def has_set(kind: Type) -> bool:
-    """Whether values contain sets with a bit for each item, whose codes have not the order of values."""
+    """Whether values contain bit sets, whose codes are not ordered like the values."""
     return any(isinstance(part, Set) and not is_sparse(part) for part in components(kind))
 
 

@@ -1,4 +1,4 @@
-"""Going through the items of a set, ascending, without building the set where that is possible.
+"""Iteration over the items of a set, ascending, without building the set if possible.
 
 Ranges, constant sets, `subsets(S)` and the elements of bags are enumerated as they are; any other
 set is a mask whose bits are visited.  Few candidates are unrolled in optimised code, so that each item is
@@ -32,7 +32,7 @@ Body = Callable[[Val], None]
 
 
 class Domains:
-    """Enumerates domains; `value` gives the held value of an expression."""
+    """Enumerates domains; `value` returns the held value of an expression."""
 
     def __init__(self, asm: Asm, codes: Fitting, value: Callable[[Expr], Val]) -> None:
         self.asm = asm
@@ -42,11 +42,11 @@ class Domains:
         self.most_unrolled = UNROLL[asm.function.module.tier]
 
     def unrolls(self, size: int) -> bool:
-        """Whether this many candidates are unrolled here."""
+        """Whether an iteration over this many candidates is unrolled here."""
         return size <= self.most_unrolled and self.copies * size <= MAX_COPIES
 
     def members(self, domain: Expr) -> list[Member] | None:
-        """The candidates of a domain, ascending, where they are few; else None (use `each`)."""
+        """The candidates of a domain, ascending, if they are few; else None (use `each`)."""
         kind = item_kind(domain)
         match domain:
             case Const():
@@ -108,7 +108,7 @@ class Domains:
         return out
 
     def each(self, domain: Expr, body: Body) -> None:
-        """Run a body for each item; it may leave by jumps out."""
+        """Run a body for each item; the body may jump out."""
         members = self.members(domain)
         if members is None:
             self._loop(domain, body)
@@ -144,7 +144,7 @@ class Domains:
         return isinstance(domain.type, Set) and is_sparse(domain.type)
 
     def table(self, domain: Const) -> tuple[ir.Value, int]:
-        """The codes of a constant set's items in memory, ascending; however many there are."""
+        """The codes of a constant set's items in memory, ascending, whatever their number."""
         assert isinstance(domain.value, tuple)
         kind = item_kind(domain)
         codes = [encode(kind, item) for item in domain.value]
@@ -179,7 +179,7 @@ class Domains:
         asm.loop(0, asm.sub(self.codes.length(kind, bag), 1), visit)
 
     def added(self, kind: Bag, bag: Val, item: Val) -> Val:
-        """A bag that is not full, with one more item in its place."""
+        """A bag, not full, with one more item inserted at its place."""
         asm, size, shape = self.asm, width(kind.item), register(kind)
         code = self.codes.code(kind.item, item)
         # The place is the number of items that are not greater: counting needs no branch, and finds the end
@@ -199,7 +199,7 @@ class Domains:
         return asm.bor(asm.bor(kept, moved), asm.bor(new, length))
 
     def removed(self, kind: Bag, bag: Val, item: Val) -> Val:
-        """A bag with one item less, which it contains."""
+        """A bag without one occurrence of an item that it contains."""
         asm, size, shape = self.asm, width(kind.item), register(kind)
         code = self.codes.code(kind.item, item)
         at = self._count(kind, bag, lambda other: asm.below(*self._keys(kind, other, code)))
@@ -223,7 +223,7 @@ class Domains:
         return self.asm.shr(mask(shape.width), self.asm.sub(shape.width, size), shape)
 
     def count(self, kind: Bag, bag: Val, item: Val) -> Val:
-        """How often an item is in a bag."""
+        """The number of occurrences of an item in a bag."""
         code = self.codes.code(kind.item, item)
         return self._count(kind, bag, lambda other: self.asm.cmp("==", other, code))
 
@@ -268,7 +268,7 @@ class Domains:
 
 
 def item_kind(domain: Expr) -> Type:
-    """The type of the items that a domain is enumerated with."""
+    """The type of the items enumerated from a domain."""
     if isinstance(domain, Apply) and domain.op is Op.SUBSETS:
         return domain.args[0].type
     if isinstance(domain, Apply) and domain.op is Op.BAG_ITEMS:

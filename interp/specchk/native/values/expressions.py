@@ -1,4 +1,4 @@
-"""Expressions as instructions, one rule a node, as `meaning.evaluate` gives them meaning.
+"""Expressions as instructions, one rule for each node kind, with the semantics of `meaning.evaluate`.
 
 An emitter builds into one function of the kernel: `before` and `after` are the words of the packed
 states, `locals` the held values of bound names.  Where an expression has no value control goes to
@@ -51,7 +51,7 @@ class ExpressionEmitter:
         self.beyond = self.undefined
 
     def of_type(self, expr: nodes.Expr, kind: Type) -> Val:
-        """The held value of an expression as one of a type of the same shape."""
+        """The held value of an expression as a value of a type of the same shape."""
         return self.codes.convert(self.value(expr), expr.type, kind)
 
     def value(self, expr: nodes.Expr) -> Val:
@@ -96,11 +96,11 @@ class ExpressionEmitter:
                 assert_never(expr)
 
     def bind(self, local: nodes.Local, value: Val, kind: Type) -> None:
-        """Give a name a held value, of a type at most as wide as the name's."""
+        """Bind a held value to a name; its type is at most as wide as the name's."""
         self.locals[local.slot] = (value, kind)
 
     def _applied(self, expr: nodes.Apply) -> Val:
-        """A part of an argument has the argument's type for it; passes may have narrowed that."""
+        """A part of an argument, in the argument's type for it, which passes may have narrowed."""
         value = RULES[expr.op](self, expr)
         if expr.op.card.is_part and (given := result_type(expr.op, expr.args, expr.data)) != expr.type:
             return self.codes.convert(value, given, expr.type)
@@ -112,7 +112,7 @@ class ExpressionEmitter:
             self.asm.bump(self.counts, point)
 
     def light(self, expr: nodes.Expr) -> bool:
-        """Whether an expression may be computed although its value may not be needed."""
+        """Whether an expression may be computed even if its value is not needed."""
         return self.facts.plain(expr) and self.facts.cost(expr) <= CHEAP
 
     def _variable(self, expr: nodes.Var) -> Val:
@@ -346,7 +346,7 @@ def read_bits(asm: Asm, words: list[Val], offset: int, size: int) -> Val:
 
 
 def write_bits(asm: Asm, words: list[Val], offset: int, size: int, code: Val) -> list[Val]:
-    """The words with `size` bits from a bit offset replaced."""
+    """The words of a state with `size` bits from a bit offset replaced."""
     out, done = list(words), 0
     if offset < 0 or offset + size > WORD * len(words):
         return out  # the place of an index that is none: control never comes here

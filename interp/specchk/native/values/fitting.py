@@ -1,4 +1,4 @@
-"""From type to type: two types of one shape may differ in intervals and limits, and so in codes.
+"""Conversion between types: two types of one shape may differ in intervals and limits, and so in codes.
 
 `convert` goes from one to the other; `check` finds what does not fit and leaves for the reference
 engine's two ways out (undefined, beyond the horizon) in the order in which that engine meets them.
@@ -31,7 +31,7 @@ from specchk.native.values.sparse import ItemsListing, Sparse
 
 @lru_cache(maxsize=4096)
 def same_code(a: Type, b: Type) -> bool:
-    """Whether both types hold common values alike, so that converting is doing nothing."""
+    """Whether both types have the same held form for common values, so that conversion is a no-op."""
     match a, b:
         # A number is held as itself, whatever its interval; only inside something larger it becomes a code.
         case Int(), Int():
@@ -61,7 +61,7 @@ def same_code(a: Type, b: Type) -> bool:
 
 
 def same_bits(a: Type, b: Type) -> bool:
-    """Whether both types have one width and one code inside something larger."""
+    """Whether both types have the same width and code inside a larger code."""
     if isinstance(a, Int) and isinstance(b, Int):
         return a.low == b.low and width(a) == width(b)
     return width(a) == width(b) and same_code(a, b)
@@ -72,19 +72,19 @@ def _same_ranks(a: Type, b: Type) -> bool:
 
 
 def is_empty(kind: Type) -> bool:
-    """Whether a type is that of the items of a collection that has none."""
+    """Whether a type is the item type of a collection without items."""
     return isinstance(kind, Int) and kind.high < kind.low
 
 
 class Fitting(Codes):
-    """Codes, and ways between the types that have them."""
+    """Codes, and conversions between their types."""
 
     def __init__(self, asm: Asm) -> None:
         super().__init__(asm)
         self.sparse = Sparse(asm)
 
     def convert(self, value: Val, given: Type, wanted: Type) -> Val:
-        """A held value of one type as one of another; what does not fit is cut off unseen."""
+        """A held value of one type as a value of another; bits that do not fit are cut off unchecked."""
         if given is wanted or same_code(given, wanted):  # most are one object, and hashing two walks both
             return value
         if is_empty(given) or is_empty(wanted):
@@ -109,7 +109,7 @@ class Fitting(Codes):
         raise AssertionError((given, wanted))
 
     def _cut(self, value: Val, kind: Type) -> Val:
-        """Keep a number that does not fit from spilling into its neighbours."""
+        """Truncate a number that does not fit, so that it does not overwrite its neighbours."""
         if isinstance(kind, Int):
             return self.asm.add(self.asm.band(self.asm.sub(value, kind.low), mask(width(kind))), kind.low)
         return value
@@ -146,7 +146,7 @@ class Fitting(Codes):
         return self.moved(value, moves, wanted)
 
     def _convert_each(self, value: Val, given: Set, wanted: Set) -> Val:
-        """Item by item, between sets of which at least one is sparse."""
+        """Convert item by item, between sets of which at least one is sparse."""
         asm, shape = self.asm, register(wanted)
         listing = ItemsListing(self.sparse, wanted) if is_sparse(wanted) else None
         bits = None if listing is not None else asm.cell(shape)
@@ -169,7 +169,7 @@ class Fitting(Codes):
         return asm.b.load(bits)
 
     def each_item(self, kind: Set, items: Val, body: Callable[[Val], None]) -> None:
-        """Run a body for each item of a set as it is held, ascending; it may leave by jumps out."""
+        """Run a body for each item of a set in held form, ascending; the body may jump out."""
         asm, shape = self.asm, register(kind)
         if is_sparse(kind):
             self.sparse.each(kind, items, lambda code: body(self.held(kind.item, code)))
@@ -207,11 +207,11 @@ class Fitting(Codes):
         return out
 
     def equal(self, a: Val, first: Type, b: Val, second: Type, common: Type) -> Val:
-        """Whether two values of two types, both within `common`, are the same."""
+        """Whether two values of two types, both within `common`, are equal."""
         return self.asm.cmp("==", self.convert(a, first, common), self.convert(b, second, common))
 
     def within(self, value: Val, given: Type, wanted: Type) -> Val:
-        """Whether a value of one type is also one of another, of the same shape."""
+        """Whether a value of one type is also a value of another, of the same shape."""
         verdicts: list[Val] = []
         self._misfits(value, given, wanted, True, lambda misfit, _: verdicts.append(self.asm.negate(misfit)))
         result: Val = True
@@ -230,7 +230,7 @@ class Fitting(Codes):
     def _misfits(
         self, value: Val, given: Type, wanted: Type, present: Val, report: Callable[[Val, bool], None]
     ) -> None:
-        """Report, part by part, in what case a value does not fit and whether that is a horizon."""
+        """Report, part by part, the condition under which a value does not fit, and whether by a horizon."""
         asm = self.asm
         # Most parts end here, so that a check of a large value is code for the parts only that can be wrong.
         if fits(given, wanted):
@@ -284,7 +284,7 @@ class Fitting(Codes):
         tell(asm.cmp("==", asm.b.load(first), horizon), horizon=True)
 
     def _inner(self, value: Val, given: Type, wanted: Type) -> Iterator[tuple[Val, Type, Type, Val]]:
-        """The parts of a value with their types in both, in order, and whether each is there."""
+        """The parts of a value in order, with their types in both, and whether each is present."""
         match given, wanted:
             case Option(), Option():
                 yield self.unwrapped(given, value), given.item, wanted.item, self.is_some(given, value)

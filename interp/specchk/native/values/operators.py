@@ -121,7 +121,7 @@ def _map(e: Emitter, expr: Apply) -> Val:
 
 
 def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
-    """The position of a key among a map's; exits to `undefined` if it is not a key."""
+    """The position of a key among a map's keys; leaves for `undefined` if it is not one of them."""
     value, given = e.value(key), key.type
     # These have no bounds that a key could be outside of, and their codes are their positions.
     if isinstance(wanted, Bool | Enum | Sort):

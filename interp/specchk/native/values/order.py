@@ -1,4 +1,4 @@
-"""The head of an action: its plain guards, and the order of parameters in which they exclude the most.
+"""The head of an action: its plain guards, and the order of parameters that excludes the most.
 
     action truncate(replica, epoch):
         let request = requests[epoch] else skip     # of 12 choices four are tried, and few of these
@@ -44,7 +44,7 @@ def head_of(action: Action, facts: ExpressionFacts) -> tuple[Head, Block]:
 
 
 def split(body: Block) -> Block:
-    """The block with conjunctions in guards as guards of their own."""
+    """The block with the conjuncts of guards as separate guards."""
     out: list[Stmt] = []
     for stmt in body:
         # A guard of its own moves out of loops over parameters that it does not mention (`best_order`).
@@ -56,7 +56,7 @@ def split(body: Block) -> Block:
 
 
 def root_of(stmt: Stmt) -> Expr | None:
-    """The expression of a statement that only decides or names; None of any other."""
+    """The expression of a statement that only decides or names; None for any other."""
     match stmt:
         case Guard():
             return stmt.condition
@@ -66,7 +66,7 @@ def root_of(stmt: Stmt) -> Expr | None:
 
 
 def best_order(params: Sequence[Local], head: Head, facts: ExpressionFacts) -> list[Local]:
-    """The parameters, in the order in which deciding the head is likely to take least."""
+    """The parameters in the order in which the head is likely to be cheapest to decide."""
     if len(params) > MOST_ORDERED:
         return list(params)
     # The first of several best ones: the declared order, if that is one.

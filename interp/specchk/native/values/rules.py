@@ -1,4 +1,4 @@
-"""The common part of the rules for operators: a rule gets an application and builds its value.
+"""The common part of operator rules: a rule takes an application and builds its value.
 
 It evaluates its arguments itself, left to right, so that `x in lo..hi` and the like never build the set.
 """
@@ -17,7 +17,7 @@ from specchk.native.values.fitting import Fitting
 
 
 class Emitter(Protocol):
-    """What rules need of the expression emitter."""
+    """The part of the expression emitter that rules need."""
 
     asm: Asm
     codes: Fitting
@@ -28,7 +28,7 @@ class Emitter(Protocol):
         """The held value of an expression, of its own type."""
 
     def of_type(self, expr: Expr, kind: Type) -> Val:
-        """The held value of an expression as one of a wider type."""
+        """The held value of an expression as a value of a wider type."""
 
 
 Rule = Callable[[Emitter, Apply], Val]

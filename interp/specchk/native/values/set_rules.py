@@ -144,7 +144,7 @@ def _same_width_not(e: Emitter, a: Val, b: Val, full: int) -> Val:
 
 
 def _subject(expr: Apply) -> Type:
-    """The set that an operator works on: its result, its arguments' common type, or its argument."""
+    """The set on which an operator works: its result, its arguments' common type, or its argument."""
     if expr.op in (Op.SET, Op.RANGE):
         return expr.type
     if expr.op in (Op.UNION, Op.INTERSECT, Op.DIFFERENCE, Op.SUBSET):
@@ -153,7 +153,7 @@ def _subject(expr: Apply) -> Type:
 
 
 def _either(dense: Rule, sparse: Rule) -> Rule:
-    """A rule for sets with a bit for each value, and one for those that list their items."""
+    """A rule that chooses between one for bit sets and one for sets that list their items."""
 
     def rule(e: Emitter, expr: Apply) -> Val:
         kind = of_shape(_subject(expr), Set)

@@ -33,11 +33,11 @@ class Sparse:
         self.asm = asm
 
     def size(self, kind: Set, items: Val) -> Val:
-        """How many items a set has."""
+        """The number of items of a set."""
         return self.asm.bits(items, 0, length_bits(kind))
 
     def each(self, kind: Set, items: Val, body: Callable[[Val], None]) -> None:
-        """Run a body for each item, ascending; it may leave by jumps out."""
+        """Run a body for each item, ascending; the body may jump out."""
         asm, words = self.asm, _spilled(self.asm, kind, items)
         asm.loop(0, asm.sub(self.size(kind, items), 1), lambda index: body(_slot(asm, kind, words, index)))
 
@@ -48,7 +48,7 @@ class Sparse:
         return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item)])
 
     def changed(self, kind: Set, name: str, items: Val, item: Val) -> Val:
-        """A set with one item more, `added`, or one less, `removed`."""
+        """A set with one more item, `added`, or one fewer, `removed`."""
         shape = register(kind)
 
         def build(asm: Asm) -> None:
@@ -68,7 +68,7 @@ class Sparse:
         return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item), self._overflow])
 
     def merged(self, kind: Set, name: str, a: Val, b: Val) -> Val:
-        """The items of either set (`united`), of both (`common`), or of the first alone (`without`)."""
+        """The items of either set (`united`), of both (`common`), or only of the first (`without`)."""
         shape = register(kind)
 
         def build(asm: Asm) -> None:
@@ -79,7 +79,7 @@ class Sparse:
         return self.asm.b.call(function, [self.asm.val(a, shape), self.asm.val(b, shape), self._overflow])
 
     def unpacked(self, kind: Set, items: Val) -> tuple[ir.Value, Val]:
-        """The items of a set as an array, and how many they are."""
+        """The items of a set as an array, and their number."""
         array = self.asm.buffer(slots_of(kind) + 1)
 
         def build(asm: Asm) -> None:
@@ -97,12 +97,12 @@ class Sparse:
         return self.asm.b.call(function, [array, self.asm.val(count)])
 
     def add(self, kind: Set, array: ir.Value, count: Val, item: Val) -> Val:
-        """Put an item into its place in an array, unless it is there; the number of items."""
+        """Insert an item at its place in an array, unless it is present; returns the number of items."""
         function = self._function(kind, "add", [PTR, I64, I64, PTR], I64, lambda asm: _add(asm, kind))
         return self.asm.b.call(function, [array, self.asm.val(count), self.asm.val(item), self._overflow])
 
     def listed(self, kind: Set, table: ir.Value, count: int, item: Val) -> Val:
-        """Whether an item is among those of a sorted table."""
+        """Whether an item is in a sorted table."""
 
         def build(asm: Asm) -> None:
             array, size, code = asm.function.args
@@ -119,7 +119,7 @@ class Sparse:
     def _function(
         self, kind: Set, name: str, args: Sequence[ir.Type], result: ir.Type, build: Build
     ) -> ir.Function:
-        """A function of the module, built where this is its first use."""
+        """A function of the module, built on first use."""
         order = kind.item if has_set(kind.item) else width(kind.item)
         # The last part is whether a set may have more items than slots at all.
         parts = (order, slots_of(kind), slots_of(kind) < cardinality(kind.item))
@@ -133,7 +133,7 @@ class Sparse:
 
 
 class ItemsListing:
-    """An array of items that becomes a set."""
+    """An array of items that is converted to a set."""
 
     def __init__(self, sparse: Sparse, kind: Set, array: ir.Value | None = None, count: Val = 0) -> None:
         self.sparse = sparse
@@ -142,13 +142,13 @@ class ItemsListing:
         self.count = sparse.asm.cell(I64, count)
 
     def add(self, item: Val) -> None:
-        """Put an item into its place, unless it is there."""
+        """Insert an item at its place, unless it is present."""
         asm = self.sparse.asm
         after = self.sparse.add(self.kind, self.array, asm.b.load(self.count), item)
         asm.b.store(after, self.count)
 
     def append(self, item: Val) -> None:
-        """Put an item that is greater than all others behind them."""
+        """Append an item that is greater than all others."""
         asm, count = self.sparse.asm, self.sparse.asm.b.load(self.count)
 
         def put() -> None:
@@ -158,7 +158,7 @@ class ItemsListing:
         asm.when(_is_full(asm, self.kind, count), lambda: _note_overflow(asm, self.kind), put)
 
     def packed(self) -> Val:
-        """The set."""
+        """The items as a set."""
         return self.sparse.packed(self.kind, self.array, self.sparse.asm.b.load(self.count))
 
 
@@ -183,7 +183,7 @@ def _words(kind: Set) -> int:
 
 
 def _spilled(asm: Asm, kind: Set, items: Val) -> ir.Value:
-    """The words of a code in memory, with one more behind them."""
+    """The words of a code in memory, with one more word after them."""
     words, shape = asm.buffer(_words(kind) + 1), register(kind)
     # In the entry block an integer of many words would be as good; here a slot's place is computed.
     asm.b.store(asm.val(items, shape), asm.b.bitcast(words, shape.as_pointer()), align=8)
@@ -192,7 +192,7 @@ def _spilled(asm: Asm, kind: Set, items: Val) -> ir.Value:
 
 
 def _place(asm: Asm, kind: Set, index: Val) -> tuple[Val, Val]:
-    """The word where a slot starts, and the bit in it."""
+    """The word in which a slot starts, and the bit in it."""
     first = length_bits(kind) + (slots_of(kind) - 1) * width(kind.item)
     offset = asm.sub(first, asm.mul(index, width(kind.item)))
     return asm.shr(offset, 6), asm.band(offset, WORD - 1)
@@ -224,7 +224,7 @@ def _pack(asm: Asm, kind: Set) -> None:
 
 
 def _search(asm: Asm, kind: Set, count: Val, item: Val, at: Callable[[Val], Val]) -> Val:
-    """Whether an item is among sorted ones."""
+    """Whether an item is in a sorted array."""
     low, high, wanted = asm.cell(I64), asm.cell(I64, count), _key(asm, kind, item)
 
     def halve() -> None:
@@ -278,7 +278,7 @@ def _add(asm: Asm, kind: Set) -> None:
 
 
 def _merge(asm: Asm, kind: Set, name: str, left: Val, right: Val) -> Val:
-    """Both lists in one go: which of the items that are in one, in both, in the other are kept."""
+    """Merge both lists in one pass, keeping the items in one, in both, or in the other, as chosen."""
     keeps = {"united": (True, True, True), "common": (False, True, False), "without": (True, False, False)}
     only_left, both, only_right = keeps[name]
     sparse = Sparse(asm)

@@ -1,4 +1,4 @@
-"""The operators on sparse sets as instructions: where an argument or the result of an operator is one."""
+"""The operators on sparse sets as instructions: for operators with a sparse argument or result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _range(e: Emitter, expr: Apply) -> Val:
 
 
 def in_sparse(e: Emitter, item: Expr, domain: Expr) -> Val:
-    """Whether an item is in a sparse set; that may be a constant of any size."""
+    """Whether an item is in a sparse set, which may be a constant of any size."""
     kind = of_shape(domain.type, Set)
     value = e.value(item)
     if isinstance(domain, Const):

@@ -1,4 +1,4 @@
-"""Effects of an expression besides its value: being undefined, counting coverage, taking long.
+"""Effects of an expression besides its value: being undefined, counting coverage, and cost.
 
 A *plain* expression always has a value and counts nothing, so that evaluating it earlier, later or
 needlessly cannot be noticed.  Plain parts of conjunctions are computed without branches, and plain
@@ -14,7 +14,7 @@ from specchk.ir.verify import bound, parts
 
 
 class ExpressionFacts:
-    """Facts about expressions, each found once."""
+    """Facts about expressions, each computed once."""
 
     def __init__(self) -> None:
         # By identity, since hashing an expression walks through all of it; each is kept beside its fact, so
@@ -24,7 +24,7 @@ class ExpressionFacts:
         self._free: dict[int, tuple[Expr, frozenset[int]]] = {}
 
     def plain(self, expr: Expr) -> bool:
-        """Whether evaluating the expression cannot fail and counts nothing."""
+        """Whether evaluating the expression cannot fail and counts no coverage."""
         known = self._plain.get(id(expr))
         if known is None:
             is_plain = not (isinstance(expr, Cover) or is_partial(expr)) and all(
@@ -34,7 +34,7 @@ class ExpressionFacts:
         return known[1]
 
     def cost(self, expr: Expr) -> int:
-        """Roughly how many instructions evaluating it takes."""
+        """The approximate number of instructions for evaluating the expression."""
         known = self._cost.get(id(expr))
         if known is None:
             total = 1 + sum(self.cost(part) for part in parts(expr))
@@ -42,7 +42,7 @@ class ExpressionFacts:
         return known[1]
 
     def free(self, expr: Expr) -> frozenset[int]:
-        """The slots of the locals it mentions but does not bind."""
+        """The slots of the locals that it uses but does not bind."""
         known = self._free.get(id(expr))
         if known is None:
             names = frozenset({expr.slot}) if isinstance(expr, Local) else frozenset()

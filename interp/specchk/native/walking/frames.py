@@ -1,4 +1,4 @@
-"""The memory that Python and the kernel of random walks share: blocks of 64-bit words, by position.
+"""The memory shared by Python and the kernel of random walks: blocks of 64-bit words, by position.
 
 `WalkControl` is one block for all workers, `WalkThread` one for each, with the coverage counts behind its
 fixed words.  Words that the code of actions and properties uses are where a search has them.

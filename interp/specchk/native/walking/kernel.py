@@ -1,4 +1,4 @@
-"""Random walks as instructions: list a state's successors, choose one, check it, and so on.
+"""Random walks as instructions: list a state's successors, choose one, check it, and repeat.
 
     draw(seed, walk, number) = mix(mix(mix(seed) + walk) + (number + 1) * GOLDEN)
 
@@ -28,7 +28,7 @@ SECOND = 1 << 63  # numbers of the draws for a step by an action that was drawn
 
 
 class SharedOutSteps(Steps):
-    """Emits `successors` with a note of where those of each action end (`WalkThread.ACTIONS`)."""
+    """Emits `successors`, also noting where the successors of each action end (`WalkThread.ACTIONS`)."""
 
     is_ordered = True  # a walk draws the number of a step
 
@@ -40,7 +40,7 @@ class SharedOutSteps(Steps):
 
 
 def mix(asm: Asm, value: Val) -> ir.Value:
-    """The number with its bits mixed, one to one."""
+    """The number with its bits mixed, bijectively."""
     mixed = asm.val(value)
     for shift, factor in ((30, _MIX_A), (27, _MIX_B)):
         mixed = asm.b.mul(asm.b.xor(mixed, asm.b.lshr(mixed, asm.val(shift))), asm.val(factor))
@@ -48,7 +48,7 @@ def mix(asm: Asm, value: Val) -> ir.Value:
 
 
 def emit_note_of_walk(module: ir.IRModule, program: Program) -> None:
-    """`note(thread, record, state, after)`: the walk failed, or its present state is the first witness."""
+    """Emit `note(thread, record, state, after)`: the walk failed, or reached the first witness."""
     asm = Asm.of(module, RECORD, [PTR, I64, PTR, PTR], ir.VoidType())
     asm.function.attributes.append("noinline")
     asm.function.attributes.append("cold")
@@ -76,7 +76,7 @@ def emit_note_of_walk(module: ir.IRModule, program: Program) -> None:
 def emit_check_of_walk(
     module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
-    """`check(state, thread) -> i1`: whether the walk may continue; invariants first, as in its meaning."""
+    """Emit `check(state, thread) -> i1`: whether the walk may continue; invariants are checked first."""
     predicates = Predicates(module, "check", program, layout, facts)
     predicates.check_each(program.invariants)
     failed = predicates.asm.load(predicates.thread, WalkThread.FAILED)
@@ -89,12 +89,12 @@ class WalkKernel(TableKernel):
     """Builds the functions that Python calls, in one module."""
 
     def emit(self) -> None:
-        """Everything."""
+        """Emit all functions."""
         Walk(self, self._emit_see()).emit()
         self._emit_refill()
 
     def _emit_see(self) -> ir.Function:
-        """`see(control, thread, hash)`: enter a state's hash into the table while the worker has a quota."""
+        """Emit `see(control, thread, hash)`: enter a state's hash into the table, within the quota."""
         asm = Asm.of(self.module, "see", [PTR, PTR, I64], ir.VoidType())
         control, thread, hashed = asm.function.args
         table, bits = self.table(asm, control)
@@ -123,7 +123,7 @@ class WalkKernel(TableKernel):
         return asm.function
 
     def _emit_refill(self) -> None:
-        """`refill(control, hashes, count)`: enter the hashes of a smaller table."""
+        """Emit `refill(control, hashes, count)`: enter the hashes of a smaller table."""
         asm = self.function("refill", 3, ir.VoidType())
         control, hashes, count = asm.function.args
         table, bits = self.table(asm, control)
@@ -138,7 +138,7 @@ class WalkKernel(TableKernel):
 
 
 class Walk:
-    """Emits `walk(control, thread)`: take walks until the round has no more of them, or STOP is set.
+    """Emits `walk(control, thread)`: take walks until none are left in the round, or STOP is set.
 
     A worker that stopped in the middle of a walk continues with it.
     """
@@ -154,7 +154,7 @@ class Walk:
         )
 
     def emit(self) -> None:
-        """Everything."""
+        """Emit the function."""
         asm = self.asm
         # A walk that is continued enters the loop at its step, and reaches the other two from there.
         asm.b.expect(self.begin, self.arrive)
@@ -176,7 +176,7 @@ class Walk:
         return self.asm.load(self.thread, word)
 
     def _begin(self) -> None:
-        """Take the next walk and go to its initial state; leave for `out` where there is none."""
+        """Take the next walk and go to its initial state; leave for `out` if there is none."""
         asm, control = self.asm, self.control
         self._leave_if_stopped()
         walk = asm.b.atomic_rmw("add", asm.at(control, WalkControl.CURSOR), asm.val(1), "monotonic")
@@ -189,7 +189,7 @@ class Walk:
         self._move_to(self.kernel.state_at(asm, asm.pointer(control, WalkControl.STARTS), start))
 
     def _choice(self, count: Val, number: Val) -> ir.Value:
-        """A number below `count`, by the draw of this number in the walk."""
+        """A number below `count`, from the walk's draw with this number."""
         asm = self.asm
         weyl = asm.mul(asm.add(number, 1), GOLDEN)
         drawn = mix(asm, asm.b.add(self._word(WalkThread.STREAM), asm.val(weyl)))
@@ -204,7 +204,7 @@ class Walk:
         self._copy(state, self.here)
 
     def _arrive(self) -> None:
-        """Count and check the state in which the walk is."""
+        """Count and check the walk's current state."""
         asm, kernel = self.asm, self.kernel
         # Fetched now and looked up after the check, which takes about as long as a cache miss.
         hashed = kernel.near(asm, *kernel.table(asm, self.control), self.here)
@@ -222,7 +222,7 @@ class Walk:
         self._end_if(asm.negate(inside), WalkEnd.OUTSIDE)
 
     def _end_if(self, condition: Val, end: WalkEnd) -> None:
-        """Where a condition holds, note the end of the walk, and go to the next one."""
+        """If a condition holds, note the end of the walk, and start the next one."""
         asm = self.asm
 
         def note() -> None:
@@ -240,7 +240,7 @@ class Walk:
         asm.when(condition, note)
 
     def _step(self) -> None:
-        """Choose a successor, and be there; or end the walk."""
+        """Choose a successor and move to it, or end the walk."""
         asm, kernel, thread = self.asm, self.kernel, self.thread
         number = self._word(WalkThread.STEP)
         self._end_if(asm.negate(asm.below(number, asm.load(self.control, WalkControl.DEPTH))), WalkEnd.DEPTH)

@@ -1,4 +1,4 @@
-"""The memory of random walks: blocks of the workers, ends of a round's walks, and the states that were seen.
+"""The memory of random walks: workers' blocks, results of a round's walks, and the states seen.
 
 Distinct states are counted in a table of their hashes, up to `COUNTED` of them: a simulation may run for
 days, and its memory must not grow all the while.  Two states that share a hash of 64 bits are counted once;
@@ -25,7 +25,7 @@ LOAD = 0.5
 
 
 class WalkWorker:
-    """One worker's block, with the buffers it points to."""
+    """One worker's block, with the buffers to which it points."""
 
     def __init__(self, program: Program, layout: StateLayout) -> None:
         self.block = Words(WalkThread.COUNTS + len(program.points))
@@ -44,17 +44,17 @@ class WalkWorker:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Coverage so far."""
+        """The coverage counts so far."""
         return self.block.read(WalkThread.COUNTS, self._points)
 
     @property
     def taken(self) -> tuple[int, ...]:
-        """How often it took each action."""
+        """The number of steps of each action."""
         return self._taken.read(0, self._actions)
 
     @property
     def longest(self) -> int:
-        """Steps of its longest walk, of the present one too."""
+        """The number of steps of its longest walk, including the current one."""
         present = self[WalkThread.STEP] if self[WalkThread.IS_WALKING] else 0
         return max(self[WalkThread.LONGEST], present)
 
@@ -64,12 +64,12 @@ class WalkWorker:
         return (walk, step) if is_reached else None
 
     def release(self) -> None:
-        """Give the buffer back."""
+        """Free the buffer."""
         self._successors.release()
 
 
 class WalkMemory:
-    """Everything that the kernel of walks works on."""
+    """All memory used by the kernel of walks."""
 
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, initial: Sequence[State], workers: int
@@ -90,7 +90,7 @@ class WalkMemory:
         self._new_table(FIRST_SLOTS)
 
     def set_walks(self, key: int, depth: int) -> None:
-        """Which walks are taken: by their seed, and how long they may be."""
+        """Set the seed and the maximal length of the walks."""
         # A word has 64 bits, and no walk takes so many steps.
         self.control[WalkControl.KEY], self.control[WalkControl.DEPTH] = key, min(depth, mask(63))
 
@@ -100,7 +100,7 @@ class WalkMemory:
         self.control[WalkControl.WEIGHTS] = self._weights.address
 
     def set_round(self, first: int, count: int) -> None:
-        """The walks that `work` takes."""
+        """Set the walks that `work` takes."""
         self._ends = Words(count * (self.layout.words + 1))
         _aim(self.control, first, count, self._ends)
 
@@ -111,7 +111,7 @@ class WalkMemory:
         return over and not any(worker[WalkThread.IS_WALKING] for worker in self.workers)
 
     def work(self, looking: Callable[[], bool]) -> None:
-        """Let the workers walk until the round is done or they stop."""
+        """Run the workers until the round is done or they stop."""
         # Now, while no worker runs: a larger table is filled from the smaller one.
         self._share_table()
         self.control[WalkControl.STOP] = 0
@@ -122,11 +122,11 @@ class WalkMemory:
 
     @property
     def seen(self) -> int:
-        """Distinct states, at most `COUNTED`."""
+        """The number of distinct states seen, at most `COUNTED`."""
         return min(self.total(WalkThread.NEW), COUNTED)
 
     def _share_table(self) -> None:
-        """Give each worker a share of the room in the table, in a larger one where need be."""
+        """Give each worker a share of the room in the table, enlarging it if necessary."""
         used = self.total(WalkThread.NEW)
         while self._slots * LOAD < COUNTED and used > self._slots * LOAD * 3 / 4:
             self._new_table(4 * self._slots)
@@ -143,7 +143,7 @@ class WalkMemory:
         old.release()
 
     def ends(self) -> Iterator[tuple[int, WalkEnd, int]]:
-        """The walks of the round that have ended: number, how, and after how many steps."""
+        """The finished walks of the round: number, kind of end, and number of steps."""
         first, size = self.control[WalkControl.FIRST], self.layout.words + 1
         count = self.control[WalkControl.LAST] - first + 1
         for walk, code in enumerate(self._ends.read(0, count * size, size), first):
@@ -157,7 +157,7 @@ class WalkMemory:
         return self.layout.unpack(self._ends.read(first, self.layout.words))
 
     def path(self, walk: int, steps: int) -> list[State]:
-        """The states of a walk up to a step, by taking it again."""
+        """The states of a walk up to a step, found by repeating the walk."""
         words = self.layout.words
         # By a worker and a control block of their own, so that the counts of the walks stay as they are.
         control, guide = Words(WalkControl.SIZE), self._guide
@@ -176,12 +176,12 @@ class WalkMemory:
 
     @property
     def taken(self) -> tuple[int, ...]:
-        """How often each action was taken."""
+        """The number of steps of each action."""
         return tuple(map(sum, zip(*(worker.taken for worker in self.workers), strict=True)))
 
     @property
     def longest(self) -> int:
-        """Steps of the longest walk, of those too that have not ended."""
+        """The number of steps of the longest walk, including unfinished ones."""
         return max(worker.longest for worker in self.workers)
 
     def total(self, word: WalkThread) -> int:
@@ -189,7 +189,7 @@ class WalkMemory:
         return sum(worker[word] for worker in self.workers)
 
     def release(self) -> None:
-        """Give everything back."""
+        """Free all memory."""
         self._pool.shutdown()
         self._table.release()
         for worker in (*self.workers, self._guide):
@@ -197,7 +197,7 @@ class WalkMemory:
 
 
 def _aim(control: Words, first: int, count: int, ends: Words) -> None:
-    """Have the kernel take some walks."""
+    """Set the walks that the kernel is to take."""
     for word, value in ((WalkControl.FIRST, first), (WalkControl.CURSOR, first),
                         (WalkControl.LAST, first + count - 1), (WalkControl.ENDS, ends.address)):  # fmt: skip
         control[word] = value

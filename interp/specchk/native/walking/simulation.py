@@ -1,4 +1,4 @@
-"""Random simulation by compiled code: the walks of `explore.simulate`, with random numbers of their own.
+"""Random simulation by compiled code: the walks of `explore.simulate`, with its own random numbers.
 
 Walks have numbers, and their numbers decide them (`kernel`).  They are taken in rounds, each twice as long as
 the one before up to a limit.  A round is always finished, and its findings are read after it: so a seed
@@ -73,11 +73,11 @@ OnProgress = Callable[[Progress], None]
 
 
 class _Unfinished(Exception):
-    """The budget ended while the reference stepper took a walk with a finding."""
+    """The budget ended while the reference stepper repeated a walk with a finding."""
 
 
 class StepChoice(Enum):
-    """How a walk chooses a step."""
+    """The way in which a walk chooses a step."""
 
     UNIFORM = "uniform"
     GUIDED = "guided"
@@ -85,7 +85,7 @@ class StepChoice(Enum):
 
 @dataclass(frozen=True)
 class WalkSource(KernelSource):
-    """All that the kernel of walks is made of."""
+    """The source of the kernel of walks."""
 
     compact: bool = True  # the table has hashes
     kind: ClassVar = "-walks"
@@ -106,7 +106,7 @@ def simulate(
     program: Program, walks: Walks, workers: int = 0, on_progress: OnProgress | None = None,
     choice: StepChoice = StepChoice.UNIFORM,
 ) -> Outcome:  # fmt: skip
-    """Walk at random until a property fails or the walks are done; `Unsupported` for code as in a search."""
+    """Walk at random until a property fails or all walks are done; `Unsupported` as in a search."""
     meter, room = Meter(walks.budget), first_room(program)
     while True:
         roomy = with_room(program, room)
@@ -260,7 +260,7 @@ class _Run:
             self.optimiser = None
 
     def _look(self, seen: int) -> bool:
-        """Compare with the budget and report progress; whether the walks are stopped."""
+        """Check the budget and report progress; returns whether the walks are stopped."""
         memory = self.memory
         assert memory is not None
         steps = memory.total(WalkThread.STEPS)
@@ -286,7 +286,7 @@ class _Run:
         )
 
     def _violation(self, memory: WalkMemory, ends: list[tuple[int, WalkEnd, int]]) -> Violation | None:
-        """The violation of the first walk that has one which is confirmed; `ReplayFailed` where none is."""
+        """The violation of the first walk with a confirmed one; `ReplayFailed` if there is none."""
         failures: list[ReplayFailed] = []
         for walk, end, steps in ends:
             if end is WalkEnd.FAILED or (end is WalkEnd.IDLE and self._is_deadlock(memory, walk)):
@@ -314,7 +314,7 @@ class _Run:
         return violation
 
     def _note_unconfirmed(self, what: str, failures: Sequence[ReplayFailed]) -> None:
-        """Warn of what compiled code reported and the reference stepper did not, beside a violation."""
+        """Warn of reports that the reference stepper does not confirm, in addition to a violation."""
         self.unconfirmed += tuple(
             f"{what} was not confirmed, which is a bug of specchk: {failed}" for failed in failures
         )
@@ -328,7 +328,7 @@ class _Run:
         return self.known_ends[state] is End.DEADLOCK
 
     def _note_witnesses(self, memory: WalkMemory) -> None:
-        """The path of the first walk to each witness that the round reached first."""
+        """Note the path of the first walk to each witness first reached in the round."""
         # Now, and not at the end: guided walks of another round have other weights.
         places = []
         for number, record in enumerate(records_of(self.program)):
@@ -342,7 +342,7 @@ class _Run:
             self.reached[name] = followed.reached[name]
 
     def _followed(self, memory: WalkMemory, walk: int, steps: int, beyond: int, finding: str) -> Followed:
-        """The findings of a walk up to a step, or of one more that it could not take."""
+        """The findings of a walk up to a step, or of an attempted further step that fails."""
         path = without_loops(memory.path(walk, steps))
         last = len(path) - 1
 
@@ -362,14 +362,14 @@ class _Run:
 
 
 def weights(taken: tuple[int, ...]) -> tuple[int, ...]:
-    """The weights of actions that were taken so often: an action taken half as often weighs twice as much."""
+    """The weights of actions by their step counts: an action taken half as often weighs twice as much."""
     # One more on both sides: an action that was never taken has a finite weight, and none has weight 0.
     most = max(taken, default=0)
     return tuple(min(HEAVIEST, (most + 1) // (count + 1)) for count in taken)
 
 
 def without_loops(path: Sequence[State]) -> list[State]:
-    """A path without the ways from a state back to it; its last step remains."""
+    """A path without its cycles; the last step is kept."""
     kept: dict[State, None] = {}
     for state in path[:-1]:
         while state in kept and next(reversed(kept)) != state:
