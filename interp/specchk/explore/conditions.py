@@ -1,4 +1,4 @@
-"""Conditions that decide: for each part of a guard, a branch or a property, a state in which it alone does.
+"""Deciding conditions: for each part of a guard, branch or property, a state in which it alone decides.
 
 A part of a guard decides where all others are true and it is false, so that it alone forbids the step; an
 alternative, where all others are false and it is true.  Tests of code call this modified condition/decision
@@ -30,7 +30,7 @@ Around = Callable[[Expr], Expr]  # puts what is in front of a statement around a
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A part of a guard, of a branch's condition or of a property; `effect`: the one that it alone has.
+    """A part of a guard, a branch condition or a property; `effect`: the result that it alone decides.
 
     `owner` is the action or property; `effect` is `allows`, `forbids`, `takes`, `avoids` or `fulfils`.
     """
@@ -47,7 +47,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The conditions of a model: those that decide in a state that was searched, and the others.
+    """The conditions of a model: those that decide in a searched state, and the others.
 
     `unknown` have no value in some state.  `ended` is what ended the search before it had all states, empty
     if nothing did; otherwise the others may still decide.
@@ -70,7 +70,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """That `part` alone decides, so that the whole has this `value`, is `when`."""
+    """The predicate `when`: `part` alone decides, so that the whole has this `value`."""
 
     part: Expr
     value: bool
@@ -78,7 +78,7 @@ class _Decision:
 
 
 def conditions(program: Program) -> dict[Condition, Property]:
-    """The conditions of a program that its constants leave open, each with the witness that it decides."""
+    """The conditions of a program not fixed by constants, each with the witness that it decides."""
     cases: dict[Condition, list[Expr]] = {}
     slots: dict[str, int] = {}
     off = switched_off(program)
@@ -101,7 +101,7 @@ def conditions(program: Program) -> dict[Condition, Property]:
 
 
 def _of_property(body: Expr) -> Iterator[_Decision]:
-    """As `_decisions`; all items of a `forall` around it are evaluated wherever the property holds."""
+    """As `_decisions`; all items of an enclosing `forall` are evaluated wherever the property holds."""
     if isinstance(body, nodes.And):
         for part in body.parts:
             yield from _of_property(part)
@@ -115,18 +115,18 @@ def _of_property(body: Expr) -> Iterator[_Decision]:
 
 
 def bare(program: Program) -> Program:
-    """The program without its properties, whose states are all searched and may all be ends."""
+    """The program without its properties: all states are searched, and every end is allowed."""
     return replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=any_end(program),
                    liveness=(), fairness=(), ignored=())  # fmt: skip
 
 
 def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
-    """The program with these witnesses and no other property."""
+    """The program with these witnesses as its only properties."""
     return replace(bare(program), witnesses=tuple(witnesses))
 
 
 def denying_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
-    """The program with the claims that none of these witnesses is reached, and no other property.
+    """The program with, as its only properties, the claims that none of these witnesses is reached.
 
     An engine can prove a claim without the states that a witness needs.
     """
@@ -135,7 +135,7 @@ def denying_conditions(program: Program, witnesses: Iterable[Property]) -> Progr
 
 
 def decided(program: Program, witnesses: Mapping[Condition, Property], outcome: Outcome) -> Decided:
-    """The conditions as a search for these witnesses found them."""
+    """The conditions as classified by a search for these witnesses."""
     reached = {name for name, _ in outcome.witnesses}
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
     undefined = {violation.name for violation in violations if violation.kind == "undefined"}
@@ -173,7 +173,7 @@ def _of_action(action: Action) -> Iterator[tuple[Condition, Expr]]:
 
 
 def _of_block(block: Block, around: Around, at: Span) -> Iterator[tuple[str, Expr, Expr]]:
-    """The conditions in a block: the effect, the part, and that it decides."""
+    """The conditions in a block: the effect, the part, and the predicate that it decides."""
     for number, stmt in enumerate(block):
         rest = block[number + 1 :]
         match stmt:
@@ -208,7 +208,7 @@ def _chosen(around: Around, stmt: nodes.Choice) -> Around:
 
 
 def _behind(around: Around, stmt: Stmt, at: Span) -> Around:
-    """The prefix of the statement after this one."""
+    """The prefix of the statement that follows this one."""
     match stmt:
         case nodes.Bind(local, value):
             return lambda body: around(nodes.Let(BOOL, value.span, local, value, body))
@@ -222,7 +222,7 @@ def _behind(around: Around, stmt: Stmt, at: Span) -> Around:
 
 
 def _enabled(block: Block, at: Span, *, total: bool) -> Expr:
-    """That a block is taken to its end; `total`: as far as all that is evaluated certainly has a value."""
+    """The predicate that a block runs to its end; `total`: as far as all parts certainly have a value."""
     if not block:
         return Const(BOOL, at, True)
     stmt, rest = block[0], block[1:]
@@ -256,7 +256,7 @@ def _enabled(block: Block, at: Span, *, total: bool) -> Expr:
 
 
 def _decisions(expr: Expr) -> Iterator[_Decision]:
-    """The parts of a condition, for each value that one alone may give it.
+    """The parts of a condition, for each value that a part alone may decide.
 
     A part that comes first may be what gives the others a meaning.  Where it has its other value, these are
     not evaluated: one that may have no value there counts as not in the way.

@@ -1,4 +1,4 @@
-"""Variables that keep one value in every state, shown by induction and without a search.
+"""Variables with the same value in every state, found by induction and without a search.
 
 Where a rule is switched off by the constants, a variable that serves it alone never changes, but no range
 shows that.  So each variable with one initial value, also for all keys of a map, is supposed to keep it; one
@@ -31,7 +31,7 @@ _NO_LOCALS: Final[Values] = MappingProxyType({})
 
 
 def fixed(program: Program) -> dict[int, Value]:
-    """The variables with one value in every reachable state; of a map, the value that all keys have."""
+    """The variables with one value in every reachable state; for a map, a value common to all keys."""
     supposed = _initial(program)
     while True:
         changed = {
@@ -55,7 +55,7 @@ def _initial(program: Program) -> dict[int, Value]:
 
 
 def _keeps(stmt: nodes.Assign, supposed: Values, values: Values) -> bool:
-    """Whether an assignment to a supposed variable leaves it as it is."""
+    """Whether an assignment to a variable assumed fixed leaves its value unchanged."""
     # Of a map one key at a time; anything else that is assigned in part is not understood.
     is_key = len(stmt.path) == 1 and isinstance(stmt.path[0].container, Map)
     return (is_key or (not stmt.path and not isinstance(stmt.value.type, Map))) and (
@@ -64,7 +64,7 @@ def _keeps(stmt: nodes.Assign, supposed: Values, values: Values) -> bool:
 
 
 def _taken(block: nodes.Block, supposed: Values, values: Values) -> Iterator[tuple[nodes.Assign, Values]]:
-    """The assignments that a path through a block may reach, with the locals that are known there."""
+    """The assignments that a path through a block may reach, with the locals known there."""
     for stmt in block:
         match stmt:
             case nodes.Assign():
@@ -91,18 +91,18 @@ def _bound(values: Values, local: nodes.Local, value: Value | None) -> Values:
 
 
 def is_never_true(condition: Expr, supposed: Values) -> bool:
-    """Whether a condition is false, or has no value, wherever the variables have these values."""
+    """Whether a condition is false or undefined whenever the variables have these values."""
     return known(condition, supposed) is False
 
 
 def read_of(expr: Expr, supposed: Values) -> list[int]:
-    """The supposed variables that an expression reads."""
+    """The variables assumed fixed that an expression reads."""
     read = {node.slot for node in inside(expr) if isinstance(node, nodes.Var)}
     return sorted(read & supposed.keys())
 
 
 def known(expr: Expr, supposed: Values, values: Values = _NO_LOCALS) -> Value | None:
-    """The value that an expression has wherever it has one, None where this is not known.
+    """The value of an expression wherever it has one; None if it is not known.
 
     A conjunction with a false part is never true, whatever its other parts are, so it is known to be false.
     """
@@ -140,5 +140,5 @@ def known(expr: Expr, supposed: Values, values: Values = _NO_LOCALS) -> Value | 
 
 
 def _agreed(values: list[Value | None]) -> Value | None:
-    """The one value of all ways, None where they differ or one is not known."""
+    """The value on which all alternatives agree; None if they differ or one is not known."""
     return values[0] if all(value == values[0] for value in values) else None

@@ -37,7 +37,7 @@ Edge = tuple[Step, Lane]
 
 @dataclass(frozen=True, slots=True)
 class Optimal:
-    """The best traces, best first; `note` gives the limit of the search, if any."""
+    """The best traces, best first; `note` gives the limit of the search, if it was reached."""
 
     traces: tuple[Trace, ...]
     note: str = ""
@@ -46,7 +46,7 @@ class Optimal:
 def optimal(
     program: Program, violation: Violation, sort: Lanes | None, wanted: int = 1, max_states: int = MAX_STATES
 ) -> Optimal:
-    """The `wanted` best shortest traces to a violation; lanes are the members of `sort`."""
+    """The `wanted` best shortest traces to a violation; the lanes are the members of `sort`."""
     assert violation.trace is not None
     try:
         paths = _Paths(program, violation, sort, max_states)
@@ -65,7 +65,7 @@ def optimal(
 
 
 def acting_lane(program: Program, sort: Lanes | None, before: State, step: Step) -> Lane:
-    """The lane that takes a step: its first argument of the sort, else the only one that changes."""
+    """The lane that takes a step: its first argument of the sort, or else the only lane that changes."""
     if sort is None:
         return None
     action = next(action for action in program.actions if action.name == step.action)
@@ -83,13 +83,13 @@ def acting_lane(program: Program, sort: Lanes | None, before: State, step: Step)
 
 
 def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
-    """How often another lane acts than in the step before."""
+    """The number of steps taken by another lane than the step before."""
     lanes = [acting_lane(program, sort, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
     return sum(a != b for a, b in pairwise(lanes))
 
 
 def values_of(program: Program, before: State, step: Step) -> frozenset[str]:
-    """The values that a reader meets in a step: its arguments and its assigned values."""
+    """The values that a reader sees in a step: its arguments and the assigned values."""
     values = set(step.args)
     for variable, old, new in zip(program.variables, before, step.state, strict=True):
         values |= _written(variable.type, old, new)
@@ -110,7 +110,7 @@ class _TooLarge(Exception):
 
 
 class _Paths:
-    """The graph of all shortest traces to a violation, with the cost to go from each state."""
+    """The graph of all shortest traces to a violation, with the remaining cost from each state."""
 
     def __init__(self, program: Program, violation: Violation, sort: Lanes | None, max_states: int) -> None:
         assert violation.trace is not None
@@ -153,7 +153,7 @@ class _Paths:
         return levels
 
     def _passed(self, number: int, states: Iterable[State]) -> list[State]:
-        """The states that a trace may have at a position."""
+        """The possible states of a trace at a position."""
         # The last one may lie outside of a constraint: such states are checked, but not expanded.
         return [state for state in states if number == self.depth or self._properties.keeps(state)]
 
@@ -166,7 +166,7 @@ class _Paths:
         return [(step, acting_lane(self.program, self.sort, state, step)) for step in steps]
 
     def _backwards(self) -> None:
-        """Keep states that reach the violation; count the switches that remain."""
+        """Keep the states that lead to the violation, with the number of remaining switches."""
         lanes: list[Lane] = [None, *range(len(self.sort.members) if self.sort is not None else 0)]
         ends = dict.fromkeys(
             ((state, lane) for state in self._levels[-1] if self._is_end(state) for lane in lanes), 0
@@ -191,7 +191,7 @@ class _Paths:
         self.starts = [state for state in self._levels[0] if (state, None) in self.togo[0]]
 
     def _is_end(self, state: State) -> bool:
-        """Whether the violation can be seen in a state alone."""
+        """Whether the violation is visible in a state alone."""
         kind, name = self.violation.kind, self.violation.name
         if self._broken:
             return True
@@ -211,14 +211,14 @@ class _Paths:
         return False
 
     def _is_last(self, number: int, state: State, step: Step) -> bool:
-        """Whether a step is possible at its position: the last one must break a property of steps."""
+        """Whether a step is possible at its position: the last one must violate a step property."""
         if not self._broken or number < self.depth - 1:
             return True
         env = self._properties.environment(state, step.state)
         return any(kind == self.violation.kind for _, kind, _ in self._properties.failed(env, self._broken))
 
     def best(self) -> Trace | None:
-        """The path with fewest switches, and among those with fewest values; None where none was found."""
+        """The path with the fewest switches, then the fewest values; None if none was found."""
         # Known before any path is built, so that each path is cut at its first switch too many.
         least = min((self.togo[0][state, None] for state in self.starts), default=None)
         if least is None:
@@ -251,7 +251,7 @@ class _Paths:
             self._fewest(longer, lane, left - cost, values | values_of(self.program, state, step), paths)
 
     def by_switches(self) -> Iterator[Trace]:
-        """All shortest traces, those with fewer switches first."""
+        """All shortest traces, those with the fewest switches first."""
         # A path of `depth` steps has fewer switches than that.  Each budget gives the paths that use it up
         # exactly, so none is given twice; `togo` is the exact rest, so no path is followed that needs more.
         for budget in range(self.depth + 1):

@@ -1,4 +1,4 @@
-"""Scenarios: walk-throughs that are executed, line by line.
+"""Scenarios: walk-throughs that are executed line by line.
 
 A step must be enabled, `refused` must not be; where an action leaves a choice open, `where` picks,
 and without it all outcomes are followed at once: an assertion then has to hold in each of them.
@@ -25,7 +25,7 @@ from specchk.search.verdict import Step, Trace
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFailure:
-    """The line that did not go as written, and why; the trace is one way to get there."""
+    """The line that failed, and the reason; the trace is one way to reach it."""
 
     span: Span
     message: str
@@ -35,7 +35,7 @@ class ScenarioFailure:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """A scenario that was run; `failure` is None when every line succeeded."""
+    """The result of running a scenario; `failure` is None if every line succeeded."""
 
     name: str
     model: str

@@ -1,4 +1,4 @@
-"""Further expressions in traces: their values in each state are shown as if they were variables.
+"""Further expressions in traces: their values in each state are shown like those of variables.
 
 Engines and replay know nothing of them: a trace is extended when it has been found, and with it the
 program that describes its states, so that every form of report has them.
@@ -25,7 +25,7 @@ _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.+)", re.DOTALL)
 
 
 class NameTaken(Exception):
-    """Two things would be shown with one name."""
+    """Two shown variables or expressions would have the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class FurtherExpression:
 
 
 def shown_of(instance: Instance, texts: Iterable[str]) -> tuple[FurtherExpression, ...]:
-    """The expressions of texts, `e` or `name = e`; raises `SpecError` and `NameTaken`."""
+    """The expressions from texts `e` or `name = e`; raises `SpecError` and `NameTaken`."""
     program = instance.program
     taken = {one.name for one in program.variables} | {one.name for one in program.constants}
     found: list[FurtherExpression] = []
@@ -55,7 +55,7 @@ def shown_of(instance: Instance, texts: Iterable[str]) -> tuple[FurtherExpressio
 def with_shown(
     instance: Instance, outcome: Outcome, shown: Sequence[FurtherExpression]
 ) -> tuple[Instance, Outcome]:  # fmt: skip
-    """The outcome with the values of expressions in its traces, and the instance that describes these."""
+    """The outcome with the values of expressions in its traces, and an instance with them as variables."""
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
     traces = [one.trace for one in violations if one.trace is not None]
     found, extended = extend(instance, [*traces, *[trace for _, trace in outcome.witnesses]], shown)
@@ -71,7 +71,7 @@ def with_shown(
 def extend(
     instance: Instance, traces: Sequence[Trace], shown: Sequence[FurtherExpression]
 ) -> tuple[Instance, list[Trace]]:  # fmt: skip
-    """Traces with the values of expressions in each state, and the instance with these as variables."""
+    """Traces with the values of expressions in each state, and an instance with these as variables."""
     program = instance.program
     states = list(dict.fromkeys(state for trace in traces for state in trace.states))
     further: dict[State, State] = dict.fromkeys(states, ())
@@ -92,7 +92,7 @@ def extend(
 def _column(
     program: Program, variables: int, states: list[State], shown: FurtherExpression
 ) -> tuple[Program, State]:
-    """The program with an expression as a variable, and its values."""
+    """The program with an expression as a variable, and the values of that variable."""
     run = Evaluator(variables).compile(shown.body)
     values: list[Value] = []
     reasons: dict[int, str] = {}

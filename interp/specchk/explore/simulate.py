@@ -1,4 +1,4 @@
-"""Random simulation: seeded walks, each checked like a search.
+"""Random simulation: seeded walks, each checked as in a search.
 
 A walk is a uniform choice among a state's successors, again and again.  The same seed gives the
 same walks.  Finding nothing is no verdict about the spec: the outcome is then `Inconclusive`.
@@ -54,7 +54,7 @@ def simulate(program: Program, walks: Walks) -> Outcome:
 
 
 def walked(program: Program, walks: Walks) -> tuple[Outcome, frozenset[State]]:
-    """As `simulate`, with the states that were seen."""
+    """As `simulate`; also returns the states that were visited."""
     simulation = _Simulation(program, walks)
     return simulation.run(), frozenset(simulation.seen)
 
@@ -72,7 +72,7 @@ class Followed:
 def follow(
     program: Program, path: Sequence[State], steps: int, on_step: Callable[[int], object] = lambda _: None
 ) -> Followed:
-    """A walk of at most `steps` steps along given states; `ReplayFailed` where no step leads to the next.
+    """A walk of at most `steps` steps along given states; `ReplayFailed` if no step leads to the next one.
 
     `on_step` is called before each step with the number of those taken.
     """
@@ -187,7 +187,7 @@ class _Simulation:
         return None, None
 
     def walk(self, state: State) -> Violation | None:
-        """One walk; it ends at a violation, at an end, at the edge of a constraint or of the budget."""
+        """Take one walk; it ends at a violation, at an end, at a constraint, or with the budget."""
         walked = _Walked(state, [])
         try:
             return self._advance(state, walked)
@@ -230,7 +230,7 @@ class _Simulation:
         return True
 
     def _choose(self, state: State, walked: _Walked) -> Step | Violation | None:
-        """A step; a violation when there is none that may be; None at an end."""
+        """A step; a violation if there must be one but is none; None at an allowed end."""
         cuts = self.stepper.horizon_cuts
         try:
             successors = self.stepper.successors(state)
@@ -262,7 +262,7 @@ class _Simulation:
 
 @dataclass(frozen=True, slots=True)
 class _Walked:
-    """A position in a walk; made into a trace only when one is needed."""
+    """A position in a walk, converted to a trace only when one is needed."""
 
     initial: State
     steps: list[Step]

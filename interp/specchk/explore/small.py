@@ -62,7 +62,7 @@ THIRD = 0.34
 
 
 class EffortSpent(Exception):
-    """The effort is not enough for all states."""
+    """The allowed effort is not sufficient for all states."""
 
 
 class SmallEngine(ReferenceEngine):
@@ -71,11 +71,11 @@ class SmallEngine(ReferenceEngine):
     lines = 0
 
     def functions(self) -> Functions:
-        """Those that the searches after this one use, too."""
+        """The functions, shared with later searches."""
         return self.search.options.functions or ReferenceEngine.functions(self)
 
     def begin(self) -> list[State]:
-        """As the reference engine, with functions that are made before lines are counted."""
+        """As in the reference engine, with functions that are built before lines are counted."""
         bodies = (root for action in self.program.actions for root in roots(action.body))
         self.lines = LINES_OF_EXPRESSION * sum(1 for root in bodies for _ in inside(root))
         if self.lines > MOST_LINES:
@@ -85,13 +85,13 @@ class SmallEngine(ReferenceEngine):
         return ReferenceEngine.begin(self)
 
     def expand(self, frontier: list[State]) -> list[State]:
-        """As the reference engine, unless the search is far from its end."""
+        """As in the reference engine, unless the search is far from its end."""
         if self.lines > FIRST_LINES and self._is_far(self.search.levels):
             raise EffortSpent
         return ReferenceEngine.expand(self, frontier)
 
     def _is_far(self, levels: Sequence[int]) -> bool:
-        """Whether levels still grow, and states to come are likely to take too many lines.
+        """Whether levels still grow, and the states to come are likely to need too many lines.
 
         Of 46 bundled models, those whose last level had half of the states had 12 times as many in the
         end, with a third 4 times, with a quarter 2 times: about 100 times the cube of the share.  With a
@@ -115,7 +115,7 @@ class SmallEngine(ReferenceEngine):
 
 
 class Lines:
-    """Counts the lines of Python that are executed in its block; above `most` it raises `EffortSpent`."""
+    """Counts the lines of Python executed in its block; above `most` it raises `EffortSpent`."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -137,7 +137,7 @@ class Lines:
 
 
 def small_search(program: Program, options: Options) -> Outcome | None:
-    """The outcome of a program whose states are few and keep all properties, else None.
+    """The outcome of a program if its states are few and satisfy all properties, else None.
 
     By the reference engine.  An interruption is an outcome, too.
     """
@@ -156,7 +156,7 @@ def small_search(program: Program, options: Options) -> Outcome | None:
 
 
 def effort_of_state(program: Program, renamings: int = 1) -> int:
-    """Evaluations that finding, checking and keeping the successors of one state take at most."""
+    """The maximal number of evaluations for finding, checking and keeping the successors of one state."""
     size = sum(_items(variable.type) for variable in program.variables) // ITEMS
     # A successor is copied and hashed, and renamed in all ways for its representative; its step is checked.
     kept = 1 + size + (PER_RENAMING * renamings if renamings > 1 else 0)
@@ -170,7 +170,7 @@ def effort_of_state(program: Program, renamings: int = 1) -> int:
 
 
 def _block(body: Block, after: int) -> int:
-    """Those of a block and of what follows it, which takes `after`."""
+    """The evaluations of a block and of its continuation, which needs `after`."""
     for stmt in reversed(body):
         match stmt:
             case Guard():

@@ -1,4 +1,4 @@
-"""Models next to given ones, and few of them in which conditions decide that decide in none of these.
+"""Models next to given ones: a few in which conditions decide that decide in none of the given ones.
 
 A variant differs in bounds only: a constant that is a number, or the size of a sort, by one.  With one change
 a bound is larger; with two another one is larger, too, or smaller, so that the state graph stays small.
@@ -24,13 +24,13 @@ MOST_CHANGES = 2
 
 @dataclass(frozen=True, slots=True)
 class BoundedModel:
-    """A model of a spec, with the constants and sizes that are set beside it."""
+    """A model of a spec, with the constants and sizes set in addition."""
 
     model: str | None
     bounds: Mapping[str, str]
 
     def options(self) -> str:
-        """The options of the command line that select it."""
+        """The command-line options that select the model."""
         model = [] if self.model is None else [f"--model {self.model}"]
         return " ".join([*model, *(f"--set {name}={value}" for name, value in self.bounds.items())])
 
@@ -46,7 +46,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """Proposed models, conditions that decide in none searched, and the numbers of searches."""
+    """Proposed models, conditions that decide in no searched model, and the numbers of searches."""
 
     models: tuple[Proposal, ...]
     left: frozenset[Key]
@@ -55,7 +55,7 @@ class Proposals:
 
 
 def variants(checked: CheckedSpec, at: BoundedModel, changes: int) -> Iterator[tuple[BoundedModel, Program]]:
-    """The models that differ from one in this many bounds, 1 or 2; none that the spec rejects."""
+    """The models that differ from one in 1 or 2 bounds (`changes`), without those that the spec rejects."""
     instance = instantiate(checked, at.model, at.bounds)
     sizes = _sizes(checked, instance, at)
     for names in permutations(sizes, changes):
@@ -72,7 +72,7 @@ def variants(checked: CheckedSpec, at: BoundedModel, changes: int) -> Iterator[t
 
 
 def _sizes(checked: CheckedSpec, instance: Instance, at: BoundedModel) -> dict[str, int]:
-    """The numbers of a model that are bounds; those that the spec computes from others are not."""
+    """The numbers of a model that are bounds, without those that the spec computes from others."""
     set_here = {*instance.model.bindings, *at.bounds}
     sizes = {sort.name: len(sort.members) for sort in instance.program.sorts}
     for constant in instance.program.constants:
@@ -89,7 +89,7 @@ def proposals(
     wanted: Collection[Key],
     decide: Callable[[Program, Collection[Key]], Decided],
 ) -> Proposals:
-    """Search variants with one change, then with two, for states in which the wanted conditions decide."""
+    """Search variants with one change, then two, for states in which the wanted conditions decide."""
     left = set(wanted)
     tried: list[Proposal] = []
     seen = {setting(instantiate(checked, at.model, at.bounds).program) for at in models}
@@ -111,7 +111,7 @@ def proposals(
 
 
 def _cover(tried: Sequence[Proposal]) -> Iterator[Proposal]:
-    """Few models with all that decides in any: each time the one with most, of these the smallest."""
+    """A few models that cover all deciding conditions: greedily the one with most, then the smallest."""
     open_ = {condition.key for proposal in tried for condition in proposal.conditions}
     while open_:
         best = max(tried, key=lambda proposal: (len(open_ & _keys(proposal)), -proposal.states))

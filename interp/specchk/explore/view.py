@@ -30,7 +30,7 @@ _EPOCH_FIELDS = ("epoch", "leader_epoch", "term")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One record of a log: its text, and the number of its colour (its epoch)."""
+    """One record of a log: its text, and the number of its colour (by epoch)."""
 
     text: str
     color: int
@@ -38,7 +38,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """An expression of a view over one lane: `name` is its label."""
+    """An expression of a view for one lane; `name` is its label."""
 
     name: str
     lane: str
@@ -84,7 +84,7 @@ class Viewer:
         return sorts[counts.most_common(1)[0][0]] if counts else None
 
     def _enum(self, name: str) -> Enum | None:
-        """The declared enum of this name."""
+        """The declared enum with this name."""
         lowering = self.instance.lowering
         declared = lowering.spec.types.get(name)
         if declared is None:
@@ -93,7 +93,7 @@ class Viewer:
         return kind if isinstance(kind, Enum) else None
 
     def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
-        """The variables that a view hides; an inferred log is in the cells already."""
+        """The variables that a view hides; an inferred log is already shown by the cells."""
         hidden = {name.text for view in views for name in view.hidden}
         if self._guessed_log is not None:
             hidden.add(self.program.variables[self._guessed_log].name)
@@ -112,7 +112,7 @@ class Viewer:
         return isinstance(kind, Map) and kind.key == self.sort
 
     def log(self, state: State, lane: int) -> tuple[Cell, ...] | None:
-        """The records of a lane's log, or None where the spec has no logs."""
+        """The records of a lane's log, or None if the spec has no logs."""
         if self._logs:
             value, kind = self._shown(self._logs[-1], state, lane)
             return cells(value, kind) if value is not None else None
@@ -123,12 +123,12 @@ class Viewer:
         return cells(items[lane], kind.value)
 
     def marks(self, state: State, lane: int) -> dict[str, int]:
-        """Offsets to mark at a lane's log."""
+        """The offsets to mark at a lane's log."""
         offsets = {mark.name: self._shown(mark, state, lane)[0] for mark in self._marks}
         return {name: value for name, value in offsets.items() if isinstance(value, int)}
 
     def labels(self, state: State, lane: int) -> dict[str, str]:
-        """The texts of all labels in a lane, those without a value (`ABSENT`) too."""
+        """The texts of all labels in a lane, including those without a value (`ABSENT`)."""
         return {label.name: self._text(label, state, lane) for label in self._labels}
 
     def _text(self, label: Marked, state: State, lane: int) -> str:
@@ -142,7 +142,7 @@ class Viewer:
         return show(value[0], kind.item) if value else NONE
 
     def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
-        """The value, or the content of an option; None where there is nothing to show."""
+        """The value, or the content of an option; None if there is nothing to show."""
         return self._run(self._in_lane(item, lane), state)
 
     def _in_lane(self, item: Marked, lane: int) -> Compiled:
@@ -161,7 +161,7 @@ class Viewer:
         return self._evaluator.compile(body), body.type, locals_
 
     def _run(self, compiled: Compiled, state: State) -> tuple[Any, Type]:
-        """As `_shown`, of a compiled expression."""
+        """As `_shown`, for a compiled expression."""
         value, kind = None, compiled[1]
         # A view describes most states, and a picture is still of use where one part has no value.
         with suppress(Undefined):
@@ -175,7 +175,7 @@ class Viewer:
         return function([*state, *state, *([0] * (locals_ + 1))]), kind
 
     def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
-        """From which lane to which a step sends something, if it does.
+        """The lanes from which and to which a step sends a message, if it does.
 
         What the views declare; without any `arrow`, from the first lane argument to the second.
         """
@@ -197,19 +197,19 @@ class Viewer:
 
 
 def _named(items: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
-    """Each name once; the last entry counts."""
+    """The entries with each name once; the last entry with a name counts."""
     return tuple({item.name: Marked(item.name, lane, item.value) for lane, item in items}.values())
 
 
 def _parse(text: str, kind: Type) -> Any:
-    """The value that `show` wrote as `text`."""
+    """The value that `show` formatted as `text`."""
     # By showing all values: there is one way to write a value, so this is the inverse without a parser of
     # its own.
     return next(value for value in universe(kind) if show(value, kind) == text)
 
 
 def cells(value: Any, kind: Type) -> tuple[Cell, ...]:
-    """A log as cells: a sequence of records, the end offset of each epoch, or just a length."""
+    """A log as cells: from a sequence of records, the end offset of each epoch, or just a length."""
     match kind:
         case Seq():
             draw = _record_cell(kind.item)

@@ -33,12 +33,12 @@ DEADLOCK = "deadlock"
 
 
 class NoSuchPath(Exception):
-    """A number of a path names no initial state or no enabled step."""
+    """A number in a path does not denote an initial state or an enabled step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a path leads: the trace, the steps enabled there, and the properties that fail there."""
+    """The end of a path: the trace, the steps enabled there, and the properties that fail there."""
 
     path: tuple[int, ...]
     trace: Trace
@@ -48,7 +48,7 @@ class Position:
 
 
 class Walker:
-    """Follows paths through an instance's states."""
+    """Follows paths through the states of an instance."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -96,7 +96,7 @@ class Walker:
         return list(dict.fromkeys(Step.of(self.program, *one) for one in self._stepper.successors(state)))
 
     def find(self, name: str, seconds: float) -> Trace | None:
-        """A shortest trace to a witness, or to a violation of a property, found within a time."""
+        """A shortest trace to a witness, or to a violation of a property, if found within a time limit."""
         program = asking(self.program, name)
         if program is None:
             return None
@@ -127,7 +127,7 @@ class Walker:
         return trace
 
     def violation(self, trace: Trace, name: str | None) -> Violation | None:
-        """The violation at the end of a trace: of `name`, or the first without a name."""
+        """The violation at the end of a trace: of the property `name`, or the first one if it is None."""
         position = self._position((), trace)
         for prop, kind, why in position.failed:
             if name in (None, prop):
@@ -139,7 +139,7 @@ class Walker:
         return None
 
     def path_to(self, trace: Trace) -> tuple[int, ...]:
-        """The path that takes a trace; raises `NoSuchPath` if it is not a behaviour."""
+        """The path of a trace; raises `NoSuchPath` if the trace is not a behaviour."""
         if trace.initial not in self.initial:
             raise NoSuchPath
         path, state = [self.initial.index(trace.initial)], trace.initial
@@ -153,7 +153,7 @@ class Walker:
 
 
 def _never(program: Program, witness: Property) -> Property:
-    """An invariant whose counterexample is a shortest way to a witness."""
+    """An invariant whose counterexample is a shortest trace to a witness."""
     # An invariant is checked outside of the constraints too, where no witness counts as reached.
     reached = (*program.constraints, witness)
     body = And(Bool(), witness.span, tuple(prop.body for prop in reached))
@@ -163,14 +163,14 @@ def _never(program: Program, witness: Property) -> Property:
 
 
 def _of_steps(prop: Property) -> Property:
-    """The property without claims on whole behaviours, which no trace shows and our own fairness decides."""
+    """The property without temporal claims, which traces do not show and which depend on our fairness."""
     if not isinstance(prop, Refinement):
         return prop
     return replace(prop, abstract=replace(prop.abstract, fairness=()))
 
 
 def asking(program: Program, name: str) -> Program | None:
-    """The program with one property: `name`, or that the witness `name` is never reached."""
+    """The program with one property: `name`, or the claim that the witness `name` is never reached."""
     for prop in program.invariants:
         if prop.name == name:
             return replace(bare(program), invariants=(prop,))

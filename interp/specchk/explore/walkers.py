@@ -1,4 +1,4 @@
-"""Random simulation on all cores: the same walks, whoever takes them.
+"""Random simulation on all cores: the walks do not depend on the worker that takes them.
 
 Walks come in blocks of `BLOCK`, each with a seed of its own that follows from the seed of the run,
 so neither the walks nor what is reported depends on the number of processes: blocks are looked at in
@@ -42,7 +42,7 @@ def simulate_on(
 def simulate_by(
     program: Program, walks: Walks, takers: Takers, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
-    """As `simulate`, in blocks, by whoever takes them."""
+    """As `simulate`, in blocks, on any crew of workers."""
     return _Merge(program, walks, on_progress).run(takers)
 
 
@@ -127,13 +127,13 @@ def _added(counts: list[WalkCounts]) -> WalkCounts:
 
 
 def _early(outcome: Outcome) -> Inconclusive | None:
-    """The reason why a block ended before its walks were done (no initial state, an interrupt)."""
+    """The reason why a block ended before its walks were finished (no initial state, an interrupt)."""
     verdict = outcome.verdict
     return verdict if isinstance(verdict, Inconclusive) and not verdict.budget else None
 
 
 def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block, None, None]:
-    """The blocks' outcomes in order; a few blocks ahead on other processes."""
+    """The outcomes of the blocks in order; a few blocks are computed ahead by other processes."""
     if workers == 1 or len(todo) == 1:
         yield from (walked(program, block) for block in todo)
         return
