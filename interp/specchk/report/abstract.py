@@ -1,4 +1,4 @@
-"""Words for a violated refinement: its last step in the refined spec, and the reasons of each action."""
+"""The text of a violated refinement: its last step in the refined spec, and the reasons for each action."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Line = tuple[int, str]  # with its indent
 
 
 def abstract_lines(step: AbstractStep) -> Iterator[Line]:
-    """The two states of the refined spec, and why none of its actions leads from one to the other."""
+    """The two states of the refined spec, and why no action leads from one to the other."""
     name = step.program.spec
     if step.before is None:
         yield 2, f"as a state of `{name}`:"

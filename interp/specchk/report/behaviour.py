@@ -1,4 +1,4 @@
-"""Words for infinite behaviours: where one repeats or rests, and why it is fair."""
+"""The text of infinite behaviours: where one repeats or rests, and why it is fair."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from specchk.search.verdict import FairPoint, Kept, Trace
 
 
 def length(trace: Trace) -> str:
-    """The length of a trace in a few words: ` in 5 steps, the last 3 in a loop`."""
+    """The length of a trace in words: ` in 5 steps, the last 3 in a loop`."""
     count = len(trace.steps)
     if trace.loop is None:
         return " in the initial state" if count == 0 else f" in {count} step{'s' * (count > 1)}"
@@ -19,7 +19,7 @@ def length(trace: Trace) -> str:
 
 
 def ending(trace: Trace) -> str:
-    """What happens forever at the end of a looping trace; nothing of another one."""
+    """A sentence on the repetition or rest at the end of a looping trace; empty for a finite one."""
     if trace.loop is None:
         return ""
     last = len(trace.steps)
@@ -29,7 +29,7 @@ def ending(trace: Trace) -> str:
 
 
 def fair_line(point: FairPoint) -> str:
-    """Why the loop is fair to one condition: `fair send(r1): taken in step 3`."""
+    """The reason why the loop is fair to one condition: `fair send(r1): taken in step 3`."""
     match point.kept:
         case Kept.TAKEN:
             return f"{point.condition}: taken in step {point.at}"

@@ -1,4 +1,4 @@
-"""Conditions that never decide, for people and as JSON."""
+"""Reports on conditions that never decide, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EFFECTS = MappingProxyType({
 
 
 def undecided(models: Sequence[Decided]) -> list[Condition]:
-    """The conditions that decide in none of the models, in the order of the first model that has one."""
+    """The conditions that decide in no model, in the order of the first model that contains them."""
     deciding = {condition.key for model in models for condition in model.deciding}
     left = {condition.key: condition for model in reversed(models) for condition in reversed(model.never)}
     return [condition for key, condition in reversed(left.items()) if key not in deciding]
@@ -33,7 +33,7 @@ def render_conditions(
     width: int,
     impossible: Collection[Key] | None = None,
 ) -> str:
-    """The numbers of each model, then the conditions that decide in none of them, by action and property.
+    """The numbers of each model, then the conditions that decide in no model, by action and property.
 
     Behind them the models proposed for these; `impossible` are those shown to decide for no offset.
     """
@@ -93,7 +93,7 @@ def conditions_json(
     models: Sequence[Decided], proposed: Proposals | None, exit_code: int,
     impossible: Collection[Key] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The report as JSON; docs/json.md has the members."""
+    """The report as JSON; see docs/json.md for its members."""
     return {
         "version": 1,
         "exit_code": exit_code,

@@ -15,7 +15,7 @@ from specchk.search.verdict import Trace
 
 @dataclass(frozen=True, slots=True)
 class VariableChange:
-    """One place of the state: `replica_state[r1].hw`, with its text before and after.
+    """A changed place of the state: `replica_state[r1].hw`, with its text before and after.
 
     What is there both before and after (`some`) is looked into, under the path of its option.
     """
@@ -27,7 +27,7 @@ class VariableChange:
 
 
 def changes(program: Program, before: State, after: State) -> list[VariableChange]:
-    """Every place that differs, variables in declaration order."""
+    """All changed places, with the variables in declaration order."""
     changed: list[VariableChange] = []
     for variable, old, new in zip(program.variables, before, after, strict=True):
         for path, was, now in _inside(variable.type, old, new, variable.name):
@@ -56,13 +56,13 @@ def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str
 
 
 def parts(program: Program, state: State) -> list[tuple[str, str]]:
-    """A whole state, one line a variable."""
+    """A whole state, one line for each variable."""
     pairs = zip(program.variables, state, strict=True)
     return [(variable.name, show(value, variable.type)) for variable, value in pairs]
 
 
 def irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
-    """The variables that stay the same on the whole trace, and that the property `name` does not read.
+    """The variables that do not change in the whole trace, and that the property `name` does not read.
 
     None where no property fails: at a deadlock every variable may be the reason.
     """
@@ -74,7 +74,7 @@ def irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
 
 
 def unchanging(program: Program, trace: Trace, kept: Collection[str]) -> frozenset[str]:
-    """The variables that stay the same on the whole trace, except for those `kept`."""
+    """The variables that do not change in the whole trace, except those in `kept`."""
     return frozenset(
         variable.name
         for slot, variable in enumerate(program.variables)

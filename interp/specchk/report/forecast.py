@@ -1,4 +1,4 @@
-"""A forecast for people and programs, and its comparison with the result."""
+"""A forecast as text and as JSON, and its comparison with the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMA = "specchk.forecast/1"
 
 
 def forecast_lines(forecast: Forecast) -> list[str]:
-    """The forecast, its basis, and where to run the search."""
+    """The lines of a forecast: the numbers, their basis, and where to run the search."""
     if forecast.is_exact:
         return [
             f"forecast: {count(forecast.low)} states exactly: the sample was the whole search",
@@ -34,7 +34,7 @@ def forecast_lines(forecast: Forecast) -> list[str]:
 
 
 def advice(forecast: Forecast) -> str:
-    """Where to run the search."""
+    """Advice on where to run the search."""
     if forecast.fits:
         return "this machine"
     return (
@@ -43,7 +43,7 @@ def advice(forecast: Forecast) -> str:
 
 
 def compared(outcome: Outcome, forecast: Forecast) -> str:
-    """The forecast beside the outcome, in a line."""
+    """The forecast compared with the outcome, in one line."""
     told = f"forecast {count(forecast.low)} to {count(forecast.high)} states"
     states, inside = outcome.statistics.distinct, _is_inside(outcome, forecast)
     if inside is None:
@@ -52,14 +52,14 @@ def compared(outcome: Outcome, forecast: Forecast) -> str:
 
 
 def _is_inside(outcome: Outcome, forecast: Forecast) -> bool | None:
-    """Whether the number was inside the interval; None where the search did not complete."""
+    """Whether the number was within the interval; None if the search did not complete."""
     if not isinstance(outcome.verdict, Holds | HoldsWithin):
         return None
     return forecast.holds(outcome.statistics.distinct)
 
 
 def forecast_json(forecast: Forecast) -> dict[str, Any]:
-    """The numbers of a forecast; bytes and seconds are of one machine."""
+    """The numbers of a forecast; bytes and seconds are those of one machine."""
     return {
         "states": {"low": forecast.low, "likely": forecast.likely, "high": forecast.high},
         "is_exact": forecast.is_exact,
@@ -91,14 +91,14 @@ def asked_json(program: Program, forecast: Forecast) -> dict[str, Any]:
 
 
 def count(number: int) -> str:
-    """`950`, `12.3 k`, `4.5 M`, and so on."""
+    """A number in short form: `950`, `12.3 k`, `4.5 M`, and so on."""
     if number < 1000:
         return str(number)
     return _scaled(number, 1000, (" k", " M", " G", " T"))
 
 
 def size(number: float) -> str:
-    """Bytes, in binary units."""
+    """A number of bytes, in binary units."""
     return _scaled(number, 1024, (" kB", " MB", " GB", " TB"))
 
 
@@ -111,7 +111,7 @@ def _scaled(number: float, step: int, units: Sequence[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes, hours, days or years."""
+    """A duration in seconds, minutes, hours, days or years."""
     for length, name in ((31_557_600, "years"), (86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * length:
             long = seconds / length

@@ -1,4 +1,4 @@
-"""Traces in the Informal Trace Format, so that other tools' viewers and harnesses read them.
+"""Traces in the Informal Trace Format, for the viewers and harnesses of other tools.
 
 Format: Apalache's ADR 015 (https://apalache-mc.org/docs/adr/015adr-trace.html).  Integers are
 `#bigint` objects, sets and bags `#set` (a bag as a `#map` to counts), maps `#map`, sequences lists,
@@ -73,7 +73,7 @@ def _state(
 
 
 def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> dict[str, Any]:
-    """The ITF object of a trace; `violation` is the one it shows, if any."""
+    """The ITF object of a trace; `violation` is the violation that it shows, if any."""
     states = [_state(program, trace.initial, 0, None, ())]
     states += [
         _state(program, step.state, i, step.action, step.args) for i, step in enumerate(trace.steps, 1)

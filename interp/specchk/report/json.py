@@ -1,4 +1,4 @@
-"""Reports for programs: one JSON object a run, complete and versioned.
+"""Reports as JSON: one object for each run, complete and versioned.
 
 `schema` names the form; fields are only ever added to a version.  Values: numbers and booleans as
 they are, names as strings, `none` as null and `some(x)` as `{"some": x}`, records as objects,
@@ -77,7 +77,7 @@ def _map_json(value: tuple[Value, ...], kind: Map) -> Any:
 
 
 def state_json(program: Program, state: State) -> dict[str, Any]:
-    """A state as an object, one member a variable."""
+    """A state as an object, with one member for each variable."""
     return {v.name: value_json(value, v.type) for v, value in zip(program.variables, state, strict=True)}
 
 
@@ -91,7 +91,7 @@ def model_json(program: Program) -> dict[str, Any]:
 
 
 def trace_json(program: Program, trace: Trace) -> list[dict[str, Any]]:
-    """A trace: state 0 with no action, then each step with its whole state and its changes."""
+    """A trace: state 0 without an action, then each step with its whole state and its changes."""
     out: list[dict[str, Any]] = [
         {"index": 0, "action": None, "args": [], "state": state_json(program, trace.initial), "changed": []}
     ]
@@ -162,7 +162,7 @@ def _abstract_json(step: AbstractStep) -> dict[str, Any]:
 
 
 def _coverage(outcome: Outcome) -> list[dict[str, Any]]:
-    """Every point with its count; `decided` ones the constants have decided, so they are not counted."""
+    """Every point with its count; `decided` points are determined by the constants and not counted."""
     # A reader must not mistake the 0 of a point that is never counted for one that is never reached.
     live = live_points(outcome.program)
     points = zip(outcome.program.points, outcome.coverage, strict=True)
@@ -238,7 +238,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
 
 
 def scenario_json(program: Program, result: ScenarioResult) -> dict[str, Any]:
-    """A scenario's result."""
+    """The result of a scenario as JSON."""
     failure = result.failure
     return {
         "scenario": result.name,

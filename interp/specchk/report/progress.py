@@ -1,4 +1,4 @@
-"""Progress of long work: one line on a terminal, rewritten in place; nothing in a pipe."""
+"""Progress of long operations: one line on a terminal, rewritten in place; nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from specchk.search.budget import Progress
 
 
 def line(progress: Progress) -> str:
-    """States, rate, depth, frontier, memory, time, and the engine's note."""
+    """The line: states, rate, depth, frontier, memory, time, and the engine's note."""
     rate = progress.states / progress.seconds if progress.seconds > 0 else 0
     more = f"; {progress.note}" if progress.note else ""
     return (
@@ -18,14 +18,14 @@ def line(progress: Progress) -> str:
 
 
 class TerminalProgress:
-    """Shows progress on a stream that is a terminal, and clears it again."""
+    """Shows progress if a stream is a terminal, and removes it afterwards."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self.width = 0
 
     def __call__(self, progress: Progress) -> None:
-        """Show where the search is."""
+        """Show the progress of the search."""
         text = line(progress)
         # Padded to the last line's width, or its end would stay visible.
         self.stream.write("\r" + text.ljust(self.width))

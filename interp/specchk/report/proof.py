@@ -1,4 +1,4 @@
-"""Reports of proofs by induction: the verdict, the proved properties, and steps that are not excluded.
+"""Reports of proofs by induction: the verdict, the proved properties, and the steps not excluded.
 
 Such a step starts in a state that satisfies all invariants, reachable or not; the report never calls
 it a violation unless the state is known to be reached.
@@ -88,13 +88,13 @@ def _details(proof: Proof) -> list[str]:
 
 
 def not_proved_by_induction(program: Program) -> list[str]:
-    """The claims of a model about which its invariants, inductive or not, decide nothing."""
+    """The claims of a model that an induction over its invariants does not decide."""
     deadlocks = [] if allows_any_end(program) else ["deadlock"]
     return [*[f"witness {prop.name}" for prop in program.witnesses], *deadlocks]
 
 
 def _suggestion_lines(suggestion: Suggestion, width: int) -> list[str]:
-    """The lemmas as a spec has them, and how they were found."""
+    """The lemmas as written in a spec, and how they were found."""
     counts = f"{suggestion.tried} candidates, {suggestion.held} hold in {suggestion.states} enumerated states"
     counts += f", {suggestion.inductive} of these are inductive"
     if not suggestion.lemmas:
@@ -104,12 +104,12 @@ def _suggestion_lines(suggestion: Suggestion, width: int) -> list[str]:
 
 
 def goals(proof: Proof) -> list[str]:
-    """The properties that a proof is about."""
+    """The properties to be proved."""
     return [prop.name for prop in (*proof.program.invariants, *proof.program.step_invariants)]
 
 
 def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
-    """The states before, the action, its changes, and the reason for the failure."""
+    """The state before, the action, its changes, and the reason for the failure."""
     name = f"`{failure.name}`"
     claim = f"{name} may be undefined" if failure.kind == "undefined" else f"{name} is not inductive"
     # Every state of the model was enumerated; with horizons, there are more beyond.

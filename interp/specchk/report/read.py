@@ -1,4 +1,4 @@
-"""Traces back from files: the exact inverse of `report.json` and `report.itf`.
+"""Traces read from files: the exact inverse of `report.json` and `report.itf`.
 
 A value is read by its type, so nothing is guessed: what is not a value of the type is `Unreadable`,
 with the place and what was expected.  Which spec, model and constants a file is about is read
@@ -21,12 +21,12 @@ Read = Callable[[Any, Type], Value]
 
 
 class Unreadable(Exception):
-    """Invalid data in a file; the text describes them and their place."""
+    """Invalid data in a file; the text describes them and gives their place."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """A trace as a file has it: states by name of variable, and the label of each step."""
+    """A trace as stored in a file: states by variable name, and the label of each step."""
 
     spec: str
     model: str | None
@@ -39,7 +39,7 @@ class TraceFile:
     loop: int | None = None  # the state that the last one is again, as in `search.verdict.Trace`
 
     def read(self, program: Program) -> list[State]:
-        """The states; raises `Unreadable`."""
+        """The states of the trace; raises `Unreadable`."""
         value = value_from_itf if self.itf else value_from_json
         return [_state(program, data, index, value) for index, data in enumerate(self.states)]
 
@@ -101,7 +101,7 @@ def _state(program: Program, data: Mapping[str, Any], index: int, read: Read) ->
 
 
 def value_from_json(data: Any, kind: Type) -> Value:
-    """The value that `report.json.value_json` wrote; raises `Unreadable`."""
+    """The value written by `report.json.value_json`; raises `Unreadable`."""
     match kind:
         case Bool() | Int() | Enum() | Sort():
             return _scalar(data, kind)
@@ -137,7 +137,7 @@ def value_from_json(data: Any, kind: Type) -> Value:
 
 
 def value_from_itf(data: Any, kind: Type) -> Value:
-    """The value that `report.itf.value_itf` wrote; raises `Unreadable`."""
+    """The value written by `report.itf.value_itf`; raises `Unreadable`."""
     match kind:
         # Tools write small numbers plainly, too; both forms are read.
         case Int() if isinstance(data, dict):
@@ -228,7 +228,7 @@ def _variant(tag: Any, data: Any, kind: Union, read: Read) -> Value:
 
 
 def _element(data: str, kind: Union) -> Value:
-    """A value of a variant that is a sort; its name is that of no other element."""
+    """A value of a variant that is a sort; element names are unique."""
     for index, (_, record) in enumerate(kind.variants):
         if isinstance(record.element, Sort) and data in record.element.members:
             return (index, (record.element.members.index(data),))
@@ -266,7 +266,7 @@ def _partial_map(pairs: list[list[Any]], kind: Set, read: Read) -> Value:
 
 
 def _collected(items: list[Value], kind: Set | Seq | Bag) -> Value:
-    """The items in their order, or in the canonical one; a set has each once, and limits hold."""
+    """The items in order, or in canonical order; set items are distinct, and limits hold."""
     if isinstance(kind, Set):
         # A file written by hand with an item twice is no canonical value; reading it as one would hide the
         # mistake.

@@ -1,4 +1,4 @@
-"""Reports for people: the verdict first, then why, then what to do next.
+"""Reports as text: the verdict first, then the reasons, then the next command.
 
 The same run gives the same text, but for the seconds.  A trace shows the first state whole and
 then, for each step, its action and only the places it changed.  In a counterexample, variables that
@@ -45,7 +45,7 @@ def headline(outcome: Outcome) -> str:
 
 
 def judgement(outcome: Outcome) -> str:
-    """The verdict, with its bounds, or the violation, or the reason why there is none."""
+    """The verdict with its bounds, or the violation, or the reason why there is no verdict."""
     match outcome.verdict:
         case Holds():
             unbounded = outcome.statistics.symbolic is not None and outcome.program.horizons
@@ -129,7 +129,7 @@ def _walks(numbers: Statistics, walks: WalkCounts) -> list[str]:
 
 
 def _symbolic(numbers: Symbolic) -> str:
-    """The search's effort on unknown offsets."""
+    """The effort of the search on open offsets."""
     share = 100 * numbers.answered / numbers.questions if numbers.questions else 100
     begun = f", restarted {numbers.refinements} times" if numbers.refinements else ""
     reach = "" if numbers.reach is None else f", differences beyond {numbers.reach} dropped"
@@ -145,7 +145,7 @@ def _symbolic(numbers: Symbolic) -> str:
 
 
 def _joined(numbers: Symbolic) -> str:
-    """The proof by joined states."""
+    """The proof by joined states, in words."""
     split = f"split by {numbers.splits} comparison{_s(numbers.splits)} of offsets" if numbers.splits else ""
     return (
         f"proved by {numbers.hulls} joined states of {numbers.parts} control part{_s(numbers.parts)}"
@@ -177,7 +177,7 @@ def selected(program: Program) -> dict[str, list[str]]:
 
 
 def checked(outcome: Outcome) -> list[str]:
-    """The checked properties, by kind, and the witnesses that were reached."""
+    """The checked properties, by kind, and the reached witnesses."""
     program, names = outcome.program, selected(outcome.program)
     reached = {name for name, _ in outcome.witnesses}
     listed = [
@@ -197,7 +197,7 @@ def checked(outcome: Outcome) -> list[str]:
 
 
 def _not_taken(outcome: Outcome) -> list[str]:
-    """The actions that no walk took, of those that the constants allow; a violation ends walks too early."""
+    """The actions that no walk took though the constants allow them; none if a violation ended the walks."""
     walks, program = outcome.statistics.walks, outcome.program
     if walks is None or isinstance(outcome.verdict, Violated):
         return []
@@ -212,7 +212,7 @@ def constants(program: Program) -> str:
 
 
 def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
-    """The whole report of a run; `command` is how to run it again, for the last line."""
+    """The whole report of a run; `command` repeats the run, for the last line."""
     lines = [headline(outcome)]
     lines += _indented(statistics(outcome), width)
     lines += _indented([f"constants: {constants(outcome.program) or '(none)'}", *checked(outcome)], width)
@@ -229,7 +229,7 @@ def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
 
 
 def _folded(warnings: Sequence[str]) -> list[str]:
-    """The warnings, with only the first of many branches never taken, so that the verdict stays visible."""
+    """The warnings, with only the first of many untaken branches, so that the verdict stays visible."""
     branches = [warning for warning in warnings if " the branch `" in warning]
     if len(branches) <= BRANCHES_SHOWN + 1:
         return list(warnings)
@@ -270,7 +270,7 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
 
 
 def _unreached(bounds: tuple[str, ...]) -> str:
-    """The states among which a witness is not."""
+    """A description of the states in which a witness was not reached."""
     if not bounds:
         return "all states were searched, and none satisfies it"
     return f"all states within {', '.join(bounds)} were searched, and none satisfies it; those beyond may"
@@ -279,7 +279,7 @@ def _unreached(bounds: tuple[str, ...]) -> str:
 def trace_lines(
     program: Program, trace: Trace, width: int, aside: Collection[str] = frozenset()
 ) -> list[str]:  # fmt: skip
-    """The first state in full, with the variables `aside` last; then the changes of each step."""
+    """The first state in full, the variables `aside` last; then the changes of each step."""
     lines = ["  0  initial state"]
     aside = aside if len(aside) >= WORTH_FOLDING else frozenset()
     for name, value in parts(program, trace.initial):
@@ -305,7 +305,7 @@ def trace_lines(
 
 
 def blame_lines(blame: Blame, width: int) -> list[str]:
-    """Where and why: the deciding part, the bound names' values, its operands' values."""
+    """The place and the reason: the deciding part, the values of bound names, and of operands."""
     bound = ", ".join(f"{name} = {value}" for name, value in blame.bindings)
     lines = [f"  because{f', for {bound}' if bound else ''}:"]
     lines += wrapped(blame.text, width, 7)
@@ -334,7 +334,7 @@ def _indented(lines: list[str], width: int) -> Iterator[str]:
 
 
 def wrapped(text: str, width: int, indent: int) -> list[str]:
-    """A text in lines of a width, indented, later lines further."""
+    """A text in indented lines of a given width, with later lines indented further."""
     # Below 40 columns nearly every word would have a line; a narrower terminal breaks the lines itself.
     space = " " * indent
     return wrap(text, max(width, 40), initial_indent=space, subsequent_indent=space + "    ",

@@ -1,4 +1,4 @@
-"""A state beside the one that it should be: a last row for a picture, and marks where the two differ.
+"""A state beside the expected one: an additional last row in a picture, with the differences marked.
 
     20  apply_response(b2)
      b2  log [+e0]  !HW=1 *LEO=1
@@ -22,7 +22,7 @@ from specchk.report.draw.picture import SHARED, Box, Line, LogCell, LogMark, Pic
 
 
 def contrasted(viewer: Viewer, drawn: Picture, wanted: State, actual: State, title: str) -> Picture:
-    """The picture of a trace that ends in `wanted`, with `found` as a further row of this title."""
+    """The picture of a trace that ends in `wanted`, with `found` as an additional row with this title."""
     slots = {variable.name: slot for slot, variable in enumerate(viewer.program.variables)}
     by_lane: dict[int, list[VariableChange]] = {}
     for change in changes(viewer.program, wanted, actual):
@@ -52,7 +52,7 @@ def _line(viewer: Viewer, lane: int, change: VariableChange) -> Line:
 def _wanted(
     viewer: Viewer, box: Box | None, wanted: State, actual: State, lane: int, different: list[VariableChange]
 ) -> Box:  # fmt: skip
-    """The box of the spec's row, made for the purpose if the step left the lane alone."""
+    """The box of the spec's row, created if the step left the lane unchanged."""
     own, theirs = viewer.log(wanted, lane), viewer.log(actual, lane)
     if box is None:
         box = Box(None if own is None else tuple(map(LogCell, own)), _marks(viewer, wanted, lane), ())
@@ -63,14 +63,14 @@ def _wanted(
 
 
 def _with_lines(box: Box, different: list[VariableChange], own: str) -> Box:
-    """The box with its lines marked that show a place that differs."""
+    """The box with the lines marked that show a differing place."""
     paths = tuple(change.path.replace(own, "", 1) + ":" for change in different)
     lines = tuple(replace(line, differs=line.changed and line.text.startswith(paths)) for line in box.lines)
     return replace(box, lines=lines)
 
 
 def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: tuple[Line, ...]) -> Box:
-    """The box of the implementation's row: its log beside the spec's, its marks, the differences."""
+    """The box of the implementation's row: its log, compared with the spec's, its marks, the differences."""
     own, theirs = viewer.log(found, lane), viewer.log(wanted, lane) or ()
     log = None
     if own is not None:
@@ -97,7 +97,7 @@ def _marks(viewer: Viewer, state: State, lane: int) -> tuple[LogMark, ...]:
 
 
 def _differing(log: tuple[LogCell, ...], theirs: tuple[Cell, ...]) -> tuple[LogCell, ...]:
-    """The cells, those marked that the other log has not in the same place; lost ones are none's."""
+    """The cells, marked if the other log differs in that position; lost cells are never marked."""
     kept = [cell for cell in log if not cell.lost]
     lost = [cell for cell in log if cell.lost]
     pairs = zip_longest(kept, theirs[: len(kept)])

@@ -1,4 +1,4 @@
-"""Graphs in DOT: the states of a small model, which action enables which, a trace as a chain."""
+"""Graphs in DOT: the states of a small model, actions that enable others, and a trace as a chain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOREVER = "#a02020"
 
 
 def states_dot(graph: StateGraph) -> str:
-    """Every state with its whole value, one cluster a level, edges labelled by actions.
+    """Every state with its whole value, one cluster for each level, edges labelled by actions.
 
     Levels go down; edges that do not are grey.  Steps that change nothing stand in their state.
     """
@@ -62,7 +62,7 @@ def _state(program: Program, state: State) -> str:
 
 
 def actions_dot(program: Program, enables: Mapping[tuple[int, int], int]) -> str:
-    """An edge from an action to each that it can enable, with how many steps do."""
+    """An edge from an action to each action that it can enable, with the number of such steps."""
     lines = ["digraph actions {", _HEAD]
     lines += [f'  a{index} [label="{action.name}"];' for index, action in enumerate(program.actions)]
     for (source, target), count in enables.items():
@@ -71,7 +71,7 @@ def actions_dot(program: Program, enables: Mapping[tuple[int, int], int]) -> str
 
 
 def trace_dot(program: Program, trace: Trace) -> str:
-    """A trace as a chain: the first state in full, then the changes of each step; a loop is an arrow back."""
+    """A trace as a chain: the first state in full, then the changes of each step; a loop is a back edge."""
     lines = ["digraph trace {", _HEAD, f"  s0 [label=<{_state(program, trace.initial)}>];"]
     before = trace.initial
     look = f'color="{_FOREVER}", fontcolor="{_FOREVER}", constraint=false'

@@ -1,4 +1,4 @@
-"""Lanes in DOT: one column a lane, time downwards, messages as arrows between columns.
+"""Lanes in DOT: one column for each lane, time downwards, messages as arrows between columns.
 
 Graphviz only draws: every node has a position (`neato -n2` takes them as they are) and every cell
 of its tables a fixed size, all from `layout`.  So the drawing is the same with whatever fonts are
@@ -96,13 +96,13 @@ _SPACE = "&#160;"
 
 
 def _spaced(text: str) -> str:
-    """Escaped, with leading spaces kept."""
+    """The text escaped, with leading spaces kept."""
     bare = text.lstrip(" ")
     return _SPACE * (len(text) - len(bare)) + escape(bare)
 
 
 def _fixed(inside: str, width: int, height: int, more: str) -> str:
-    """A cell of a table that has this size, whatever is in it."""
+    """A table cell of a fixed size, whatever its content."""
     return f'<TD FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{height}" {more}>{inside}</TD>'
 
 
@@ -158,7 +158,7 @@ def _cell(cell: LogCell, width: int) -> str:
 
 
 def _centred(text: str, label: str, width: int, height: int, char: float = 6.0) -> str:
-    """A text in the middle, by our own count of its width, not by that of a font."""
+    """A centred text, using our own estimate of its width instead of a font's."""
     # Centred by Graphviz, the text would move with the fonts that are installed.
     left = max(0, round((width - char * len(text)) / 2))
     space = _fixed("", left, height, "") if left else ""

@@ -47,7 +47,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class PlacedMark:
-    """A mark's text from `x` (of the box's inner left) on; the first at a boundary points at it."""
+    """A mark's text from `x` on (from the box's inner left); the first one at a boundary points to it."""
 
     x: int
     width: int
@@ -91,7 +91,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """The title of a row, in lines, at its left; `y` is its centre."""
+    """The title of a row, in lines, on its left; `y` is its centre."""
 
     row: int
     y: int
@@ -101,7 +101,7 @@ class Titled:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPicture:
-    """A picture with places; `x_of` is the centre of each column."""
+    """A picture with positions; `x_of` is the centre of each column."""
 
     picture: Picture
     x_of: dict[int, int]
@@ -113,12 +113,12 @@ class PlacedPicture:
 
     @property
     def width(self) -> int:
-        """From the left of the titles to the right of the last column."""
+        """The distance from the left of the titles to the right of the last column."""
         return TITLE + COLUMN * max(len(self.x_of), 1)
 
 
 def layout(picture: Picture) -> PlacedPicture:
-    """Give everything its place."""
+    """The picture with the positions of all parts."""
     x_of = {column: TITLE + COLUMN * index + COLUMN // 2 for index, column in enumerate(picture.columns)}
     cell = _cell_width(picture)
     titles: list[Titled] = []
@@ -149,7 +149,7 @@ def title_lines(row: Row) -> tuple[str, ...]:
 
 
 def wrapped(text: str, width: int, indent: str = "  ") -> Iterator[str]:
-    """Lines of at most `width` characters, broken at spaces, else within names, else anywhere."""
+    """The lines of at most `width` characters, broken at spaces, else within names, else anywhere."""
     lead = ""
     while len(lead) + len(text) > width:
         room = width - len(lead)
@@ -174,7 +174,7 @@ def _cell_width(picture: Picture) -> int:
 
 
 def cell_text(cell: LogCell) -> str:
-    """The text of a cell; too long a text is cut, and the lines below have it whole."""
+    """The text of a cell; one that is too long is cut, and given in full in the lines below."""
     text = cell.cell.text + (" ✗" if cell.lost else "")
     most = int((_WIDEST_CELL - 8) / CHAR)
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -197,7 +197,7 @@ def _texts(line: Line) -> Iterator[Text]:
 
 
 def _log(log: tuple[LogCell, ...], marks: tuple[LogMark, ...], width: int) -> Iterator[Strip]:
-    """Cells in rows as wide as the box; under each boundary its marks."""
+    """A log as rows of cells as wide as the box, with the marks under each boundary."""
     fit = INNER // width
     if not log:
         yield Text("empty log", changed=False, differs=False)
@@ -213,7 +213,7 @@ def _log(log: tuple[LogCell, ...], marks: tuple[LogMark, ...], width: int) -> It
 
 
 def _mark_rows(marks: list[tuple[LogMark, int]], length: int) -> Iterator[Marks]:
-    """Marks side by side where there is room, else in further rows; beyond the log with their offset."""
+    """Marks side by side if there is room, else in further rows; those beyond the log show their offset."""
     rows: list[list[PlacedMark]] = []
     pointed: dict[int, int] = {}  # a boundary, and where the last mark at it ends
     for mark, at in marks:

@@ -1,4 +1,4 @@
-"""A trace as a picture, before anyone draws it: lanes, rows, boxes, cells, messages.
+"""A trace as a picture, independent of its rendering: lanes, rows, boxes, cells, messages.
 
 All that is shown is decided here, so that every form (SVG, terminal text, HTML) has the same
 content.  A row is a state; a box stands in each lane in which the step changed something that is
@@ -21,7 +21,7 @@ from specchk.search.verdict import Step, Trace, Violation
 
 @dataclass(frozen=True, slots=True)
 class LogCell:
-    """A record as drawn: `fresh` was added by this step, `lost` removed by it, `differs` is wrong."""
+    """A record as drawn: `fresh` if added by this step, `lost` if removed by it, `differs` if wrong."""
 
     cell: Cell
     fresh: bool = False
@@ -31,7 +31,7 @@ class LogCell:
 
 @dataclass(frozen=True, slots=True)
 class LogMark:
-    """A name at an offset of the log; `changed` when it was elsewhere before."""
+    """A name at an offset of the log; `changed` if it was elsewhere before."""
 
     name: str
     offset: int
@@ -41,7 +41,7 @@ class LogMark:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text in a box; `changed` when the step made it so."""
+    """A line of text in a box; `changed` if the step changed it."""
 
     text: str
     changed: bool = False
@@ -59,7 +59,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One state: the step that led to it, boxes by lane (-1 is the shared column), a message.
+    """One state: the step that led to it, boxes by lane (-1 is the shared column), and a message.
 
     `differs`: the state stands beside that of the row before, and should be the same.
     """
@@ -83,7 +83,7 @@ class Picture:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The lanes in order, then the shared column where something is in it."""
+        """The lanes in order, then the shared column if it is not empty."""
         shared = any(SHARED in row.boxes for row in self.rows)
         return (*range(len(self.lanes)), *([SHARED] if shared else []))
 
@@ -99,7 +99,7 @@ SHORT = 34  # characters that a box of any picture has room for
 def picture(
     viewer: Viewer, trace: Trace, violation: Violation | None, title: str = "", ending: tuple[str, ...] = ()
 ) -> Picture:
-    """The picture of a trace; at its end its violation, or `ending`.  `title` is added to the model."""
+    """The picture of a trace, with its violation or `ending` at the end.  `title` is added to the model."""
     program = viewer.program
     rows = [_first(viewer, trace.initial)]
     before = trace.initial
@@ -200,7 +200,7 @@ def _box(
 
 
 def _labels(was: dict[str, str], now: dict[str, str]) -> Iterable[Line]:
-    """A line for each label that changed, the others side by side; of those that are true just the name."""
+    """A line for each changed label, the others side by side; a true one is shown by its name only."""
     for name, after in now.items():
         if was[name] != after:
             yield Line(f"{name}: {was[name]} → {after}", changed=True)
@@ -210,7 +210,7 @@ def _labels(was: dict[str, str], now: dict[str, str]) -> Iterable[Line]:
 
 
 def _packed(texts: Iterable[str]) -> Iterable[str]:
-    """The texts side by side, as many on a line as are short together."""
+    """The texts side by side, as many on a line as are short enough together."""
     line = ""
     for text in texts:
         joined = f"{line}, {text}" if line else text

@@ -1,4 +1,4 @@
-"""From DOT to a file: SVG, PNG or PDF through Graphviz, stable bytes for the same input."""
+"""From DOT to a file: SVG, PNG or PDF by Graphviz, with the same bytes for the same input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NoGraphviz(Exception):
 
 
 def write(dot: str, path: Path, *, placed: bool) -> None:
-    """Write a picture in the format of the path's ending.
+    """Write a picture in the format given by the path's suffix.
 
     `placed`: nodes have positions already.  Raises `NoGraphviz` after writing the DOT text beside the
     path when Graphviz is missing, ValueError for an unknown ending, OSError as files do.
@@ -40,7 +40,7 @@ def write(dot: str, path: Path, *, placed: bool) -> None:
 
 
 def svg_element(dot: str, *, placed: bool) -> str | None:
-    """The picture as an SVG element to put into a page; None without Graphviz."""
+    """The picture as an SVG element for a page; None without Graphviz."""
     try:
         text = _rendered(dot, "svg", placed=placed).decode("utf-8")
     except NoGraphviz:

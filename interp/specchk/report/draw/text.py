@@ -8,7 +8,7 @@ from specchk.report.draw.picture import Box, Line, LogCell, LogMark, Picture, Ro
 
 
 def text(picture: Picture) -> str:
-    """The whole picture; `+` marks a new record, `x` a lost one, `*` a change, `!` a difference."""
+    """The picture as text; `+` marks a new record, `x` a lost one, `*` a change, `!` a difference."""
     lines = [f"{picture.title}: lanes {', '.join(picture.lanes) or '(none)'}"]
     for row in picture.rows:
         lines += _row(picture, row)

@@ -1,4 +1,4 @@
-"""Answers to the explorer's page: positions, pictures, exports, each a pure function."""
+"""The API of the explorer's page: positions, pictures, exports, each a pure function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_STARTS = 1000  # initial states in the page's list; an address reaches the 
 
 
 def about(walker: Walker) -> dict[str, Any]:
-    """The spec, the model, and the possible goals of a jump."""
+    """The spec, the model, and the possible targets of a jump."""
     program = walker.program
     return {
         "spec": program.spec,
@@ -33,7 +33,7 @@ def about(walker: Walker) -> dict[str, Any]:
 
 
 def _starts(walker: Walker) -> list[str]:
-    """The first initial states, each by the variables in which they differ."""
+    """The first initial states, each described by the variables in which they differ."""
     variables, states = walker.program.variables, walker.initial[:MOST_STARTS]
     differing = [slot for slot in range(len(variables)) if len({state[slot] for state in states}) > 1]
     return [
@@ -72,13 +72,13 @@ def _why(blame: Blame) -> str:
 
 
 def drawing(walker: Walker, at: Position) -> dict[str, Any]:
-    """The trace so far as lanes: `svg` (null without Graphviz), and the same in words."""
+    """The trace so far as lanes: `svg` (null without Graphviz), and the same as text."""
     drawn = picture(Viewer(walker.instance), at.trace, None)
     return {"svg": svg_element(lanes.dot(drawn), placed=True), "text": text(drawn)}
 
 
 def scenario(walker: Walker, trace: Trace) -> str:
-    """The trace as a scenario to paste into the spec; choices are pinned by their changes."""
+    """The trace as a scenario to paste into the spec; choices are determined by their changes."""
     lines = [f"scenario explored on {walker.program.model}:"]
     before = trace.initial
     for step in trace.steps:
@@ -90,7 +90,7 @@ def scenario(walker: Walker, trace: Trace) -> str:
 
 
 def _pin(walker: Walker, state: State, twins: set[State]) -> str:
-    """The distinguishing conditions of a state among others that the same step may lead to."""
+    """The conditions that distinguish a state from the others to which the same step may lead."""
     conditions = [
         f"{variable.name} == {show(value, variable.type)}"
         for slot, (variable, value) in enumerate(zip(walker.program.variables, state, strict=True))

@@ -1,4 +1,4 @@
-"""The common part of all pages: the document around them, and a trace to step through.
+"""The common parts of all pages: the document around them, and a trace to step through.
 
 One self-contained file: style and script are in it, and its policy forbids to load anything.
 """
@@ -34,12 +34,12 @@ def document(title: str, body: Iterable[str]) -> str:
 
 
 def row(*cells: str, mark: str = "") -> str:
-    """A row of a table, of cells in HTML; `mark` are its attributes."""
+    """A table row with cells in HTML; `mark` is a string of attributes."""
     return f"<tr{mark}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 def table(titles: Sequence[str], rows: Iterable[str]) -> str:
-    """A table with a head."""
+    """A table with a header."""
     head = "".join(f"<th>{title}</th>" for title in titles)
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
@@ -57,7 +57,7 @@ def picture(drawing: str | None) -> Iterator[str]:
 
 
 def folded(program: Program, trace: Trace, names: Collection[str], what: str) -> Iterator[str]:
-    """Variables omitted from the steps, folded; `what` describes them."""
+    """The variables omitted from the steps, collapsed; `what` describes them."""
     if names:
         rows = "".join(_variable(n, v, None) for n, v in parts(program, trace.initial) if n in names)
         yield (
@@ -76,7 +76,7 @@ def controls(last: int) -> str:
 
 
 def steps(program: Program, trace: Trace, left_out: Collection[str]) -> Iterator[str]:
-    """One section a state: all variables except for the omitted ones, and the changes of the step."""
+    """One section for each state: all variables except omitted ones, and the changes of the step."""
     titles = ["initial state", *(str(step) for step in trace.steps)]
     states = trace.states
     for number, (title, state) in enumerate(zip(titles, states, strict=True)):

@@ -1,4 +1,4 @@
-"""The report of a run as one HTML file: no network, readable without JavaScript, printable.
+"""The report of a run as one HTML file: no network access, readable without JavaScript, printable.
 
 With JavaScript the counterexample is stepped through with a slider, buttons or the arrow keys, and
 `#step-7` links to a step; without it all steps are listed.
@@ -50,7 +50,7 @@ def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
 
 
 def _forever(violation: Violation) -> Iterator[str]:
-    """The end of a looping behaviour, with links to its states, and why it is fair."""
+    """The loop or rest at the end of a behaviour, with links to its states, and why it is fair."""
     trace = violation.trace
     if trace is None or trace.loop is None:
         return
