@@ -1,4 +1,4 @@
-"""Counterexamples that are easy to read, in place of those found first."""
+"""Counterexamples that are easy to read, instead of those found first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specchk.search.verdict import Outcome, Trace, Violated, Violation
 
 @dataclass(frozen=True, slots=True)
 class Clarity:
-    """The number of best shortest counterexamples to find, and of states to compare them among."""
+    """The number of best shortest counterexamples to find, and of states among which to compare them."""
 
     wanted: int = 1
     max_states: int = MAX_STATES
@@ -30,7 +30,7 @@ def clearest(instance: Instance, witness: str, first: Trace, max_states: int) ->
 
 
 def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
-    """The outcome with the best counterexamples in place of the ones found first."""
+    """The outcome with the best counterexamples instead of those found first."""
     if not isinstance(outcome.verdict, Violated):
         return outcome
     walker, sort = Walker(instance), Viewer(instance).sort

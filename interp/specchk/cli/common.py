@@ -31,7 +31,7 @@ _UNITS = MappingProxyType({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t":
 
 
 class Size(click.ParamType[int]):
-    """A number of bytes, with an optional K, M, G or T."""
+    """An option type: a number of bytes, with an optional K, M, G or T."""
 
     name = "bytes"
 
@@ -49,7 +49,7 @@ class Size(click.ParamType[int]):
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds greater than 0; `nan` does not limit anything, and is rejected."""
+    """An option type: a number of seconds above 0; `nan` would not limit anything, and is rejected."""
 
     def __init__(self, *, or_zero: bool = False) -> None:
         super().__init__(min=0, min_open=not or_zero)
@@ -64,7 +64,7 @@ class Seconds(click.FloatRange):
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The program that a command is about."""
+    """The program to which a command applies."""
 
     file: str = argument()
     model: str | None = option("--model", metavar="M", help="Model to use; by default the file's first.")
@@ -81,7 +81,7 @@ class ModelChoice:
         return parse_overrides(self.overrides)
 
     def instance(self, *, as_json: bool) -> Instance:
-        """The program, or diagnostics and exit 30."""
+        """The program; for a rejected spec, diagnostics and exit code 30."""
         table = self.table
         with rejections(as_json=as_json):
             return instantiate(load(self.file), self.model, table, self.properties)
@@ -114,7 +114,7 @@ class Limits:
 
     @property
     def budget(self) -> Budget:
-        """The limits, as engines take them."""
+        """The limits as a budget for engines."""
         return Budget(self.max_states, self.max_seconds, self.max_memory)
 
 
@@ -139,7 +139,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
 
 @contextmanager
 def rejections(*, as_json: bool = False) -> Iterator[None]:
-    """Turn a rejected spec into diagnostics and exit code 30."""
+    """A context that turns a rejected spec into diagnostics and exit code 30."""
     try:
         yield
     except SpecError as error:
@@ -148,7 +148,7 @@ def rejections(*, as_json: bool = False) -> Iterator[None]:
 
 @contextmanager
 def refusals(*kinds: type[Exception], about: str = "") -> Iterator[None]:
-    """Turn an error that a user can correct into an error of the command line; `about` begins its text."""
+    """A context that turns an error that a user can correct into a command-line error with prefix `about`."""
     try:
         yield
     except kinds as error:
@@ -156,7 +156,7 @@ def refusals(*kinds: type[Exception], about: str = "") -> Iterator[None]:
 
 
 def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
-    """Print diagnostics and leave."""
+    """Print diagnostics and exit."""
     if as_json:
         reports = [diagnostic.as_json() for diagnostic in diagnostics]
         print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "diagnostics": reports,
@@ -187,12 +187,12 @@ def spec_files(names: Sequence[str]) -> list[str]:
 
 
 def load(file: str) -> CheckedSpec:
-    """Load and check a spec, `-` from standard input; raises `SpecError`."""
+    """Load and check a spec; `-` is standard input. Raises `SpecError`."""
     return check(STDIN, stdin_text()) if file == "-" else check(file)
 
 
 def stdin_text() -> str:
-    """The text of standard input, which a command reads once."""
+    """The text of standard input, read once per command."""
     # In the root's context, which lasts as long as the command: a pipe can be read only once, and some
     # commands load the same spec twice.
     kept = click.get_current_context().find_root().meta
@@ -205,7 +205,7 @@ def stdin_text() -> str:
 
 
 def print_json(report: Any) -> None:
-    """One JSON object on standard output."""
+    """Print one JSON object on standard output."""
     echo(json.dumps(report, indent=2, ensure_ascii=False))
 
 
@@ -219,7 +219,7 @@ def leave(code: Exit, *, as_json: bool, json: Callable[[], Any], text: Callable[
 
 
 def write_json(path: str, report: Any) -> None:
-    """A JSON file; `-` is standard output."""
+    """Write a JSON file; `-` is standard output."""
     if path == "-":
         print_json(report)
     else:
@@ -227,13 +227,13 @@ def write_json(path: str, report: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file; a word where it cannot be written, a line on standard error where it was."""
+    """Write a text file; reports success on standard error, or the reason why it cannot be written."""
     replaced(path, text)
     echo(f"wrote {path}", err=True)
 
 
 def replaced(path: Path | str, text: str) -> None:
-    """As `kept.replace`; a word where the file cannot be written."""
+    """As `kept.replace`; raises a command-line error if the file cannot be written."""
     try:
         replace(Path(path), text.encode())
     except OSError as error:
@@ -241,5 +241,5 @@ def replaced(path: Path | str, text: str) -> None:
 
 
 def width() -> int:
-    """How wide to print: the terminal's width, 80 in a pipe."""
+    """The width of printed lines: the terminal's width, or 80 in a pipe."""
     return shutil.get_terminal_size((80, 24)).columns if is_terminal(sys.stdout) else 80

@@ -1,4 +1,4 @@
-"""Workers of commands that have many pieces of work: with `--master` the executors of a cluster, as a crew.
+"""Workers for commands with many pieces of work: with `--master`, the executors of a cluster.
 
 Spark's libraries are loaded only where it is asked for: by `--master`, or by running under
 `spark-submit`, whose session then decides about the master.
@@ -38,7 +38,7 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
-    """Where the work is done."""
+    """The cluster on which the work is done."""
 
     heading: ClassVar[str] = "Spark"
     master: str | None = option("--master", metavar="M", help="Run on the executors of a Spark cluster.")
@@ -54,23 +54,23 @@ class ClusterChoice:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Properties of Spark."""
+        """The Spark properties."""
         return parse_settings(self.conf)
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the work is to be done by Spark."""
+        """Whether the work is to be done on Spark."""
         return self.master is not None or SUBMITTED in os.environ
 
     def not_with(self, given: object, option: str, reason: str) -> None:
-        """Refuse an option that does not go with `--master`."""
+        """Reject an option that is incompatible with `--master`."""
         if self.master is not None and given:
             raise click.UsageError(f"{option} cannot be combined with --master: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class OnSpark:
-    """A `crews.Crew` of executors, which have a kit with the user's files."""
+    """A `crews.Crew` of executors, which receive a kit with the user's files."""
 
     team: Any
     kit: Kit
@@ -78,12 +78,12 @@ class OnSpark:
 
     @property
     def hands(self) -> int:
-        """How many pieces are done at once."""
+        """The number of pieces done in parallel."""
         count: int = self.team.hands
         return count
 
     def each(self, work: Job[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
-        """The result of each piece, in order; `LostWork` where Spark gave up on one, and can do others."""
+        """The result of each piece, in order; `LostWork` if Spark gave up on one and can do others."""
         jobs = loaded("specchk.spark.jobs", NO_PYSPARK)
         try:
             results: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
@@ -125,7 +125,7 @@ def crew_on(
 
 @contextmanager
 def ended_processes(*, as_json: bool) -> Iterator[None]:
-    """Report a process that an implementation ended, and exit: 13, or 21 where it was killed.
+    """Report a process that an implementation ended, and exit: with 13, or 21 if it was killed.
 
     SIGKILL says nothing about the implementation: the system sends it for want of memory, too.
     """
@@ -153,7 +153,7 @@ def of_ended(code: int) -> tuple[Exit, dict[str, Any]]:
 
 
 def _described(code: int) -> str:
-    """`-11` to `SIGSEGV`."""
+    """The name of an exit status, such as `SIGSEGV` for `-11`."""
     if code >= 0:
         return f"exit code {code}"
     try:

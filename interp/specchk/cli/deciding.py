@@ -1,4 +1,4 @@
-"""The conditions of a program that decide something, as the engines find them."""
+"""The deciding conditions of a program, as found by the engines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def decided_conditions(
     only: Collection[tuple[str, str, str]] | None = None,
     quiet: bool = False,
 ) -> Decided:
-    """The conditions of a program, or those with the keys `only`, as the default engine finds them."""
+    """The conditions of a program, or those with the keys `only`, as classified by the default engine."""
     wanted = {
         condition: witness
         for condition, witness in conditions(program).items()
@@ -47,7 +47,7 @@ def decided_conditions(
 def impossible_conditions(
     program: Program, only: Collection[tuple[str, str, str]], most: int = MOST_HULLS
 ) -> frozenset[Condition]:
-    """Those of the conditions with the keys `only` that decide in no state, whatever its offsets are.
+    """Those of the conditions with the keys `only` that decide in no state, for any offsets.
 
     The symbolic engine's hulls prove it of many at once, and of the others beside the program's own
     invariants, as lemmas.  None are returned of a program without offsets, whose bounds no engine opens; nor
@@ -74,7 +74,7 @@ def impossible_conditions(
 
 
 def impossible_in(models: Sequence[Decided]) -> frozenset[tuple[str, str, str]]:
-    """The keys of the conditions that decide in no model, whatever its offsets are, of each that has them."""
+    """The keys of the conditions that decide in no model that contains them, for any offsets."""
     open_ = {condition.key for condition in undecided(models)}
     possible: set[tuple[str, str, str]] = set()
     for model in models:
@@ -84,7 +84,7 @@ def impossible_in(models: Sequence[Decided]) -> frozenset[tuple[str, str, str]]:
 
 
 def _has_open_offsets(program: Program, claim: Property) -> bool:
-    """Whether the symbolic engine accepts a claim; it rejects one that ranges over all offsets."""
+    """Whether the symbolic engine accepts a claim; it rejects claims that range over all offsets."""
     try:
         loaded("specchk.symbolic.legality").check(denying_conditions(program, [claim]))
     except SpecError:

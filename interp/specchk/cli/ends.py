@@ -1,4 +1,4 @@
-"""How a command ends, as an exit code: the one place that catches everything.
+"""The end of a command as an exit code: the one place that catches everything.
 
 A command leaves with an exit code of its own; a usage error is 2, and what nobody expected is an internal
 error (70) with what to report.
@@ -15,7 +15,7 @@ from specchk.cli import output
 
 
 def exit_code(command: Callable[[], object]) -> int:
-    """The exit code of a command that returns; `SystemExit` is how the others leave, and is raised."""
+    """The exit code of a command that returns; the others raise `SystemExit`, which is passed on."""
     try:
         result = command()
     except (KeyboardInterrupt, click.Abort):

@@ -38,7 +38,7 @@ SPARK = "spark"
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """An engine by name, with the fields of its options that the others do not have.
+    """An engine by name, with the values of its specific options.
 
     `is_default`: nobody has named it, so a search may begin on another one.
     """
@@ -54,7 +54,7 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """The engine, and how much of the machine it uses."""
+    """The chosen engine, and its share of the machine."""
 
     engine: str = option(
         "--engine", type=click.Choice(NAMES), default=NAMES[0], show_default=True,
@@ -70,7 +70,7 @@ class EngineChoice:
     )  # fmt: skip
 
     def chosen(self) -> EngineSettings:
-        """The engine with these options; those that it does not take are a usage error."""
+        """The engine with these options; a usage error for options that it does not accept."""
         if self.compact and self.engine != "native":
             raise click.UsageError("--compact is for the native engine")
         if self.workers is not None and self.engine not in ("native", "symbolic"):
@@ -101,7 +101,7 @@ class Keeping:
     )
 
     def applied(self, engine: EngineSettings) -> EngineSettings:
-        """The engine with these options; those that it does not take are a usage error."""
+        """The engine with these options; a usage error for options that it does not accept."""
         if engine.name != "native" and (self.checkpoint or self.spill):
             raise click.UsageError("--checkpoint and --spill are for the native engine")
         if self.resume and not self.checkpoint and engine.name != SPARK:
@@ -115,7 +115,7 @@ class Keeping:
 
 
 def loaded(module: str, missing: str | None = None) -> Any:
-    """A module whose library is large, imported now that it is needed.
+    """A module with a large library, imported on demand.
 
     `missing`: the usage error where that library is not installed; None for a library that always is.
     """
@@ -129,7 +129,7 @@ def loaded(module: str, missing: str | None = None) -> Any:
 
 
 def explore(program: Program, options: Options, *, engine: EngineSettings, quiet: bool) -> Outcome:
-    """Search a program, with progress on standard error when that is a terminal.
+    """Search a program, with progress on standard error if that is a terminal.
 
     `quiet` where the output is JSON: then there is none, and a rejection is JSON, too.
     """
@@ -139,7 +139,7 @@ def explore(program: Program, options: Options, *, engine: EngineSettings, quiet
 
 @contextmanager
 def shown_progress(*, quiet: bool) -> Iterator[TerminalProgress | None]:
-    """Shows progress on standard error when that is a terminal, and removes it at the end."""
+    """Shows progress on standard error if that is a terminal, and removes it at the end."""
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
     try:
         yield progress
@@ -182,14 +182,14 @@ def _explored(
 
 
 def instead(note: str, run: Callable[[], Outcome]) -> Outcome:
-    """The outcome of a run on another engine than the chosen one; `note` is shown first, and a warning."""
+    """The outcome of a run on another engine than the chosen one; `note` is shown, and is a warning."""
     echo(f"note: {note}", err=True)
     outcome = run()
     return replace(outcome, warnings=(note, *outcome.warnings))
 
 
 def refuse_temporal(program: Program, where: str, *, as_json: bool) -> None:
-    """Reject the temporal properties of a program where nothing checks them."""
+    """Reject the temporal properties of a program for an engine that does not check them."""
     hint = "run them with --engine native, or select other properties with --property"
     diagnostics = [
         Diagnostic(

@@ -1,4 +1,4 @@
-"""`specchk validate --master`: recordings that executors read, all at once or as they appear."""
+"""`specchk validate --master`: recordings read by executors, all at once or as they arrive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from specchk.search.engine import Unusable
 
 @dataclass(frozen=True, slots=True)
 class PipelineChoice:
-    """Where results are kept, and whether recordings are validated as they appear."""
+    """The place of the results, and whether recordings are validated as they arrive."""
 
     heading: ClassVar[str] = "Spark"
     tables: str | None = option(
@@ -50,7 +50,7 @@ class PipelineChoice:
     )
 
     def check(self, cluster: ClusterChoice, recordings: Sequence[str]) -> None:
-        """Refuse options that do not go together."""
+        """Reject incompatible options."""
         if not cluster.is_wanted and (self.tables is not None or self.is_followed):
             raise click.UsageError(f"{'--follow' if self.is_followed else '--tables'} requires --master")
         if not self.is_followed and (self.patience is not None or self.idle is not None):
@@ -62,7 +62,7 @@ class PipelineChoice:
         self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions, crew: OnSpark,
         recordings: Sequence[str],
     ) -> tuple[Campaign, str]:  # fmt: skip
-        """The campaign, done by executors; and why its tables are of no use, if they are not."""
+        """The campaign, run by executors; and the reason why its tables are unusable, if they are."""
         room = loaded("specchk.spark.pipeline.tables", NO_PYSPARK)
         files = loaded("specchk.spark.pipeline.files", NO_PYSPARK)
         places = [files.as_all_name_it(place) for place in recordings]
@@ -88,7 +88,7 @@ class PipelineChoice:
         return run_campaign_by(work, [name for names in found for name in names])
 
     def _followed(self, work: CrewExplainer, folder: str, tables: Any) -> Campaign:
-        """The campaign of a stream, until it is idle or interrupted."""
+        """The campaign of a stream, followed until it is idle or interrupted."""
         begun = perf_counter()
         stream = loaded("specchk.spark.pipeline.stream", NO_PYSPARK)
         patience = self.patience or 60.0
@@ -127,18 +127,18 @@ class PipelineChoice:
 
 
 class _News:
-    """When something last came, and whether that is too long ago."""
+    """The time of the last arrival, and whether it is too long ago."""
 
     def __init__(self, idle: float | None) -> None:
         self.idle = idle
         self.last: float | None = None
 
     def came(self) -> None:
-        """Something came."""
+        """Note an arrival."""
         self.last = monotonic()
 
     def is_over(self, *, is_waiting: bool) -> bool:
-        """Whether nothing came for too long; the time begins once all that is there was taken."""
+        """Whether nothing arrived for too long, counted from when all available recordings were read."""
         if self.last is None and is_waiting:
             self.came()
         return self.idle is not None and self.last is not None and monotonic() - self.last > self.idle

@@ -18,12 +18,12 @@ FIRST = "Options"
 
 
 def option(*names: str, heading: str = "", **given: Any) -> Any:
-    """A field of a group that is an option; `heading` is its own, `given` are as for `click.option`."""
+    """A field that is an option of a group; `heading` overrides the group's; `given` is passed to click."""
     return field(metadata={"names": names, "heading": heading, "given": given})
 
 
 def argument(**given: Any) -> Any:
-    """A field of a group that is a positional argument; `given` are as for `click.argument`."""
+    """A field that is a positional argument of its group; `given` is for `click.argument`."""
     return field(metadata={"names": (), "given": given})
 
 
@@ -36,7 +36,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command that lists its options under the headings of their groups, plain ones first."""
+    """A command that lists its options under the headings of their groups, those without a group first."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections; called by click for `--help`."""
@@ -51,7 +51,7 @@ class GroupedCommand(click.Command):
 
 
 def takes(**groups: type[Any]) -> Callable[[F], F]:
-    """Give a command the options of groups, each group as the argument of its name."""
+    """A decorator that adds the options of groups, each group being passed as the argument of its name."""
 
     def decorated(function: F) -> F:
         @wraps(function)

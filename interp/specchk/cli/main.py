@@ -1,4 +1,4 @@
-"""The `specchk` program: a table of commands, each loaded only when it is used.
+"""The `specchk` program: a table of commands, each imported only when used.
 
 Not here: what becomes of exceptions (`ends`).
 """
@@ -62,11 +62,11 @@ class Commands(click.Group):
     """A group that imports a command's module when the command is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of the table."""
+        """The command names, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now."""
+        """The command, imported on demand."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
@@ -80,7 +80,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with the nearest command's name in the error."""
+        """As in click, with the nearest command's name in the error."""
         name = args[0] if args else ""
         if name and name not in COMMANDS:
             from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""Writing to the standard streams, whoever is or is not listening.
+"""Writing to the standard streams, even after their readers have closed them.
 
 A reader that goes away (`| head -1`) changes neither the exit code nor what else is done; a stream
 that was closed before the program began gets nothing.  Characters that a terminal's encoding lacks
@@ -18,7 +18,7 @@ import click
 
 @contextmanager
 def survived() -> Iterator[None]:
-    """Both streams accept every character and outlive their readers, and are flushed at the end.
+    """A context in which both streams accept every character, outlive their readers, and are flushed.
 
     Not only for `echo`: click writes usage errors, `--help` and a line after Ctrl-C itself, and leaves with 1
     where that fails.
@@ -36,7 +36,7 @@ def survived() -> Iterator[None]:
 
 
 class _Survivor:
-    """A stream that writes to nowhere after an error of some kind."""
+    """A stream that discards all output after an error of some kind."""
 
     def __init__(self, stream: TextIO, survives: type[OSError]) -> None:
         self._stream = stream
@@ -46,11 +46,11 @@ class _Survivor:
             reconfigure(errors="backslashreplace")
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the stream's."""
+        """Delegate all other attributes to the stream."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text, or nothing."""
+        """Write a text, or discard it."""
         try:
             return self._stream.write(text)
         except self._survives:
@@ -58,7 +58,7 @@ class _Survivor:
             return len(text)
 
     def flush(self) -> None:
-        """Write the buffered output, or nothing."""
+        """Flush the buffered output, or do nothing."""
         try:
             self._stream.flush()
         except self._survives:
@@ -66,7 +66,7 @@ class _Survivor:
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Write a text and flush; a `ClickException` where the device refuses it."""
+    """Write a text and flush; raises `ClickException` if the device rejects it."""
     try:
         click.echo(text, sys.stderr if err else sys.stdout, nl=nl)
     except OSError as error:
@@ -76,7 +76,7 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
 
 
 def _flush() -> None:
-    """Flush both streams, so that the interpreter finds nothing left to write at its end."""
+    """Flush both streams, so that the interpreter has no output left to write at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             # Where Python's own flush fails at its end, the exit code becomes 120.
@@ -87,13 +87,13 @@ def _flush() -> None:
 
 
 def rewrite_line(text: str, *, is_last: bool) -> None:
-    """Show a text in place of the one before it, on standard error where that is a terminal."""
+    """Replace the previous text by another one, on standard error if that is a terminal."""
     if is_terminal(sys.stderr):
         echo(f"\r\033[K{text}", err=True, nl=is_last)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether someone watches the stream."""
+    """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 

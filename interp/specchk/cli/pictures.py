@@ -1,4 +1,4 @@
-"""Pictures for commands: which trace to draw, and writing it with a clear word when that fails.
+"""Pictures for commands: the choice of the trace, and output with clear messages on failure.
 
 The library that runs Graphviz is loaded when a picture is written: most runs write none.
 """
@@ -34,7 +34,7 @@ def write_picture(drawn: Picture, path: Path) -> None:
 
 
 def svg_of(drawn: Picture) -> str | None:
-    """The picture for a page; without Graphviz None, and a sentence."""
+    """The picture for a page; without Graphviz, None and a sentence."""
     svg: str | None = _render().svg_element(lanes.dot(drawn), placed=True)
     if svg is None:
         echo("the page has no picture: install Graphviz (the `dot` program) to get one", err=True)
@@ -42,7 +42,7 @@ def svg_of(drawn: Picture) -> str | None:
 
 
 def write_dot(dot: str, output: str | None) -> None:
-    """Write a graph that Graphviz lays out; its DOT text to standard output without a file."""
+    """Write a graph to be laid out by Graphviz; without a file, write its DOT text to standard output."""
     if output is None:
         echo(dot.rstrip())
     else:

@@ -1,4 +1,4 @@
-"""`specchk sql`: query an export of `specchk run --export`."""
+"""`specchk sql`: query an export written by `specchk run --export`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _cell(value: Any, nested: Callable[[Any], str]) -> str:
-    """A value in a cell; nothing for null."""
+    """The text of a value in a cell; empty for null."""
     if value is None:
         return ""
     return nested(value) if isinstance(value, dict | list | tuple | bool) else str(value)
@@ -95,7 +95,7 @@ def _compact(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; maps with keys that are not strings are lists of pairs."""
+    """A value in JSON form; maps with keys other than strings are lists of pairs."""
     match value:
         case dict():
             if all(isinstance(key, str) for key in value):
@@ -109,7 +109,7 @@ def _plain(value: Any) -> Any:
 
 
 def show(value: Any) -> str:
-    """A value as a spec writes it, as far as its type is known: `{ r1: [1, 2], r2: none }`."""
+    """A value as written in a spec, as far as its type is known: `{ r1: [1, 2], r2: none }`."""
     match value:
         case None:
             return "none"

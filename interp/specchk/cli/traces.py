@@ -1,4 +1,4 @@
-"""Traces that commands get from elsewhere: a file of an earlier run or suite, a scenario of the spec."""
+"""Traces given to commands: a file from an earlier run or suite, or a scenario of the spec."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_trace_file(file: str) -> bool:
 
 
 def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Drawn:
-    """The trace of a file, every step checked; a clear message if it is not a behaviour."""
+    """The trace in a file, with every step checked; raises a clear error if it is not a behaviour."""
     with _readable(file):
         contents = trace_file(_json(file))
         instance, trace = _followed(contents, file, model, overrides)
@@ -42,7 +42,7 @@ def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Dra
 def divergence_from_file(
     file: str, model: str | None, overrides: Mapping[str, str]
 ) -> tuple[Instance, Divergence] | None:
-    """The divergence that `conform --json` printed, its path checked; None for another file."""
+    """The divergence printed by `conform --json`, with its path checked; None for another file."""
     with _readable(file):
         report = _json(file)
         if not isinstance(report, dict) or report.get("schema") != SCHEMA:
@@ -72,7 +72,7 @@ def _json(file: str) -> Any:
 
 @contextmanager
 def _readable(file: str) -> Iterator[None]:
-    """Clear words for a file that is not there, no JSON text, no trace, or no behaviour."""
+    """A context with clear errors for a missing file, invalid JSON, no trace, or not a behaviour."""
     try:
         yield
     except OSError as error:
@@ -100,7 +100,7 @@ def _instance(contents: TraceFile, file: str, model: str | None, overrides: Mapp
 
 
 def _other_values(unchanged: Instance, contents: TraceFile) -> dict[str, str]:
-    """The constants and sorts in which the file differs from its model, as `--set` takes them."""
+    """The constants and sorts in which the file differs from its model, in the form of `--set`."""
     sorts = {sort.name: list(sort.members) for sort in unchanged.program.sorts}
     settings = {
         name: "{" + ", ".join(map(str, members)) + "}"

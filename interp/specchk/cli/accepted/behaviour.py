@@ -1,4 +1,4 @@
-"""`specchk behaviour`: hold an implementation to its accepted behaviour."""
+"""`specchk behaviour`: compare an implementation with its accepted behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`specchk check`: every error that is detectable without exploring states."""
+"""`specchk check`: every error that can be detected without exploring states."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def command(files: Sequence[str], as_json: bool) -> None:
 
 
 def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
-    """The errors of a file, its line of the report, and its notes."""
+    """The errors of a file, its line in the report, and its notes."""
     try:
         checked = load(file)
     except SpecError as error:

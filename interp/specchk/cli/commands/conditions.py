@@ -75,7 +75,7 @@ def command(
 def _places(
     file: str, models: tuple[str, ...], table: dict[str, str]
 ) -> tuple[CheckedSpec, list[BoundedModel]]:  # fmt: skip
-    """The spec of a file, and the models that were chosen, or those of a binding's gate."""
+    """The spec of a file, and the chosen models, or those of a binding's gate."""
     if Path(file).suffix != ".py":
         return load(file), [BoundedModel(model, table) for model in models or (None,)]
     if models:

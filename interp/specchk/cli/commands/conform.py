@@ -1,4 +1,4 @@
-"""`specchk conform`: hold an implementation to its spec."""
+"""`specchk conform`: check an implementation against its spec."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def command(
 def _alone(
     bindings: Sequence[str], wanted: SuiteChoice, options: GateOptions, files: Files
 ) -> dict[str, Callable[[], object]]:
-    """For each of several bindings the command for it alone."""
+    """For each of several bindings, the command that checks it alone."""
     for name, given in {**wanted.of_one, **files.of_one}.items():
         if given is not None:
             raise click.UsageError(f"{name} applies to one binding; run the others without it")
@@ -126,7 +126,7 @@ def _list(parts: Sequence[Part], wanted: SuiteChoice, *, as_json: bool) -> NoRet
 
 
 def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], list[SuiteResult]]:
-    """The part that has the requested case, and its result."""
+    """The result of the requested case, and the part that contains it."""
     assert wanted.case is not None
     for part in parts:
         if part.at.suite in MADE_OF_CASES:
@@ -140,7 +140,7 @@ def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], l
 
 
 def _shrunk(parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[SuiteResult]:
-    """The first divergence on as short a path as can be found."""
+    """The first divergence, on the shortest path that is found."""
     shrunk = list(results)
     first = shrunk.index(overall(shrunk))
     shrunk[first] = shrunk_result(Replayer(parts[first].binding), shrunk[first])
@@ -154,7 +154,7 @@ def load_binding(path: Path) -> type[Binding[Any]]:
 
 
 def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
-    """Print the mistakes of the binding and exit."""
+    """Print the errors of the binding and exit."""
     if as_json:
         mistakes = [{"message": mistake.message, "hint": mistake.hint} for mistake in error.mistakes]
         print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "mistakes": mistakes,
@@ -165,7 +165,7 @@ def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
 
 
 def _nothing(gate: Gate, *, as_json: bool) -> NoReturn:
-    """Report that nothing the suites run has changed, and the result of the controls."""
+    """Report that nothing covered by the suites has changed, and the result of the controls."""
     code = gate.exit_of(Exit.OK)
     if as_json:
         print_json({"schema": SCHEMA, "tier": "gate", "verdict": "conforms", "suites": [],
@@ -200,7 +200,7 @@ def _finish(
 
 
 def exit_of(result: SuiteResult) -> Exit:
-    """A suite's exit code: finding nothing before a budget ends it is not a success."""
+    """The exit code of a suite: a suite ended by its budget without a finding is not a success."""
     if result.divergence is not None:
         return Exit.DIVERGED
     if result.vacuous:

@@ -1,4 +1,4 @@
-"""`specchk explore`: a local page to walk through a spec's states.
+"""`specchk explore`: a local page for stepping through the states of a spec.
 
 Served on the loopback address only, on a free port, below a secret token that is part of the
 printed address; the page asks nothing of any other host, and no other name than the loopback's
@@ -73,23 +73,23 @@ def command(choice: ModelChoice, port: int) -> None:
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread per connection: browsers open some that they never use."""
+    """A server with a thread per connection, since browsers open connections that they never use."""
 
     daemon_threads = True
 
 
 class _Quiet(WSGIRequestHandler):
-    """Logs nothing: the address has the token in it."""
+    """A handler without a log, since the address contains the token."""
 
     # A connection that a browser opens and never uses ends, and its thread with it.
     timeout = 30
 
     def log_message(self, *_: object) -> None:
-        """Print nothing."""
+        """Log nothing."""
 
 
 def application(instance: Instance, token: str) -> bottle.Bottle:
-    """The web application; every address below `/token/`, one request at a time."""
+    """The web application; all addresses are below `/token/`, and requests are handled one at a time."""
     app = bottle.Bottle()
     walker = Walker(instance)
     assets = files("specchk.report.explorer").joinpath("assets")
@@ -113,7 +113,7 @@ def application(instance: Instance, token: str) -> bottle.Bottle:
 
 
 def _guarded(callback: Callable[..., str]) -> Callable[..., str]:
-    """Refuse requests that a browser would send for another site; set the page's policy."""
+    """Reject requests that a browser would send for another site; set the page's security policy."""
 
     def handle(*args: Any, **named: Any) -> str:
         for name, value in _HEADERS.items():
@@ -128,7 +128,7 @@ def _guarded(callback: Callable[..., str]) -> Callable[..., str]:
 
 
 def _error(error: bottle.HTTPError) -> str:
-    """The body of a response that no handler gave: the status alone."""
+    """The body of an error response without a handler: only the status."""
     bottle.response.content_type = "text/plain"
     return str(error.status_line)
 
@@ -148,7 +148,7 @@ def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
 
 
 def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], str]:
-    """A handler that answers a JSON object with another; an invalid request is a 4xx with a sentence."""
+    """A handler that answers one JSON object with another; an invalid request gets a 4xx and a sentence."""
 
     def refused(status: int, why: str) -> str:
         bottle.response.status = status

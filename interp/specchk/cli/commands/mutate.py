@@ -1,4 +1,4 @@
-"""`specchk mutate`: whether the gate kills mutants of the implementation, and of the harness."""
+"""`specchk mutate`: check that the gate kills mutants of the implementation and of the harness."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COUNT = click.IntRange(min=1)
 
 @dataclass(frozen=True, slots=True)
 class MutateChoice:
-    """Which mutants are run, by which members, and how long."""
+    """The mutants to run, the members that run them, and the time limits."""
 
     mutants: str | None = option(
         "--mutants", type=click.Path(exists=True, file_okay=False), metavar="DIR",
@@ -93,21 +93,21 @@ class MutateChoice:
 
     @property
     def kind(self) -> str:
-        """Where the mutants are from; a usage error for two places."""
+        """The source of the mutants; a usage error if two are given."""
         if self.generated and self.harness:
             raise click.UsageError("--generated and --harness exclude each other")
         return scores.GENERATED if self.generated else scores.HARNESS if self.harness else scores.CURATED
 
     @property
     def requirement(self) -> scores.Requirement:
-        """The share of the mutants that must be killed, and by how many tests."""
+        """The share of the mutants that must be killed, and the minimal number of tests that kill each."""
         required = scores.REQUIRED[self.kind]
         # A layer kills with one test; with two, layers that do not kill would cost no more, and others twice.
         return replace(required, tests=1) if self.by_layer else required
 
     @property
     def settings(self) -> Settings:
-        """How a campaign is run."""
+        """The settings of a campaign."""
         return Settings(
             self.max_seconds, self.test_work or 0, self.workers or 0, self.members,
             is_cached=not self.no_cache, enough=self.requirement.tests, by_layer=self.by_layer,
@@ -118,7 +118,7 @@ class MutateChoice:
         return Path(self.mutants).resolve() if self.mutants else binding.parent / "mutants"
 
     def sampled(self, mutants: Sequence[Mutant]) -> Sequence[Mutant]:
-        """The sample of some mutants; all without `--sample`."""
+        """A sample of some mutants; all of them without `--sample`."""
         return mutants if self.sample is None else sampled(mutants, self.sample, self.seed)
 
 
@@ -167,7 +167,7 @@ def _bench(path: Path) -> Bench:
 
 
 def _mutants(path: Path, choice: MutateChoice) -> tuple[Mutant, ...]:
-    """The chosen mutants; `MutantError` or `StalePatch` where one does not fit."""
+    """The chosen mutants; raises `MutantError` or `StalePatch` for one that does not apply."""
     folder = choice.folder(path)
     load_module(path)  # so that its neighbours can be found, by `members.py`, too
     if choice.kind == scores.GENERATED:
@@ -209,7 +209,7 @@ def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: ByCr
 
 
 def _layers(campaign: MutationCampaign) -> scores.Layers:
-    """The layers of a campaign's members, and the groups of them that its folder names."""
+    """The layers of a campaign's members, and the groups of members named by its folder."""
     names = tuple(dict.fromkeys(member.layer for member in campaign.members))
     groups = {name: tuple(parts) for name, parts in listed(campaign.folder, "TOGETHER")}
     return scores.Layers(names, groups)
@@ -234,7 +234,7 @@ def _self_check(path: Path, folder: Path) -> list[Detection]:
 
 
 def _finish_self_check(checks: Sequence[Detection], *, as_json: bool) -> None:
-    """Print a line for each sabotage, the verdict first, and exit with its code."""
+    """Print the verdict and a line for each sabotage, and exit with the code of the self-check."""
     wrong = [check for check in checks if not check.is_right]
     code = Exit.BELOW_LOCK if wrong else Exit.OK
     sabotages = sum(bool(check.wanted) for check in checks)
@@ -247,7 +247,7 @@ def _finish_self_check(checks: Sequence[Detection], *, as_json: bool) -> None:
 
 
 def _show(mutant: Mutant) -> None:
-    """Print a mutant for a reader."""
+    """Print a mutant for the user."""
     about = [f"{mutant.id} ({mutant.flaw})", f"  {mutant.story}"]
     about += [f"  seen in model {mutant.shown}"] if mutant.shown else []
     about += [f"  equivalent: {mutant.equivalent}"] if mutant.equivalent else []

@@ -26,7 +26,7 @@ from specchk.report.proof import not_proved_by_induction
 
 @dataclass(frozen=True, slots=True)
 class RecheckChoice:
-    """A certificate, and how to check it."""
+    """A certificate, and the options for checking it."""
 
     file: str = argument()
     as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
@@ -86,7 +86,7 @@ def command(choice: RecheckChoice) -> None:
 
 
 def _not_checked(certificate: Any, program: Program) -> list[str]:
-    """The claims of the model that its certificate is not about."""
+    """The claims of the model that its certificate does not cover."""
     left_out = not_proved_by_induction(program)
     # That no part is stuck is an obligation; of all states that satisfy the invariants, some usually are.
     return left_out if certificate.invariants is not None else [one for one in left_out if one != "deadlock"]
@@ -94,7 +94,7 @@ def _not_checked(certificate: Any, program: Program) -> list[str]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without garbage collection, which would read all parts and terms repeatedly; none is in a cycle."""
+    """Suspend garbage collection, which would repeatedly visit all parts and terms; they have no cycles."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -126,7 +126,7 @@ def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
 
 
 def _writer(folder: Path) -> Callable[[int, str, str], None]:
-    """Writes queries to files in a folder."""
+    """A function that writes queries to files in a folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`specchk repl`: expressions and steps on a spec's states."""
+"""`specchk repl`: evaluate expressions and take steps on a spec's states."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(choice: ModelChoice) -> None:
 
 
 class Session:
-    """A walk through the state space, and the commands on the way."""
+    """A walk through the state space, with the commands available along it."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance

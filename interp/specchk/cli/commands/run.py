@@ -27,7 +27,7 @@ from specchk.search.verdict import Outcome, Violated
 
 @dataclass(frozen=True, slots=True)
 class SearchChoice:
-    """How to search."""
+    """The options of a search."""
 
     no_symmetry: bool = option(
         "--no-symmetry", is_flag=True, help="Count states that differ only by renaming as distinct."
@@ -91,7 +91,7 @@ def command(
 
 
 def _next(choice: ModelChoice, engine: str, outcome: Outcome, outputs: Outputs) -> str:
-    """The command a reader wants next: none where its page is written already, or standard input was read."""
+    """The next command for the user: none if the page is written, or the spec came from standard input."""
     if not isinstance(outcome.verdict, Violated) or outputs.html is not None or choice.file == "-":
         return ""
     words = ["specchk", "run", *choice.words]

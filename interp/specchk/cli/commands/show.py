@@ -1,4 +1,4 @@
-"""`specchk show`: how the engines see a model."""
+"""`specchk show`: the representation of a model in the engines."""
 
 from __future__ import annotations
 

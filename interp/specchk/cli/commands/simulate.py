@@ -1,4 +1,4 @@
-"""`specchk simulate`: random walks with a seed."""
+"""`specchk simulate`: random walks from a seed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENGINES = ("native", "reference")
 
 @dataclass(frozen=True, slots=True)
 class Walkers:
-    """The engine that walks, and its options."""
+    """The engine that takes the walks, and its options."""
 
     engine: str = option(
         "--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True,
@@ -48,14 +48,14 @@ class Walkers:
     )
 
     def check(self) -> None:
-        """Refuse options that do not go together."""
+        """Reject incompatible options."""
         if self.master is not None and self.workers is not None:
             raise click.UsageError("--workers is for this machine, --master for a cluster: give only one")
         if self.guided and (self.master is not None or self.engine != ENGINES[0]):
             raise click.UsageError("--guided is for the native engine")
 
     def walk(self, program: Program, walks: Walks, *, quiet: bool) -> Outcome:
-        """The outcome of the walks; progress on a terminal unless `quiet`, where the output is JSON."""
+        """The outcome of the walks, with progress on a terminal unless `quiet`, for JSON output."""
         workers = self.workers or cores()
         with shown_progress(quiet=quiet) as progress:
             if self.master is not None:

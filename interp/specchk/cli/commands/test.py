@@ -27,7 +27,7 @@ from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Violated
 
 @dataclass(frozen=True, slots=True)
 class TestedModel:
-    """One model or scenario that was tested."""
+    """One tested model or scenario."""
 
     file: str
     name: str
@@ -39,7 +39,7 @@ class TestedModel:
 
 @dataclass(frozen=True, slots=True)
 class TestChoice:
-    """Which models are tested, with which constants overridden, and how."""
+    """The models to test, the constants to override, and the options of the tests."""
 
     models: tuple[str, ...]
     overrides: dict[str, str]
@@ -160,7 +160,7 @@ def _model(file: str, checked: CheckedSpec, model: decls.Model, way: TestChoice)
 
 
 def _set(way: TestChoice) -> str:
-    """The overrides, as they follow the name of a model."""
+    """The overrides as shown after the name of a model."""
     given = ", ".join(f"{name} = {value}" for name, value in way.overrides.items())
     return f" ({given})" if given else ""
 

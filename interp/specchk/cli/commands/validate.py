@@ -1,4 +1,4 @@
-"""`specchk validate`: explain recordings of an implementation by its spec."""
+"""`specchk validate`: check recordings of an implementation against its spec."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def command(
 
 
 def _files(given: Sequence[str]) -> list[Path]:
-    """The files named, and those in the folders named."""
+    """The named files, and those in the named folders."""
     files: list[Path] = []
     for path in map(Path, given):
         if not path.exists():

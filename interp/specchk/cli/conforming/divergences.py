@@ -1,4 +1,4 @@
-"""How the command line shows a divergence in files: a picture, an ITF trace, a page.
+"""Output of divergences to files: a picture, an ITF trace, a page.
 
 Not here: the end of a process (`crews`).
 """
@@ -24,7 +24,7 @@ from specchk.deferred import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files about a divergence."""
+    """The files to write about a divergence."""
 
     heading: ClassVar[str] = "Output"
     draw: str | None = option(
@@ -39,11 +39,11 @@ class Files:
 
     @property
     def of_one(self) -> dict[str, object]:
-        """The options that are about one binding."""
+        """The options that apply to a single binding."""
         return {"--draw": self.draw, "--itf": self.itf, "--freeze": self.freeze, "--html": self.html}
 
     def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
-        """Write them; a word on standard error where there is no divergence to write of."""
+        """Write the files; without a divergence, report that on standard error."""
         divergence = result.divergence
         # With a divergence or without: a build server keeps the page of every run.
         if self.html is not None:

@@ -1,4 +1,4 @@
-"""The options of a gate: controls, the lock, and the files that a build server keeps."""
+"""The options of a gate: controls, the lock, and the files kept by a build server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Run = tuple["Gate", list[Part], list[SuiteResult]]
 
 @dataclass(frozen=True, slots=True)
 class GateOptions:
-    """What to compare a gate with, and what to write about it."""
+    """The options for comparing a gate with a lock, and for its outputs."""
 
     heading: ClassVar[str] = "Gate"
     lock: bool = option("--lock", is_flag=True, help=f"Compare the gate with {NAME} beside the binding.")
@@ -71,7 +71,7 @@ class GateOptions:
     )  # fmt: skip
 
     def check(self, tier: str | None) -> None:
-        """Refuse options that do not go together."""
+        """Reject incompatible options."""
         is_written = self.update_lock or self.update_choices or self.update_conditions
         if (self.lock or is_written) and (tier != "gate" or self.since):
             raise click.UsageError(
@@ -86,7 +86,7 @@ class GateOptions:
         self.scores()
 
     def junit_of(self, binding: str) -> str | None:
-        """The file for one of several bindings: its path in one name, in the folder, which is made."""
+        """The file for one of several bindings: named by its path, in the folder, which is created."""
         if self.junit is None:
             return None
         # Now and not at the end: a folder that cannot be made is reported before a run of minutes.
@@ -103,7 +103,7 @@ class GateOptions:
         tier: str | None,
         crew: Crew | None = None,
     ) -> Run:
-        """Run the suites, the controls, and hold the run to the lock."""
+        """Run the suites and the controls, and compare the run with the lock."""
         gate = Gate(self, _near(bound.path.parent / NAME), budget)
         if self.since is None:
             # Without what is known so far: classes that are listed would not be missed, and so not explored.
@@ -135,7 +135,7 @@ class GateOptions:
         return gate, parts, results
 
     def _since_run(self, gate: Gate, bound: BoundSpec, parts: Sequence[Part]) -> Gate:
-        """Run the cases that changes since a revision affect, and audit the selection on request."""
+        """Run the cases affected by the changes since a revision, and audit the selection on request."""
         assert self.since is not None
         with refusals(NoRevision):
             ran = run_since(bound, parts, gate.budget, self.since)
@@ -144,14 +144,14 @@ class GateOptions:
         return replace(gate, ran=ran, wrongly=wrongly)
 
     def _locked(self, held: Held, path: Path) -> Held:
-        """The same, compared with the lock or written to it; never written by a gate that is blind."""
+        """The result, compared with the lock or written to it; a gate whose controls fail never writes it."""
         with refusals(BadLock, OSError):
             if self.update_lock and not held.vacuous:
                 return update(held, path, {CURATED: _curated(path.parent / "mutants")})
             return _counted(compare(held, path), path.parent / "mutants") if self.lock else held
 
     def scores(self) -> Scores:
-        """The mutation scores in the files that were given."""
+        """The mutation scores from the given files."""
         with refusals(NoScores):
             return read_scores(self.mutants)
 
@@ -173,7 +173,7 @@ class Gate:
     wrongly: tuple[str, ...] = ()
 
     def exit_of(self, otherwise: Exit) -> Exit:
-        """The exit code of the whole, given that of the suites."""
+        """The exit code of the gate, given that of the suites."""
         # A divergence first. Then a blind gate, since its figures prove nothing, so that they are compared
         # last.
         if otherwise not in (Exit.OK, Exit.BUDGET):
@@ -185,7 +185,7 @@ class Gate:
         return Exit.BELOW_LOCK if self.held is not None and self.held.below else otherwise
 
     def head(self) -> str:
-        """The line before the suites' report; empty where the report has it all."""
+        """The line before the suites' report; empty if the report contains it all."""
         if self.held is not None and self.held.vacuous:
             return f"vacuous: {self.held.vacuous}"
         if self.held is not None and self.held.below:
@@ -197,11 +197,11 @@ class Gate:
 
     @property
     def _files(self) -> list[Standing | ConditionStatus]:
-        """The reports of the files beside the binding, the lock aside."""
+        """The reports of the files beside the binding, except the lock."""
         return [report for report in (self.standing, self.status) if report is not None]
 
     def text(self) -> str:
-        """The lines below the suites' report; empty where there are none."""
+        """The text below the suites' report; empty if there is none."""
         lines: list[str] = []
         if self.ran is not None:
             lines += render_since(str(self.options.since), self.ran, self.options.audit, self.wrongly)
@@ -212,7 +212,7 @@ class Gate:
         return "\n".join(lines)
 
     def json(self) -> dict[str, object]:
-        """Members to add to the suites' report."""
+        """The members to add to the suites' report."""
         members: dict[str, object] = {}
         if self.ran is not None:
             members |= since_json(str(self.options.since), self.ran, self.wrongly)
@@ -221,18 +221,18 @@ class Gate:
         return members if self.held is None else members | held_json(self.held)
 
     def sections(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[str]:
-        """Sections to add to a page."""
+        """The sections to add to a page."""
         files = [listed(file.title, file.lines(), is_wrong=file.is_wrong) for file in self._files]
         return sections(parts, results, self.held, self.options.scores().rows) + files
 
     def write_junit(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> None:
-        """Write the cases for a build server, on request."""
+        """Write the cases for a build server, if requested."""
         if self.options.junit is not None:
             write_text(Path(self.options.junit), junit(parts, results, self.budget, self.held))
 
 
 def _counted(held: Held, folder: Path) -> Held:
-    """The same, below its lock if that has the score of other curated mutants than there are now.
+    """The result, below its lock if that has the score for other curated mutants than the present ones.
 
     More were never tried; with fewer the score is of mutants that nobody can try again.
     """
@@ -246,7 +246,7 @@ def _counted(held: Held, folder: Path) -> Held:
 
 
 def _curated(folder: Path) -> list[str]:
-    """The names of the curated mutants in a folder, as scores count them."""
+    """The names of the curated mutants in a folder, as counted in scores."""
     with refusals(MutantError):
         found = load_mutants(folder) if folder.is_dir() else ()
     return [one.id for one in found if not one.equivalent]
@@ -261,7 +261,7 @@ def _near(path: Path) -> Path:
 
 
 def choices_beside(binding: Path) -> Choices | None:
-    """The choices beside a binding, or an error of usage."""
+    """The choices beside a binding; raises a usage error."""
     with refusals(BadChoices):
         return choices.read(binding.parent / choices.NAME)
 
@@ -269,7 +269,7 @@ def choices_beside(binding: Path) -> Choices | None:
 def _choose(
     bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget
 ) -> tuple[list[Part], list[SuiteResult]]:
-    """Explore and write the choices, and run again the suites that they are about."""
+    """Explore and write the choices, and repeat the suites that depend on them."""
     known = choices_beside(bound.path)
     about = Choices(of_spec(bound.checked)[0], implementation_of(bound), known.suites if known else {})
     with refusals(NotExplored, about="the whole product was not explored: "):
@@ -293,7 +293,7 @@ def _standing(
 
 
 def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:
-    """The conditions beside a binding, determined again on request; None without any."""
+    """The conditions beside a binding, recomputed on request; None if there are none."""
     path = bound.path.parent / conditions.NAME
     with refusals(BadConditions):
         known = conditions.read(path)

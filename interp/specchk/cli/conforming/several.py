@@ -1,4 +1,4 @@
-"""`specchk conform` for several bindings: each in a process of its own, forked where all it needs is loaded.
+"""`specchk conform` for several bindings: one process for each, forked after the common imports.
 
 Each writes what it would write alone, and leaves with the exit code that it would have alone.  The reports
 come in the order of the bindings, each as soon as those before it are there.
@@ -37,7 +37,7 @@ class Printed:
 
 
 def run_each(commands: Commands, *, as_json: bool) -> int:
-    """Run all commands to their ends, print their outputs, and return the exit code of them all.
+    """Run all commands to their ends, print their outputs, and return their common exit code.
 
     It is 13 where some implementation diverges, else that of the first that is not 0.
     """
@@ -49,7 +49,7 @@ def run_each(commands: Commands, *, as_json: bool) -> int:
 
 
 class _Reports:
-    """The output of the commands that have ended; printed in the order of all."""
+    """The output of the finished commands, printed in the order of all commands."""
 
     def __init__(self, folder: Path, names: Sequence[str], *, as_json: bool) -> None:
         self._folder = folder
@@ -59,14 +59,14 @@ class _Reports:
         self._printed = 0
 
     def task(self, number: int, command: Callable[[], object]) -> Task:
-        """A command that writes to files."""
+        """The task of a command, writing to files."""
         return partial(_run, command, self._file(number, "out"), self._file(number, "err"))
 
     def _file(self, number: int, stream: str) -> Path:
         return self._folder / f"{number}.{stream}"
 
     def ended(self, number: int, ended: Ended) -> None:
-        """Note the end of a command; print the reports that are next."""
+        """Note the end of a command, and print the reports that are next in order."""
         out, err = (_text(self._file(number, stream)) for stream in ("out", "err"))
         if ended.said:
             self._ended[number] = Printed(ended.said[0], out, err)
@@ -89,7 +89,7 @@ class _Reports:
                 echo(text.rstrip("\n"), err=is_error)
 
     def finish(self) -> int:
-        """Print the end, or as JSON all; the exit code."""
+        """Print the summary, or everything as JSON; return the exit code."""
         codes = [self._ended[number].code for number in range(len(self._names))]
         first = next((code for code in codes if code), int(Exit.OK))
         code = int(Exit.DIVERGED) if Exit.DIVERGED in codes else first
@@ -115,7 +115,7 @@ class _Reports:
 
 
 def _run(command: Callable[[], object], out: Path, err: Path, say: Say) -> None:
-    """The life of a process; both streams go to files, also what an implementation writes to descriptors."""
+    """Run one process; both streams go to files, including output that bypasses Python."""
     for stream, path in ((sys.stdout, out), (sys.stderr, err)):
         if stream is not None:
             stream.flush()

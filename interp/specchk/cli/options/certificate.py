@@ -1,4 +1,4 @@
-"""`--certificate FILE`: write down why `holds` is true, for `specchk recheck`."""
+"""`--certificate FILE`: write the reasons for `holds`, for `specchk recheck`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Certifying:
     )  # fmt: skip
 
     def check(self, engine: str, *, proves: bool, k: int | None) -> None:
-        """Refuse options that do not go together."""
+        """Reject incompatible options."""
         if self.certificate is None:
             return
         if not proves and engine != "symbolic":
@@ -48,14 +48,14 @@ class Certifying:
     def of_search(
         self, choice: ModelChoice, instance: Instance, outcome: Outcome, parts: Sequence[Any]
     ) -> Outcome:
-        """The outcome with its certificate, which is written now."""
+        """The outcome with its certificate, after writing it."""
         if not self._is_due(outcome.verdict):
             return outcome
         self._write(choice, instance, parts=tuple(parts))
         return replace(outcome, certificate=self.certificate)
 
     def of_proof(self, choice: ModelChoice, instance: Instance, proof: Proof) -> Proof:
-        """The proof with its certificate, which is written now."""
+        """The proof with its certificate, after writing it."""
         if not self._is_due(proof.verdict):
             return proof
         suggested = proof.suggestion.lemmas if proof.suggestion is not None else ()
@@ -64,7 +64,7 @@ class Certifying:
         return replace(proof, certificate=self.certificate)
 
     def _is_due(self, verdict: Verdict) -> bool:
-        """Whether a certificate is to be written; that one is not, although required, is reported."""
+        """Whether a certificate is to be written; reports if one was requested but is not written."""
         if self.certificate is None or isinstance(verdict, Holds):
             return self.certificate is not None
         echo(f"no certificate was written to {self.certificate}: the verdict is not `holds`", err=True)

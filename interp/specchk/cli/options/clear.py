@@ -15,7 +15,7 @@ from specchk.search.verdict import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Clearer:
-    """How counterexamples are chosen among the shortest."""
+    """The choice of counterexamples among the shortest."""
 
     heading: ClassVar[str] = "Choice of counterexamples"
     optimal: bool = option(
@@ -31,7 +31,7 @@ class Clearer:
     )
 
     def applied(self, instance: Instance, outcome: Outcome) -> Outcome:
-        """The outcome, with the best counterexamples where they are wanted."""
+        """The outcome, with the best counterexamples if they were requested."""
         if not self.optimal and self.several is None:
             return outcome
         clarity = loaded("specchk.cli.clarity")

@@ -1,4 +1,4 @@
-"""`--export DIR`: write the states and steps of a search as data, for `specchk sql` and other readers."""
+"""`--export DIR`: write the states and steps of a search as data, for `specchk sql` and other tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExportChoice:
     )  # fmt: skip
 
     def check(self, engine: str, *, proves: bool) -> None:
-        """Refuse options that do not go together, and a directory that cannot be made; before a search."""
+        """Reject incompatible options, and a directory that cannot be created; called before a search."""
         if self.export is None:
             return
         if proves or engine == "symbolic":
@@ -42,12 +42,12 @@ class ExportChoice:
             raise click.UsageError(f"--export: {refused}")
 
     def check_program(self, program: Program) -> None:
-        """Reject a model whose states are not all searched; before a search."""
+        """Reject a model whose states are not all searched; called before a search."""
         if self.export is not None:
             refuse_ignored(program, "an export has")
 
     def applied(self, engine: EngineSettings) -> tuple[EngineSettings, ExportResult]:
-        """The engine, which exports at its end, and what becomes of it."""
+        """The engine, which exports at its end, and the result of the export."""
         result = ExportResult()
         if self.export is None:
             return engine, result
@@ -70,7 +70,7 @@ class ExportChoice:
 
 @dataclass(slots=True)
 class ExportResult:
-    """The place of the export that was written, or why it was not."""
+    """The place of the written export, or the reason why it was not written."""
 
     wanted: str | None = None
     place: str | None = None
@@ -78,7 +78,7 @@ class ExportResult:
 
     @contextmanager
     def reported(self) -> Iterator[None]:
-        """Report the export after the verdict; a `UsageError` instead of an exit where it was not written."""
+        """Report the export after the verdict; raises `UsageError` if it was not written."""
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""`specchk run --forecast`: how large a search will be, before it is run."""
+"""`specchk run --forecast`: an estimate of the size of a search, before it is run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from specchk.search.engine import Options, Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A forecast of a search, alone or ahead of it."""
+    """A forecast of a search, with or without the search itself."""
 
     heading: ClassVar[str] = "Forecast"
     only: bool = option(
@@ -34,14 +34,14 @@ class Asking:
     )
 
     def check(self, engine: str) -> None:
-        """Reject options that have no forecast."""
+        """Reject options for which there is no forecast."""
         if (self.only or self.first) and engine not in ("native", SPARK):
             raise click.UsageError("--forecast is for the native engine and Spark")
 
     def ahead(
         self, choice: ModelChoice, instance: Instance, options: Options, *, as_json: bool
     ) -> Forecast | None:
-        """The forecast, if one was requested; exits if nothing else was."""
+        """The forecast, if one was requested; exits if no search was requested."""
         if not (self.only or self.first):
             return None
         forecast = _made(choice, options)
@@ -56,7 +56,7 @@ class Asking:
 
 
 def _made(choice: ModelChoice, options: Options) -> Forecast | None:
-    """The forecast; None, after the reason was printed, where there is none."""
+    """The forecast; None if there is none, after printing the reason."""
     too_small = loaded("specchk.forecast.extrapolate").TooSmall
     scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
     question = scout.ChosenModel(load(choice.file), choice.model, choice.table, choice.properties)

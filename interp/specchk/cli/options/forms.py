@@ -1,4 +1,4 @@
-"""The forms in which a run is reported: text, JSON, ITF, a picture, an HTML page.
+"""The output forms of a run: text, JSON, ITF, a picture, an HTML page.
 
 The modules of ITF, pictures and pages are loaded where one is written: most runs write none.
 """
@@ -44,25 +44,25 @@ class Outputs:
     )
 
     def check(self) -> None:
-        """Standard output takes one form only; a usage error before any work otherwise."""
+        """Check that at most one form goes to standard output; a usage error before any work otherwise."""
         if self.as_json and self.itf == "-":
             raise click.UsageError("--json and --itf - both write to standard output; give --itf a file")
 
     def shown(self, instance: Instance) -> tuple[FurtherExpression, ...]:
-        """The expressions to show; an exit where one is rejected."""
+        """The expressions to show; exits if one is rejected."""
         return expressions(instance, self.show, as_json=self.as_json)
 
 
 def expressions(
     instance: Instance, texts: tuple[str, ...], *, as_json: bool
 ) -> tuple[FurtherExpression, ...]:
-    """The expressions of `--show`; an exit where one is rejected."""
+    """The expressions of `--show`; exits if one is rejected."""
     with rejections(as_json=as_json), refusals(NameTaken, about="--show: "):
         return shown_of(instance, texts)
 
 
 def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
-    """The first violation that has a trace, after its trace."""
+    """The first violation with a trace."""
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
     return next(((each.trace, each) for each in violations if each.trace is not None), None)
 

@@ -25,7 +25,7 @@ from specchk.search.verdict import Inconclusive, Outcome, Statistics
 
 @dataclass(frozen=True, slots=True)
 class Proving:
-    """A proof, or a check of all behaviours of some length, for offsets without a limit."""
+    """A proof, or a check of all behaviours of some length, for unbounded offsets."""
 
     heading: ClassVar[str] = "Unbounded offsets"
     prove: bool = option(
@@ -54,11 +54,11 @@ class Proving:
 
     @property
     def asked(self) -> bool:
-        """Whether the run is one of these two."""
+        """Whether one of these two was requested."""
         return self.prove or self.depth is not None
 
     def check(self, outputs: Outputs) -> None:
-        """Refuse options that do not go together."""
+        """Reject incompatible options."""
         if self.prove and self.depth is not None:
             raise click.UsageError("--prove is for all lengths and --depth for bounded ones: give only one")
         if self.k is not None and not self.prove:
@@ -73,7 +73,7 @@ def run_symbolic(
     instance: Instance, proving: Proving, limits: Budget, outputs: Outputs,
     shown: tuple[FurtherExpression, ...], workers: int | None, certified: Callable[[Proof], Proof],
 ) -> None:  # fmt: skip
-    """Prove or unroll, report, and exit with the verdict's code."""
+    """Prove or unroll, report, and exit with the code of the verdict."""
     where = "--depth" if proving.depth is not None else "--prove"
     refuse_temporal(instance.program, where, as_json=outputs.as_json)
     if proving.depth is not None:
@@ -108,7 +108,7 @@ def _proof(instance: Instance, proving: Proving, limits: Budget, workers: int, *
 
 
 def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
-    """Lemmas for the model's invariants, as properties of it."""
+    """Lemmas for the model's invariants, as invariants of the model."""
     words = loaded("specchk.symbolic.induction.templates").Vocabulary(
         instance.lowering.named_types(), instance.lowering.definitions()
     )
@@ -119,7 +119,7 @@ def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
 
 
 def _unencodable(instance: Instance, reason: Exception, *, as_json: bool) -> Inconclusive:
-    """The verdict without an encoding; for an unbounded offset an exit with S701, as from a search."""
+    """The verdict without an encoding; for an unbounded offset, exit with S701 as in a search."""
     with rejections(as_json=as_json):
         loaded("specchk.symbolic.legality").check(instance.program)
     return Inconclusive(f"this model cannot be encoded: {reason}", budget=False)

@@ -1,4 +1,4 @@
-"""`specchk run --engine spark`: the options of a search on a cluster, and running one.
+"""`specchk run --engine spark`: the options of a search on a cluster.
 
 Spark's libraries are loaded only here, when they are asked for; what is missing (pyspark, Java, a
 worker's package) is one sentence and exit code 2, before anything is searched.
@@ -45,7 +45,7 @@ class ClusterSearch:
     )
 
     def check(self, engine: str, *, resume: bool) -> None:
-        """Refuse options that do not go together."""
+        """Reject incompatible options."""
         given = [member.name for member in fields(self) if getattr(self, member.name)]
         if engine != SPARK and given:
             name = {"settings": "conf"}.get(given[0], given[0])
@@ -54,7 +54,7 @@ class ClusterSearch:
             raise click.UsageError("--resume needs --ledger DIR, the search to continue")
 
     def applied(self, engine: EngineSettings, *, resume: bool) -> EngineSettings:
-        """The engine with these options, where it is Spark."""
+        """The engine with these options, if it is Spark."""
         if engine.name != SPARK:
             return engine
         # Left out, and not None: without the option the engine's own default holds.

@@ -1,4 +1,4 @@
-"""Options that select what `specchk conform` runs: suites, budgets and cases."""
+"""Options that select the suites, budgets and cases of `specchk conform`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT = click.IntRange(min=1)
 
 @dataclass(frozen=True, slots=True)
 class SuiteChoice:
-    """What to run: a tier, one suite, or one case of it."""
+    """The selection: a tier, one suite, or one case of it."""
 
     heading: ClassVar[str] = "Suites"
     tier: str | None = option(
@@ -57,7 +57,7 @@ class SuiteChoice:
 
     @property
     def of_tier(self) -> str | None:
-        """The tier to run, without options the gate; None where one suite is described."""
+        """The tier to run: by default the gate; None if one suite is described."""
         describes = self.model is not None or self.overrides or self.suite is not None
         if self.tier is not None and describes:
             raise click.UsageError("a tier has its own models and suites; omit --model, --set and --suite")
@@ -65,18 +65,18 @@ class SuiteChoice:
 
     @property
     def of_one(self) -> dict[str, object]:
-        """The options that are about one binding."""
+        """The options that apply to a single binding."""
         return {"--case": self.case, "--list": self.list_cases or None}
 
     def suites(self, cls: type[Binding[Any]]) -> tuple[At, ...]:
-        """The selected suites: of the binding's tiers, or as described."""
+        """The selected suites: those of the binding's tier, or the described one."""
         if self.of_tier:
             return cls.tier(self.of_tier)
         return (At(self.model, parse_overrides(self.overrides), self.suite or "classes"),)
 
     @property
     def budget(self) -> SuiteBudget:
-        """How much each suite may do."""
+        """The budget of each suite."""
         budget = BUDGETS[self.of_tier or "exhaustive"]
         if self.of_tier is None:
             is_search = self.suite == "product"
