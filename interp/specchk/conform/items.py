@@ -44,11 +44,11 @@ Properties = list[tuple[str, object]]  # of an item, for JUnit
 
 
 class Diverges(Exception):
-    """A case's outcome; the report is its text."""
+    """The outcome of a diverging case; the report is its text."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take the files that are called like bindings."""
+    """Collect the files that are named like bindings."""
     if file_path.name == "binding.py" or file_path.name.endswith("_binding.py"):
         file: BindingFile = BindingFile.from_parent(parent, path=file_path)
         return file
@@ -82,7 +82,7 @@ class BindingFile(pytest.File):
 
 @dataclass
 class Run:
-    """One suite in this process: its cases share common work."""
+    """One suite in this process, whose cases share common work."""
 
     part: Part
     budget: SuiteBudget
@@ -94,11 +94,11 @@ class Run:
 
     @cached_property
     def runner(self) -> Runner[Any]:
-        """Takes the cases that are run in this process."""
+        """The runner for the cases run in this process."""
         return Runner(Replayer(self.part.binding), self.suite)
 
     def check_case(self, case: SuiteCase, properties: Properties) -> None:
-        """Take a case; a comparison that does not detect a wrong value fails, too."""
+        """Run a case; a comparison that does not detect a wrong value also fails."""
         runner = self.runner
         result = runner.run(case)
         classes = {number for classes in case.classes for number in classes}
@@ -111,7 +111,7 @@ class Run:
             raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not detected")
 
     def _report(self, case: SuiteCase, divergence: Divergence) -> str:
-        """The report of a case that diverges, on as short a path as can be found."""
+        """The report of a diverging case, on the shortest path found."""
         # With a replayer of its own: the report is then what `specchk conform --case` prints for this case
         # alone.
         alone = run_suite(Replayer(self.part.binding), self.suite, cases=[case])
@@ -119,7 +119,7 @@ class Run:
         return self._render(replace(alone, suite=f"case {case.id}", divergence=diverged, coverage=None))
 
     def check_whole(self, properties: Properties) -> None:
-        """Run a suite that is not made of cases; a vacuous one, or one that a budget has cut, fails, too."""
+        """Run a suite that does not consist of cases; one that is vacuous or ended by a budget also fails."""
         result = run_part(self.part, self.budget)
         properties += [("states", result.states), ("steps", result.steps)]
         if result.divergence is not None or result.vacuous or not result.complete:
@@ -130,7 +130,7 @@ class Run:
 
 
 def _check_control(bound: BoundSpec, number: int, properties: Properties) -> None:
-    """Run a control of the gate, which must detect it."""
+    """Run a control of the gate, which must detect the error."""
     trial = CaseLoader(bound.checked, BUDGETS["gate"].max_states).trial(bound.cls, number)
     try:
         tried = try_control(bound.cls, trial)
@@ -142,7 +142,7 @@ def _check_control(bound: BoundSpec, number: int, properties: Properties) -> Non
 
 
 class PartCollector(pytest.Collector):
-    """A suite: an item for each case, or one for all of it."""
+    """A suite: an item for each case, or one for the whole suite."""
 
     def __init__(self, *, run: Run, **rest: Any) -> None:
         super().__init__(**rest)
@@ -159,7 +159,7 @@ class PartCollector(pytest.Collector):
 
 
 class CheckItem(pytest.Item):
-    """A check, whose failure is a report; it is given the list to which it adds its properties."""
+    """A check whose failure is a report; it receives the list to which it adds its properties."""
 
     def __init__(self, *, check: Callable[[Properties], None], **rest: Any) -> None:
         super().__init__(**rest)
@@ -171,11 +171,11 @@ class CheckItem(pytest.Item):
             self.check(self.user_properties)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The report alone; another exception with its traceback."""
+        """The report alone; for other exceptions, the traceback."""
         if isinstance(excinfo.value, Diverges):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where it is from, for the heading of a failure."""
+        """The origin of the item, for the heading of a failure."""
         return self.path, None, self.nodeid

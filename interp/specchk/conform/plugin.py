@@ -1,4 +1,4 @@
-"""The pytest plugin's door: `pytest --specchk conformance/` makes a test of each case of a binding.
+"""The entry point of the pytest plugin: `pytest --specchk conformance/` makes each case of a binding a test.
 
 Loaded by every pytest where specchk is installed, so it imports nothing until it is asked for; what
 it does then is in `items`.
@@ -19,6 +19,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the collector of cases where it is needed."""
+    """Load the collector of cases if it is needed."""
     if config.getoption("--specchk"):
         config.pluginmanager.import_plugin("specchk.conform.items")

@@ -1,4 +1,4 @@
-"""Guardians: shells that act when the process that made them has ended, however it ended.
+"""Guardians: shells that act when the process that created them ends, however it ends.
 
 A guardian waits on a pipe whose other end only the checker holds.  The kernel closes it with the last
 holder, so that a SIGKILL of the checker counts as an end as well; no handler of signals and no `atexit`
@@ -23,7 +23,7 @@ REMOVE = 'read -r end; rm -rf -- "$1"'
 
 
 class Guardian:
-    """A shell that runs a script which reads from the checker's pipe."""
+    """A shell that runs a script reading from the checker's pipe."""
 
     def __init__(self, script: str, *args: str) -> None:
         theirs, self._ours = os.pipe()
@@ -39,12 +39,12 @@ class Guardian:
             os.close(theirs)
 
     def say(self, word: str) -> None:
-        """Write a line to the script."""
+        """Send a line to the script."""
         with suppress(OSError):  # a guardian that somebody killed guards nothing, which harms no verdict
             os.write(self._ours, f"{word}\n".encode())
 
     def dismiss(self) -> None:
-        """Let it end now; a script reads `end`."""
+        """Let the shell end now; the script reads `end`."""
         if os.getpid() == self._owner:
             self.say("end")
             os.close(self._ours)

@@ -1,4 +1,4 @@
-"""A process and its three pipes: lines to it, lines from it within a time, and its last words when it fails.
+"""A process and its three pipes: lines to it, lines from it in time, and its last output on failure.
 
     Link(launch)         starts it, in a session and a process group of its own
     send, receive        whole lines; receiving writes what is still to be sent, and drains stderr
@@ -35,7 +35,7 @@ GRACE_S = 1.0  # from the end of its output to its exit
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a process is started."""
+    """The command and environment of a process to be started."""
 
     command: tuple[str, ...]
     folder: Path
@@ -43,7 +43,7 @@ class Launch:
 
 
 class Link:
-    """A running process; raises `OSError` where it cannot be started."""
+    """A running process; raises `OSError` if it cannot be started."""
 
     def __init__(self, launch: Launch) -> None:
         self._guardian = Guardian(KILL_GROUP)
@@ -79,20 +79,20 @@ class Link:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process started it, and not the one that it was forked from."""
+        """Whether the current process started it, and not the process from which it was forked."""
         return os.getpid() == self._owner
 
     @property
     def has_errors(self) -> bool:
-        """Whether it has written to stderr, as far as that was read."""
+        """Whether it has written to stderr, as far as stderr was read."""
         return bool(self._said)
 
     def send(self, lines: bytes) -> None:
-        """Have lines written, at the latest while an answer is waited for."""
+        """Queue lines; they are written at the latest while an answer is awaited."""
         self._unsent += lines
 
     def receive(self, timeout_s: float, during: str) -> bytes:
-        """The next line; raises `ImplementationFailure`, whose reason names what it happened `during`."""
+        """The next line; raises `ImplementationFailure`, whose reason names the request (`during`)."""
         deadline = monotonic() + timeout_s
         while True:
             end = self._unread.find(b"\n", self._searched)
@@ -110,7 +110,7 @@ class Link:
             self._pump(left, during)
 
     def _pump(self, seconds: float, during: str) -> None:
-        """Write and read what can be, waiting at most so long for the first of it."""
+        """Write and read as much as possible, waiting a limited time for the first byte."""
         if self._unsent:
             self._write()
         writing = bool(self._unsent)
@@ -143,7 +143,7 @@ class Link:
         del self._unsent[:sent]
 
     def _listen(self) -> bool:
-        """Keep the last of stderr; whether there was something."""
+        """Keep the last part of stderr; returns whether there was new output."""
         data = _read(self._errors)
         if data == b"":
             self._selector.unregister(self._errors)
@@ -164,7 +164,7 @@ class Link:
         return self.failed(DIED, f"it {how}{half}", during)
 
     def failed(self, kind: str, what: str, during: str) -> ImplementationFailure:
-        """A failure with the process's last words; the process is ended."""
+        """A failure with the process's last output; the process is ended."""
         self.end()
         words = self._said.decode("utf-8", "backslashreplace").splitlines()
         more = [f"(the last {LAST_LINES} of its lines)"] if len(words) > LAST_LINES else []
@@ -172,7 +172,7 @@ class Link:
         return ImplementationFailure(kind, "\n".join([f"{what}, {during}", *last]))
 
     def end(self) -> None:
-        """Kill the process and all of its group; a second time is harmless."""
+        """Kill the process and its whole group; a repeated call has no effect."""
         if self.has_ended:
             return
         self.has_ended = True
@@ -193,14 +193,14 @@ class Link:
             self._process.returncode = 0
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ends by itself within a time."""
+        """Whether it ends by itself within a time limit."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self._process.returncode is not None
 
 
 def _read(descriptor: int) -> bytes | None:
-    """The bytes that can be read; None where nothing is there yet, empty at the end."""
+    """The bytes that can be read; None if there are none yet, empty at the end."""
     try:
         return os.read(descriptor, CHUNK)
     except BlockingIOError:

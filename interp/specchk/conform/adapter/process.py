@@ -1,4 +1,4 @@
-"""A binding to an implementation in any language: a process that is driven by JSON lines over a pipe.
+"""A binding to an implementation in any language: a process driven by JSON lines over a pipe.
 
     class Locks(ProcessBinding):
         spec, model, folder = "lock_service.spec", "two", Path(__file__).parent
@@ -38,7 +38,7 @@ from specchk.report.read import Unreadable, value_from_json
 
 
 def request(name: str, do: str = "", ways: tuple[str, ...] = ()) -> Callable[..., Answer]:
-    """A handler of the spec's action `name` that requests it, or `do`, with its arguments by their names."""
+    """A handler of the spec's action `name` that sends it, or `do`, with the arguments by name."""
 
     @action(name, ways)
     def handler(self: ProcessBinding, system: RemoteSystem, *args: Any) -> Answer:
@@ -75,7 +75,7 @@ class ProcessBinding(Binding[RemoteSystem]):
 
     @classmethod
     def own_mistakes(cls) -> Iterator[Mistake]:
-        """The errors in the words about the process."""
+        """The errors in the class attributes that describe the process."""
         if not cls.command:
             yield Mistake(
                 "the binding has no `command`", 'write command = ("node", "adapter.js"), word by word'
@@ -92,7 +92,7 @@ class ProcessBinding(Binding[RemoteSystem]):
 
     @classmethod
     def with_mistake(cls, program: Program, mistake: BadFile | BadStart) -> ProcessBinding:
-        """The binding to the implementation with a control's mistake."""
+        """The binding to the implementation with a control's mistake planted."""
         binding = cls(program)
         binding._mistake = mistake
         return binding
@@ -121,18 +121,18 @@ class ProcessBinding(Binding[RemoteSystem]):
 
     @restore
     def rewind(self, kept: KeptRemote) -> RemoteSystem:
-        """The process, back in a saved state."""
+        """Return the process to a saved state."""
         system = self._remote or self.start()
         system.back(kept)
         return system
 
     @project
     def state(self, system: RemoteSystem) -> Mapping[str, Any]:
-        """The spec's variables."""
+        """The values of the spec's variables."""
         return self.observed(system, system.observe())
 
     def observed(self, system: RemoteSystem, seen: Any) -> Mapping[str, Any]:
-        """The spec's variables of an observation; here its members, in the form of docs/json.md."""
+        """The spec's variables from an observation; here its members, in the format of docs/json.md."""
         if not isinstance(seen, dict):
             raise OutsideSpec(f"the observation is not an object: {seen!r}")
         return {
@@ -148,7 +148,7 @@ class ProcessBinding(Binding[RemoteSystem]):
             raise OutsideSpec(f"{variable}: {error}") from None
 
     def named(self, name: str, *args: Any) -> dict[str, Any]:
-        """An action's arguments by the names of its parameters, in JSON; a way is `way`."""
+        """An action's arguments by parameter name, in JSON; a way is named `way`."""
         params = self._params[name]
         named_args = {
             param.name: value_json(raw(arg, param.type), param.type)

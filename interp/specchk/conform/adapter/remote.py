@@ -1,4 +1,4 @@
-"""An implementation behind a pipe as a system of a binding: requests, snapshots, and starting again.
+"""An implementation behind a pipe as a system of a binding: requests, snapshots, and restarts.
 
 What is kept of a system is a snapshot that the implementation gave, or where it gives none, the requests
 since its start, which are sent again to a new start (`reset`, else a new process).  Beside it `memory` is
@@ -41,7 +41,7 @@ _OBSERVE = WireRequest("observe")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The limits that a binding sets its process, and the contents of the first request."""
+    """The limits that a binding sets for its process, and the contents of the first request."""
 
     launch: Launch
     hello: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """A `do` that was answered, and with which member."""
+    """The answer to a `do`, by its member."""
 
     request: WireRequest
     member: str
@@ -60,7 +60,7 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class KeptRemote:
-    """A saved system: the implementation's snapshot, or None and all requests since the start."""
+    """A saved system: the implementation's snapshot, or None, and all requests since the start."""
 
     snapshot: tuple[Any] | None
     took: tuple[Took, ...]
@@ -69,7 +69,7 @@ class KeptRemote:
 
 @dataclass(slots=True)
 class _Live:
-    """A process that has said hello, and the number of its next request."""
+    """A process that has answered the first request, and the number of its next request."""
 
     link: Link
     hello: Hello
@@ -78,7 +78,7 @@ class _Live:
 
 @dataclass(slots=True, weakref_slot=True)
 class RemoteSystem:
-    """The one running system of a binding.  `memory` is the environment's; `result` that of the last `do`."""
+    """The running system of a binding.  `memory` is the environment's; `result` is from the last `do`."""
 
     terms: Terms
     memory: dict[str, Any] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class RemoteSystem:
     _end: weakref.finalize[..., Any] | None = None
 
     def start(self) -> None:
-        """Be in the initial state."""
+        """Set the system to the initial state."""
         live = self._running()
         # A new process is in its initial state: only one that was used is reset, or replaced.
         if live is not None and live.number > 1 and "reset" not in live.hello.can:
@@ -102,7 +102,7 @@ class RemoteSystem:
         self.memory, self.result = {}, None
 
     def do(self, name: str, args: Mapping[str, Any] | None = None) -> Answer:
-        """Let it take a step: accepted with a `result`, refused, or impossible; raises its failures."""
+        """Request a step: accepted with a `result`, refused, or impossible; raises the process's failures."""
         request = WireRequest("do", name, dict(args or {}))
         self._seen, self._kept, self.result = None, None, None
         did, seen = self._answers(request, _OBSERVE)
@@ -118,14 +118,14 @@ class RemoteSystem:
                 return Impossible(str(did.value))
 
     def observe(self) -> Any:
-        """Its state, as the implementation shows it."""
+        """Its state, as reported by the implementation."""
         if self._seen is None:
             (seen,) = self._answers(_OBSERVE)
             self._seen = (seen.value,)
         return copy.deepcopy(self._seen[0])
 
     def ask(self, name: str, args: Mapping[str, Any] | None = None) -> Any:
-        """The answer to a question, which changes nothing."""
+        """The answer to a query, which changes nothing."""
         if "ask" not in self._present().hello.can:
             hint = "list `ask` in the answer to `hello`, or observe the value"
             raise BindingError(
@@ -135,7 +135,7 @@ class RemoteSystem:
         return answer.value
 
     def keep(self) -> KeptRemote:
-        """Save it."""
+        """Save the state."""
         memory = copy.deepcopy(self.memory)
         if "snapshot" not in self._present().hello.can:
             self._kept = KeptRemote(None, self._took, memory)
@@ -194,7 +194,7 @@ class RemoteSystem:
         return answer
 
     def _running(self) -> _Live | None:
-        """The process, if it runs and is this process's own."""
+        """The process, if it runs and was started by the current process."""
         if self._live is not None and (self._live.link.has_ended or not self._live.link.is_ours):
             self._forget()
         return self._live
@@ -208,7 +208,7 @@ class RemoteSystem:
         return live
 
     def _running_or_new(self) -> _Live:
-        """The process, started if none runs; raises `BindingError` where it cannot be."""
+        """The running process, or a new one; raises `BindingError` if it cannot be started."""
         live = self._running()
         if live is not None:
             return live
@@ -244,7 +244,7 @@ class RemoteSystem:
             raise link.failed(GARBLED, str(error), during) from None
 
     def _forget(self) -> None:
-        """End the running process at once; its state is no longer known."""
+        """Kill the running process; its state is no longer known."""
         if self._end is not None:
             self._end()
         self._live, self._end = None, None
@@ -252,7 +252,7 @@ class RemoteSystem:
         self._seen, self._kept = None, None
 
     def end(self) -> None:
-        """End it in order where it can be, and at last by force."""
+        """End the process in an orderly way if possible, otherwise by force."""
         live = self._running()
         if live is not None:
             live.link.send(WireRequest("quit").line(live.number))

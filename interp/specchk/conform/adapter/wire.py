@@ -1,4 +1,4 @@
-"""The protocol between specchk and an implementation that is a process: one JSON object a line, both ways.
+"""The protocol between specchk and an implementation process: one JSON object per line, both ways.
 
 Every request has an `id` and one member that names its kind; the answer has the same `id` and one member
 of those that the kind allows.  docs/any-language.md has the whole protocol.
@@ -31,12 +31,12 @@ REASONS = ("refused", "impossible", "error")  # their values are texts
 
 
 class BrokenProtocol(Exception):
-    """A line that is not the answer to the request that it should answer."""
+    """A line that is not a valid answer to its request."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """A request without its id: its kind, what belongs to the kind, and the arguments of `do` and `ask`."""
+    """A request without its id: its kind, the fields of that kind, and the arguments of `do` and `ask`."""
 
     kind: str
     what: Any = True
@@ -58,7 +58,7 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class WireAnswer:
-    """An answer: the member that it has, and the member's value."""
+    """An answer: the name of its member, and the member's value."""
 
     member: str
     value: Any
@@ -88,7 +88,7 @@ def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
 
 
 def _finite(text: str) -> float:
-    """A number beyond all floats would be read as an infinity."""
+    """Reject a number beyond all floats, which would be read as an infinity."""
     number = float(text)
     if not isfinite(number):
         raise ValueError(text)
@@ -96,12 +96,12 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(name: str) -> Any:
-    """Python reads `NaN` and infinities, which JSON does not have and requests cannot send back."""
+    """Reject `NaN` and infinities, which Python reads, but JSON does not have."""
     raise ValueError(name)
 
 
 def shown_line(line: bytes) -> str:
-    """A line for a report: readable whatever its bytes are."""
+    """A line for a report: readable whatever bytes it contains."""
     return shortened(repr(line.decode("utf-8", "backslashreplace").rstrip("\n")))
 
 

@@ -1,4 +1,4 @@
-"""Where a process is started: the binding's folder, or a private copy with a mistake, built if need be.
+"""The folder of a process: the binding's, or a private copy with a mistake, built if necessary.
 
     folder/            the files that are the implementation are copied, one of them with the mistake;
       ...              all else is linked
@@ -32,7 +32,7 @@ LAST_LINES = 12  # of a failed build
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A binding's words about its process; `patterns` are its `implementation`."""
+    """The binding's description of its process; `patterns` are its `implementation`."""
 
     folder: Path
     command: tuple[str, ...]
@@ -44,14 +44,14 @@ class Recipe:
 
 @dataclass(slots=True, weakref_slot=True)
 class Workshop:
-    """A launch, and the private folder that it needs, if it needs one."""
+    """A launch, and its private folder, if it needs one."""
 
     launch: Launch
     _end: weakref.finalize[..., object] | None = field(default=None, repr=False)
 
 
 def workshop(recipe: Recipe, mistake: BadFile | BadStart | None = None) -> Workshop:
-    """The place for a recipe, with a control's mistake; raises `NoSuchText` and `BindingError`."""
+    """The workshop for a recipe, with a control's mistake; raises `NoSuchText` and `BindingError`."""
     command, environment = recipe.command, dict(recipe.environment)
     if isinstance(mistake, BadStart):
         command, environment = (*command, *mistake.arguments), {**environment, **mistake.environment}
@@ -76,7 +76,7 @@ def _placed(words: Sequence[str], build: Path) -> tuple[str, ...]:
 
 
 def implementation_files(folder: Path, patterns: Sequence[str]) -> set[Path]:
-    """The files that some patterns name."""
+    """The files that match some patterns."""
     return {path.resolve() for one in patterns for path in folder.glob(one) if path.is_file()}
 
 
@@ -100,7 +100,7 @@ def _copied(recipe: Recipe, mistake: BadFile, target: Path) -> Path:
 
 
 def _mirror(source: Path, target: Path, files: set[Path]) -> None:
-    """Copy some files below a folder, and link all else in the folders that have them."""
+    """Copy some files below a folder, and link all others in their folders."""
     target.mkdir(parents=True)
     for entry in sorted(source.iterdir()):
         if entry in files:
@@ -115,7 +115,7 @@ def _build(
     command: tuple[str, ...], folder: Path, environment: Mapping[str, str], timeout_s: float,
     mistake: BadFile | BadStart | None,
 ) -> None:  # fmt: skip
-    """Build the implementation; raises `BindingError` with the last words of the build."""
+    """Build the implementation; raises `BindingError` with the last output of the build."""
     planted = "" if mistake is None else f" with the control `{mistake.name}`"
     try:
         # Without standard input: a build that prompts would otherwise hang until its time is over.

@@ -39,7 +39,7 @@ def write(path: Path, runs: Mapping[str, Symbols]) -> None:
 
 
 def read(path: Path) -> dict[str, Symbols] | None:
-    """Return the runs of a lock, None where there is none; raises `BadAccepted`."""
+    """Return the runs of a lock, None if there is no file; raises `BadAccepted`."""
     return seal.load(path, _runs, version=VERSION, people="", mend=MEND, error=BadAccepted)
 
 

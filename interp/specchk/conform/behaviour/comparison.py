@@ -1,4 +1,4 @@
-"""What differs between a run and its accepted behaviour: the first step, in it the observation and the field.
+"""The difference between a run and its accepted behaviour: the first step, its observation and its field.
 
 The old run is there in full where it was kept on this machine (`transcripts`), and then old and new are
 compared text by text.  Elsewhere there are its digests, which locate the step, and the field where a single
@@ -23,7 +23,7 @@ SOMEWHERE = "somewhere in the step"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first difference of a run: the `number`-th step (from 0), an event that `about` describes.
+    """The first difference of a run: the `number`-th step (from 0), an event described by `about`.
 
     `seen` is all that left the implementation in the step; `observation` is the number of the first one
     that differs, `field` its field, `before` and `after` their texts: each as far as it is known.  `steps`
@@ -44,7 +44,7 @@ class Difference:
 
     @property
     def place(self) -> str:
-        """Where the difference is, without values: by this differences of many runs are counted."""
+        """The place of the difference, without values, for counting the differences of many runs."""
         if self.observation is None or self.observation >= len(self.seen):
             return self.kind
         name = self.seen[self.observation][0]
@@ -77,7 +77,7 @@ def _by_text(steps: Sequence[Written], before: Sequence[Written]) -> int:
 
 
 def _by_symbols(symbols: Symbols, accepted: Symbols) -> int:
-    """Return the first step that the digests show to differ; the last one if they show none."""
+    """Return the first step that differs according to the digests; the last step if they show none."""
     pairs = enumerate(zip_longest(accepted.trace, symbols.trace))
     by_trace = next((at for at, (old, new) in pairs if old != new), len(symbols.trace) - 1)
     groups = range(-(-len(symbols.trace) // symbols.group))
@@ -91,7 +91,7 @@ def _by_symbols(symbols: Symbols, accepted: Symbols) -> int:
 
 
 def _compared(shown: Difference, old: Written, new: Written) -> Difference:
-    """The same with the observation and the field, from both texts of a step."""
+    """Return the difference with its observation and field, from both texts of a step."""
     at = next(at for at, (was, now) in enumerate(zip_longest(old, new)) if was != now)
     if sorted(old[at : at + 2]) == sorted(new[at : at + 2]) and len(old) == len(new):
         return replace(shown, observation=at, kind=ORDER, before=_line(old, at), after=_line(new, at))
@@ -110,7 +110,7 @@ def _line(step: Written, at: int) -> str:
 
 
 def _located(shown: Difference, steps: Sequence[Written], symbols: Symbols, accepted: Symbols) -> Difference:
-    """The same with the field, if a single one changed in the group of the step."""
+    """Return the difference with its field, if a single field changed in the group of the step."""
     group = shown.number // symbols.group
     text = changed_text(check_at(accepted.checks, group), check_at(symbols.checks, group))
     if text is None:

@@ -1,4 +1,4 @@
-"""All runs of an implementation, on all cores, compared with what was accepted of them.
+"""All runs of an implementation, on all cores, compared with their accepted behaviour.
 
 Each process takes every n-th run; what a run is does not depend on those before it, nor on the number of
 processes.  A run that raises ends with an observation of that, and is compared like any other.
@@ -26,7 +26,7 @@ SHARES = 4
 
 @dataclass(frozen=True, slots=True)
 class Behaved:
-    """The results of all runs: digests by run, and differences from the lock in the runs' order.
+    """The results of all runs: digests by run, and differences from the lock, in the order of the runs.
 
     `unknown` are runs that the lock lacks, `lacking` those that it has and that are no more.
     """
@@ -40,18 +40,18 @@ class Behaved:
 
     @property
     def steps(self) -> int:
-        """How many steps all runs have."""
+        """The number of steps of all runs."""
         return sum(symbols.steps for symbols in self.runs.values())
 
     @property
     def is_accepted(self) -> bool:
-        """Whether nothing differs from the lock."""
+        """Whether there is no difference from the lock."""
         return not (self.differences or self.unknown or self.lacking)
 
 
 @dataclass(frozen=True, slots=True)
 class TakenRun:
-    """A run that was taken: its digests, how many observations it has, and its difference from the lock."""
+    """A run that was taken: its digests, its number of observations, and its difference from the lock."""
 
     name: str
     symbols: Symbols
@@ -71,7 +71,7 @@ def observed(run: Run) -> RunWatch:
 
 
 def taken(name: str, run: Run, accepted: Symbols | None) -> TakenRun:
-    """Take a run, and compare it with its accepted behaviour, if there is any."""
+    """Take a run, and compare it with its accepted behaviour, if there is one."""
     # Steps in which nothing left the implementation say nothing, and would be most of a lock.
     shown, texts = [step for step in observed(run).steps if step.seen], Texts()
     steps: list[Written] = [written(step, texts) for step in shown]
@@ -90,7 +90,7 @@ def taken(name: str, run: Run, accepted: Symbols | None) -> TakenRun:
 
 
 def behave(behaviours: Behaviours, accepted: Mapping[str, Symbols] | None, workers: int) -> Behaved:
-    """Take all runs, and compare them with a lock where there is one."""
+    """Take all runs, and compare them with a lock if there is one."""
     runs = behaviours.runs()
     names = list(runs)
     count = workers * SHARES if workers > 1 else 1

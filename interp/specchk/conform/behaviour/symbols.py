@@ -1,4 +1,4 @@
-"""Short digests of a run that locate a difference, though they are too short to contain the values.
+"""Short digests of a run that locate a difference, although they are too short to contain the values.
 
     digest   of the whole run: two runs that differ in anything differ here
     trace    a character a step: where the first difference is
@@ -42,7 +42,7 @@ class Symbols:
 
     @property
     def steps(self) -> int:
-        """How many steps the run has."""
+        """The number of steps of the run."""
         return len(self.trace)
 
 
@@ -52,7 +52,7 @@ def digest_of(steps: Sequence[Written]) -> str:
 
 
 def symbols_of(steps: Sequence[Written], group: int = 0) -> Symbols:
-    """Return all digests of a run; `group` is that of a lock to compare with."""
+    """Return all digests of a run; `group` is taken from a lock to compare with."""
     group = group or max(1, -(-len(steps) // MOST_GROUPS))
     trace = [LETTERS[crc32(_bytes(step)) >> 7 & 63] for step in steps]
     return Symbols(digest_of(steps), group, "".join(trace), _checks(steps, group))
@@ -68,7 +68,7 @@ def _checks(steps: Sequence[Written], group: int) -> str:
 
 
 def texts_of(steps: Sequence[Written], group: int, at: int) -> list[str]:
-    """Return the texts of a group, in their order."""
+    """Return the texts of a group, in order."""
     return [text for step in steps[at * group : (at + 1) * group] for seen in step for text in seen]
 
 
@@ -90,12 +90,12 @@ def _number(letters: str) -> int:
 
 
 def check_at(checks: str, at: int) -> str:
-    """Return the checks of a group, "" where there is no such group."""
+    """Return the checks of a group; "" if there is no such group."""
     return checks[at * CHECK_LETTERS : (at + 1) * CHECK_LETTERS]
 
 
 def changed_text(before: str, after: str) -> int | None:
-    """Return the number, from 0 on, of the single text that changed between two checks of a group.
+    """Return the index (from 0) of the single text that changed between two checks of a group.
 
     None where several changed, or some were added or removed.
     """

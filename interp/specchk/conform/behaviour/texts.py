@@ -1,4 +1,4 @@
-"""One text for each value that a run may note, the same in every process and version of Python.
+"""One text for each value that a run may note, the same in every process and Python version.
 
     17   true   none   active   b'm1'   (1, 2)   {1, 2}   {1: 2}   Batch(base_offset=0, count=1)
 
@@ -20,11 +20,11 @@ from specchk.conform.contract.behaviours import Observation, ObservedStep
 
 
 class NoText(Exception):
-    """A value of a kind that has no text, since none would be the same everywhere."""
+    """A value of a kind without a text, since no text would be the same everywhere."""
 
 
 class Texts:
-    """The texts of values; those of records that cannot change are kept for the next time."""
+    """The texts of values; those of immutable records are cached."""
 
     __slots__ = ("_kept", "_names")
 

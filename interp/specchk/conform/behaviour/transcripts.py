@@ -1,4 +1,4 @@
-"""Accepted runs in full, kept on this machine under their digests, so that a report can show old values.
+"""Complete accepted runs, kept on this machine by digest, so that a report can show old values.
 
 A lock has digests alone: where nothing is kept, a report shows new values and where they are.
 """
@@ -18,19 +18,19 @@ ROOMS = ("conform",)  # how values are written; what was seen is in the digest
 
 
 def place(digest: str) -> Path | None:
-    """Return where a run is kept."""
+    """Return the path at which a run is kept."""
     return kept.place(FOLDER, kept.name_of(kept.sources(*ROOMS), digest))
 
 
 def keep(digest: str, steps: Sequence[Written]) -> None:
-    """Keep a run, unless it is there."""
+    """Keep a run, unless it is kept already."""
     path = place(digest)
     if path is not None and not path.exists():
         kept.write(path, zlib.compress(json.dumps(steps).encode(), 1))
 
 
 def recall(digest: str) -> list[Written] | None:
-    """Return the run with this digest; None where it is not kept."""
+    """Return the run with this digest; None if it is not kept."""
     data = kept.read(place(digest))
     if data is None:
         return None

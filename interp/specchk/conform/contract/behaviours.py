@@ -1,4 +1,4 @@
-"""The interface between an implementation and its accepted behaviour: runs, and what leaves it in them.
+"""The interface between an implementation and its accepted behaviour: runs, and their outputs.
 
     class Mine(Behaviours):
         name = "my log"
@@ -30,7 +30,7 @@ from specchk.deferred import dataclass, field
 
 
 class Observation(NamedTuple):
-    """Something that left the implementation: where, what kind of thing, and its fields."""
+    """An output of the implementation: its place, its kind, and its fields."""
 
     at: str
     kind: str
@@ -39,7 +39,7 @@ class Observation(NamedTuple):
 
 @dataclass(slots=True)
 class ObservedStep:
-    """An event that the implementation was given, and what left it until the next one.
+    """An event given to the implementation, and its outputs until the next event.
 
     `about` describes the event, for a reader: it is not compared, since it follows from what was seen before.
     """
@@ -57,11 +57,11 @@ class RunWatch:
         self.steps = [ObservedStep("the start")]
 
     def step(self, about: object) -> None:
-        """Begin a step; `about` is rendered by `str`, and only where it is shown."""
+        """Begin a step; `about` is rendered by `str`, only if it is shown."""
         self.steps.append(ObservedStep(about))
 
     def note(self, at: str, kind: str, /, **fields: Any) -> None:
-        """Note an observation in the step that is under way."""
+        """Note an observation in the current step."""
         self.steps[-1].seen.append(Observation(at, kind, fields))
 
 

@@ -67,7 +67,7 @@ Answer = Accepted | Refused | Impossible
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A suite of a tier: on a model, with these constants set, as `--model`, `--set` and `--suite` would."""
+    """A suite of a tier: on a model, with these constants, as given by `--model`, `--set` and `--suite`."""
 
     model: str | None = None
     bounds: Mapping[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class OutsideSpec(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BoundAction:
-    """One action of a binding; `ways` are the choices that its environment has."""
+    """One action of a binding; `ways` are the choices of its environment."""
 
     action: str
     method: str
@@ -89,7 +89,7 @@ class BoundAction:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """A fault that may strike within steps, and the variables that it may leave as they were."""
+    """A fault that may occur within steps, and the variables that it may leave unchanged."""
 
     action: str
     method: str
@@ -108,7 +108,7 @@ class Mistake:
 
 
 class BindingError(Exception):
-    """A binding that does not fit its spec; `mistakes` has all errors."""
+    """A binding that does not fit its spec; `mistakes` lists all errors."""
 
     def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
         self.mistakes = mistakes
@@ -129,7 +129,7 @@ def action(name: str, ways: tuple[str, ...] = ()) -> Callable[[F], F]:
 
 
 def project(function: F) -> F:
-    """Mark the method that gives the plain state of a system."""
+    """Mark the method that returns the plain state of a system."""
     return _marker("project")(function)
 
 
@@ -162,7 +162,7 @@ def reopen(function: F) -> F:
 
 
 def interruption(name: str, aside: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Mark the method that lets the fault `name`, an action of the spec, strike in the middle of a step.
+    """Mark the method that injects the fault `name`, an action of the spec, in the middle of a step.
 
     `cut(system, *arguments, moment, step)` calls `step()`, which lets the implementation take some
     step, with the fault set to strike at the `moment`-th occasion (0: the first), and says whether it
@@ -212,19 +212,19 @@ class Binding(Generic[S]):
 
     @classmethod
     def against(cls, program: Program) -> Binding[S]:
-        """The binding for a control's wrong spec: as for a right one, where no other rules are refused."""
+        """The binding for a control's wrong spec; a binding that rejects other rules overrides this."""
         return cls(program)
 
     @classmethod
     def with_mistake(cls, program: Program, mistake: BadFile | BadStart) -> Binding[S]:
-        """The binding to the implementation with a control's mistake; raises `BindingError`."""
+        """The binding to the implementation with a control's mistake planted; raises `BindingError`."""
         hint = "derive the binding from ProcessBinding, or plant a BadCode"
         what = f"the control `{mistake.name}` is for an implementation that is a process"
         raise BindingError((Mistake(what, hint),))
 
     @classmethod
     def own_mistakes(cls) -> Iterator[Mistake]:
-        """The errors that a kind of binding finds in itself, whatever its spec is."""
+        """The errors that a kind of binding detects in itself, for any spec."""
         yield from ()
 
     def start(self) -> S:
@@ -233,7 +233,7 @@ class Binding(Generic[S]):
 
     @snapshot
     def _keep(self, system: S) -> Any:
-        """Save a deep copy, unless the binding has a cheaper method."""
+        """Save a deep copy, unless the binding defines a cheaper method."""
         back = getattr(type(self), type(self).marked("restore") or "")
         # Packed only for the default of `restore`: a binding's own is given a system.
         return saved(system) if back is Binding._back else deepcopy(system)
@@ -245,14 +245,14 @@ class Binding(Generic[S]):
 
     @classmethod
     def actions(cls) -> list[BoundAction]:
-        """The bound actions, in the order of their methods; a name twice where it is bound twice."""
+        """The bound actions, in the order of their methods; a name bound twice appears twice."""
         marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
         # Tuples are of actions and interruptions; a plain text is a role that one method has.
         return [BoundAction(mark[0], name, mark[1]) for name, mark in marks if mark[0] != _INTERRUPTION]
 
     @classmethod
     def interruptions(cls) -> list[Interruption]:
-        """The faults that may strike in the middle of a step."""
+        """The faults that may occur in the middle of a step."""
         marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
         return [Interruption(m[1], name, m[2]) for name, m in marks if m[0] == _INTERRUPTION]
 
@@ -264,7 +264,7 @@ class Binding(Generic[S]):
 
     @classmethod
     def comparison(cls) -> str | None:
-        """The name of the method with `@unchanged` for the snapshots of this class; None if there is none."""
+        """The name of the method with `@unchanged` for this class's snapshots; None if there is none."""
         compare, keep = cls.marked("unchanged"), cls.marked("snapshot")
         if compare is None or keep is None:
             return None
@@ -275,7 +275,7 @@ class Binding(Generic[S]):
 
 
 def _marks(cls: type) -> Iterator[tuple[str, Any]]:
-    """Methods with marks, those of base classes first, overridden ones left out."""
+    """The methods with marks, those of base classes first, without overridden ones."""
     seen: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
@@ -288,7 +288,7 @@ def _marks(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def mistakes(cls: type[Binding[Any]], program: Program) -> tuple[Mistake, ...]:
-    """Everything in which a binding does not fit its spec, the projection's values aside."""
+    """All mistakes by which a binding does not fit its spec, except values of the projection."""
     return (*_wrong_actions(cls, program), *_wrong_variables(cls, program), *cls.own_mistakes())
 
 

@@ -20,7 +20,7 @@ LOST = (DIED, HUNG, GARBLED)  # kinds of a failure after which the process must 
 
 
 class Hang(BaseException):
-    """A call of an implementation that does not return, raised in it; no `Exception`, which it may catch."""
+    """Raised in a call that does not return; not an `Exception`, which the implementation might catch."""
 
 
 # What may leave a binding's method: see `is_implementations`.  `sys.exit` in an implementation would end
@@ -30,7 +30,7 @@ LEAVING = (Exception, SystemExit, Hang)
 
 @contextmanager
 def exits_raised(report: Callable[[str], object] = lambda _: None) -> Iterator[None]:
-    """Let `os._exit` in this process raise `SystemExit`, so that it is reported as `sys.exit` is.
+    """Make `os._exit` in this process raise `SystemExit`, so that it is reported like `sys.exit`.
 
     It would end specchk at once, without output and with the implementation's own code.  Not in processes
     forked from here, whose end is detected; nor an exit from C, whose code needs a process of its own.  From
@@ -57,7 +57,7 @@ def exits_raised(report: Callable[[str], object] = lambda _: None) -> Iterator[N
 
 
 class ImplementationFailure(Exception):
-    """An implementation failed as a process: `kind` is a kind of divergence, `reason` has its last words."""
+    """The failure of an implementation's process, with the kind of divergence and the last output."""
 
     def __init__(self, kind: str, reason: str) -> None:
         self.kind = kind
@@ -70,7 +70,7 @@ class ImplementationFailure(Exception):
 
 
 def is_implementations(error: BaseException) -> bool:
-    """Whether an exception that leaves a method of a binding is a failure of the implementation."""
+    """Whether an exception from a method of a binding is a failure of the implementation."""
     # An implementation has classes of its own, which derive from `Exception` alone.  Ours are what a binding
     # reports, or faults of specchk; and memory belongs to the whole process.
     ours = type(error).__module__.startswith("specchk.") or isinstance(error, MemoryError)
@@ -78,7 +78,7 @@ def is_implementations(error: BaseException) -> bool:
 
 
 def described(error: BaseException) -> tuple[str, str]:
-    """The kind of divergence that a failure is, and its reason."""
+    """The kind of divergence, and the reason, for a failure."""
     if isinstance(error, ImplementationFailure):
         return error.kind, error.reason
     if isinstance(error, Hang):

@@ -1,4 +1,4 @@
-"""Calls of an implementation in this process that do not return: failures, as those of another process are.
+"""Detection of implementation calls in this process that do not return: reported as failures.
 
 A timer interrupts the process now and then and looks for the method of a binding that is running.  One that
 is found at more ticks than its binding's `timeout_s` allows is ended by `Hang`, raised where it is.  Ticks
@@ -26,7 +26,7 @@ TICK_S = 1.0
 
 @contextmanager
 def contained(report: Callable[[str], object] = lambda _: None) -> Iterator[None]:
-    """Make failures of an implementation in this process of its exits (`exits_raised`) and of its hangs."""
+    """Turn exits (`exits_raised`) and hangs of an implementation in this process into failures."""
     with exits_raised(report), _hangs_raised():
         yield
 
@@ -54,7 +54,7 @@ def _hangs_raised() -> Iterator[None]:
 
 
 class _Watch:
-    """The handler of the timer: counts the ticks in which the same call runs."""
+    """The handler of the timer: counts the ticks during which the same call runs."""
 
     def __init__(self) -> None:
         self._call: FrameType | None = None
@@ -74,7 +74,7 @@ class _Watch:
 
 
 def _call_of_binding(frame: FrameType | None) -> FrameType | None:
-    """The outermost method of a user's binding that runs; None in a debugger, where people wait."""
+    """The outermost running method of a user's binding; None in a debugger, where people pause."""
     found = None
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
@@ -88,6 +88,6 @@ def _call_of_binding(frame: FrameType | None) -> FrameType | None:
 
 
 def _owner(frame: FrameType) -> Any:
-    """The first argument of a function, as `self`."""
+    """The first argument of a function, such as `self`."""
     code = frame.f_code
     return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None

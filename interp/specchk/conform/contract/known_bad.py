@@ -29,7 +29,7 @@ from specchk.deferred import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class BadSpec:
-    """A model, with constants set, that today's implementation must diverge from."""
+    """A model, with constants, from which the current implementation must diverge."""
 
     name: str
     model: str
@@ -38,7 +38,7 @@ class BadSpec:
 
 @dataclass(frozen=True, slots=True)
 class BadCode:
-    """A function of the implementation in which the text `was` occurs once and `now` would be an error."""
+    """A function of the implementation in which `was` occurs once; replacing it by `now` is an error."""
 
     name: str
     function: Callable[..., Any]
@@ -50,7 +50,7 @@ class BadCode:
 
 @dataclass(frozen=True, slots=True)
 class BadFile:
-    """A file of the implementation in which the text `was` occurs once and `now` would be an error.
+    """A file of the implementation in which `was` occurs once; replacing it by `now` is an error.
 
     The mistake is in a copy of the implementation, which is built and started instead.
     """
@@ -65,7 +65,7 @@ class BadFile:
 
 @dataclass(frozen=True, slots=True)
 class BadStart:
-    """More arguments, or another environment, with which the implementation is wrong."""
+    """Additional arguments, or another environment, with which the implementation is wrong."""
 
     name: str
     model: str
@@ -83,7 +83,7 @@ class NoSuchText(Exception):
 
 @contextmanager
 def planted(mistake: BadCode) -> Iterator[None]:
-    """Run the block with the mistake; callers that hold the function already run it, too."""
+    """Run the block with the mistake planted, even for callers that already hold the function."""
     function = mistake.function
     if not isinstance(function, FunctionType):
         raise NoSuchText(f"`{mistake.name}` does not name a Python function")

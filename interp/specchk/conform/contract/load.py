@@ -1,4 +1,4 @@
-"""The binding class of a Python file, or its tracing class, or its class of behaviours."""
+"""Loading the binding class of a Python file, or its tracing class, or its behaviours class."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ T = TypeVar("T")
 
 
 class NoBinding(Exception):
-    """A file that cannot be run, or has not exactly one class derived from `Binding` (or the others)."""
+    """A file that cannot be run, or does not define exactly one class of the requested kind."""
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:
-    """The binding of a file, which may import its neighbours, as a program may; raises `NoBinding`."""
+    """The binding of a file, which may import its neighbours as a program may; raises `NoBinding`."""
     return _load(path, Binding)
 
 
 def load_tracing(path: Path) -> type[Tracing]:
-    """The tracing of a file, as for a binding; raises `NoBinding`."""
+    """The tracing of a file, loaded like a binding; raises `NoBinding`."""
     return _load(path, Tracing)
 
 
 def load_behaviours(path: Path) -> type[Behaviours]:
-    """The behaviours of a file, as for a binding; raises `NoBinding`."""
+    """The behaviours of a file, loaded like a binding; raises `NoBinding`."""
     return _load(path, Behaviours)
 
 
@@ -62,7 +62,7 @@ def _load(path: Path, base: type[T]) -> type[T]:
 
 
 def only_class(names: Mapping[str, Any], base: type[T], module: str, shown: str) -> type[T]:
-    """The one class derived from `base` that a module defines itself; `LookupError` for none or several."""
+    """The one class derived from `base` that a module itself defines; `LookupError` for none or several."""
     classes = [value for value in names.values() if isinstance(value, type) and issubclass(value, base)]
     own = [cls for cls in classes if cls.__module__ == module]  # imported classes do not count
     if len(own) != 1:
@@ -73,7 +73,7 @@ def only_class(names: Mapping[str, Any], base: type[T], module: str, shown: str)
 
 
 def _where(error: BaseException, path: Path) -> str:
-    """The file and line of an error, the last one in the binding's folder if there is one."""
+    """The file and line of an error: the innermost one in the binding's folder, if any."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

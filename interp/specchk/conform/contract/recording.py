@@ -1,4 +1,4 @@
-"""Recordings of a running implementation, a line for each event: read whole and validated.
+"""Recordings of a running implementation, one line for each event: read as a whole and validated.
 
     {"format": "replog-recording/1", "seed": 7, "brokers": 3, ...}       header: free but for `format`
     {"at": 1, "seq": 1, "event": "fetch", "to": 0, "after": {"hw": 3}}   events
@@ -36,12 +36,12 @@ class BadLine(BadRecording):
         self.number = number
 
     def __reduce__(self) -> tuple[type[BadLine], tuple[object, ...]]:
-        """Made again of its place: an exception is by default made again of its text."""
+        """Pickle by the place; by default an exception is rebuilt from its text."""
         return type(self), (self.name, self.number)
 
 
 class Unfinished(BadRecording):
-    """A file without its end: its writer may not have written all of it yet."""
+    """A file that lacks its end marker: its writer may still be writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Recording:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file as it is; raises `BadRecording`."""
+    """The bytes of a file; raises `BadRecording`."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -113,7 +113,7 @@ def _check_header(name: str, header: Event) -> None:
 
 
 def _objects(name: str, lines: Sequence[str]) -> list[dict[str, Any]]:
-    """The object of each line."""
+    """The JSON object of each line."""
     # What `loads` calls behind some checks.
     read = json.JSONDecoder().raw_decode
     objects = []
@@ -153,7 +153,7 @@ def _count(name: str, events: Iterable[Event]) -> None:
 
 
 def renumbered(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The same events, each writer's numbered from 1: as if it had been recorded so."""
+    """The same events, with each writer's renumbered from 1."""
     counts: dict[Any, int] = {}
     renumbered_events = []
     for event in events:

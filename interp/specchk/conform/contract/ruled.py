@@ -1,4 +1,4 @@
-"""A binding to an implementation that follows some of its spec's rules, and not the others.
+"""A binding to an implementation that follows some of its spec's rules, but not the others.
 
 A spec has rules of other times as constants; the implementation follows one choice of them.  A model
 that turns another rule on would be held to an implementation that never claimed it.
@@ -21,17 +21,17 @@ S = TypeVar("S")
 
 
 class Copied(Protocol):
-    """A system that copies itself."""
+    """A system that can copy itself."""
 
     def copy(self) -> Self:
-        """Another one in the same state, which shares nothing that changes with this one."""
+        """Another system in the same state, which shares no mutable part with this one."""
 
 
 C = TypeVar("C", bound=Copied)
 
 
 class RuledBinding(Binding[S]):
-    """A binding for models by the implementation's rules only, a control's wrong spec aside."""
+    """A binding only for models with the implementation's rules, except for a control's wrong spec."""
 
     rules: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """The constants that are rules, with the values that the implementation follows."""
@@ -47,25 +47,25 @@ class RuledBinding(Binding[S]):
             raise BindingError(tuple(Mistake(f"the model sets `{name}`", self.hint) for name in other))
 
     def also_other(self) -> Iterator[str]:
-        """Constants that break a rule together with others."""
+        """The constants that break a rule only in combination."""
         yield from ()
 
     @classmethod
     def against(cls, program: Program) -> Binding[S]:
-        """The binding for a spec that has other rules, on purpose."""
+        """The binding for a spec that deliberately has other rules."""
         ruleless: type[Binding[S]] = type(cls.__name__, (cls,), {"rules": MappingProxyType({})})
         return ruleless(program)
 
 
 class CopyingBinding(RuledBinding[C]):
-    """A binding to a system that copies itself, instead of being packed and unpacked for each step."""
+    """A binding to a system that copies itself, instead of being pickled for each step."""
 
     @snapshot
     def keep(self, system: C) -> C:
-        """A copy, which nobody changes."""
+        """A copy that is never changed."""
         return system.copy()
 
     @restore
     def back(self, kept: C) -> C:
-        """Another copy, to run on."""
+        """A new copy, for running."""
         return kept.copy()

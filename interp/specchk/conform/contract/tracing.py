@@ -1,4 +1,4 @@
-"""The interface that a user implements to have recordings explained by a spec.
+"""The interface that a user implements so that recordings are explained by a spec.
 
     class BankTracing(Tracing):
         spec, model = "bank.spec", "small"        # the spec's path, from this file's folder
@@ -54,7 +54,7 @@ class ImpossibleEvent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An action of the spec with plain arguments, some of which may be `ANY`."""
+    """An action of the spec with plain arguments, any of which may be `ANY`."""
 
     action: str
     args: tuple[Any, ...] = ()
@@ -65,7 +65,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A call that an event may be several times: at least `least`, at most `most`."""
+    """A call that an event may represent repeatedly: at least `least`, at most `most` times."""
 
     call: Call
     least: int
@@ -83,7 +83,7 @@ TracedStep = Call | Repeated
 
 
 class Seen(NamedTuple):
-    """A field of the recording: an expression of the spec, and the plain value that it had.
+    """A field of the recording: an expression of the spec, and its recorded plain value.
 
     A named tuple, since an event has some fifteen of them and a campaign a million.
     """
@@ -94,7 +94,7 @@ class Seen(NamedTuple):
 
 
 class SeenTogether(Sequence[Seen]):
-    """Fields that an event shows, as pairs of a name and an expression, and their values.
+    """Fields shown by an event, as pairs of a name and an expression, and their values.
 
     A tracing may give it in place of a list of `Seen`, which takes longer: most events show the same fields.
     """
@@ -106,7 +106,7 @@ class SeenTogether(Sequence[Seen]):
 
     @classmethod
     def of(cls, seen: Iterable[Seen]) -> Self:
-        """The same fields as a list of them."""
+        """The same fields as a list of `Seen`."""
         every = tuple(seen)
         return cls(tuple([(name, text) for name, text, _ in every]), [value for _, _, value in every])
 
@@ -124,13 +124,13 @@ class SeenTogether(Sequence[Seen]):
 
 
 class Ways(NamedTuple):
-    """The possible readings of an event: each is a sequence of steps, empty for no step at all."""
+    """The possible readings of an event: each is a sequence of steps, empty for no step."""
 
     ways: tuple[tuple[TracedStep, ...], ...]
 
 
 class Meaning(NamedTuple):
-    """An event in the spec's words."""
+    """The meaning of an event in terms of the spec."""
 
     ways: tuple[tuple[TracedStep, ...], ...]
     seen: Sequence[Seen]
@@ -153,7 +153,7 @@ def event(name: str) -> Callable[[F], F]:
 
 
 class Tracing:
-    """The base of all tracings; `program` is the spec under the constants that the recording needs.
+    """The base of all tracings; `program` is the spec with the constants that the recording needs.
 
     `reads` is the format of recordings that is understood; `silent` are the actions that leave no event,
     of which at most `most_silent` are taken in a row; `rare` are events that a campaign need not have, each
@@ -174,18 +174,18 @@ class Tracing:
         self._methods = self.events()
 
     def again(self) -> Self:
-        """A tracing of the same recording that has read nothing yet."""
+        """A new tracing of the same recording, at its beginning."""
         return type(self)(self.program, self.recording)
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
-        """Overrides, as of `--set`, that make room in the model for the recording."""
+        """The overrides, as for `--set`, that make the model large enough for the recording."""
         del recording
         return {}
 
     @classmethod
     def events(cls) -> dict[str, str]:
-        """The events that are understood, each with its method."""
+        """The supported events, each with its method."""
         methods = {}
         for base in reversed(cls.__mro__):
             # Base classes first, so that a method that is overridden reads the event.
@@ -193,17 +193,17 @@ class Tracing:
         return methods
 
     def after(self, found: Event) -> Iterable[Seen]:
-        """The part of the state after an event that the event shows."""
+        """The part of the state after an event that is recorded."""
         del found
         return ()
 
     def near(self, found: Event) -> Sequence[Call] | None:
-        """The silent steps that an event may need right before it; None for all instances of all."""
+        """The silent steps that an event may need just before it; None for all instances of all actions."""
         del found
         return None
 
     def meaning(self, found: Event) -> Meaning:
-        """An event in the spec's words.
+        """The meaning of an event in terms of the spec.
 
         Raises `ImpossibleEvent`, also for an event that has no method, or lacks what its method reads.
         """

@@ -1,4 +1,4 @@
-"""Values of a spec as plain Python, for authors of bindings, and back.
+"""Values of a spec as plain Python objects, for authors of bindings, and back.
 
 | type | plain |
 |---|---|
@@ -35,7 +35,7 @@ REMEMBERED = 4096  # values of a variable
 
 
 class NotAValue(Exception):
-    """A plain object that is not a value of the expected type; `path` is its place in the whole."""
+    """A plain object that is not a value of the expected type; `path` is its place in the whole value."""
 
     def __init__(self, message: str, path: str = "") -> None:
         self.message = message
@@ -43,19 +43,19 @@ class NotAValue(Exception):
         super().__init__(f"{path}: {message}" if path else message)
 
     def inside(self, place: str) -> NotAValue:
-        """The same, seen from around `place`."""
+        """The same error, with its path extended by the enclosing `place`."""
         return NotAValue(self.message, place + self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """An option that is there, where its item is an option too."""
+    """An option that is present, for options whose items are options."""
 
     value: Any
 
 
 class Table(Mapping[Any, Any]):
-    """A mapping that can be in a set; equal to any mapping with the same items."""
+    """A mapping that can be an element of a set; equal to any mapping with the same items."""
 
     __slots__ = ("_items",)
 
@@ -85,7 +85,7 @@ LASTING = frozenset({bool, int, float, str, type(None), frozenset, Table})
 
 @lru_cache(maxsize=4096)
 def _keys(kind: Type) -> tuple[tuple[Any, str], ...]:
-    """The plain keys of a map in the order of its values, each with how a spec writes it."""
+    """The plain keys of a map in the order of its values, each with its text in a spec."""
     return tuple((plain(key, kind), show(key, kind)) for key in sorted(universe(kind)))
 
 
@@ -131,7 +131,7 @@ def _fields(value: Any, kind: Record) -> Table:
 
 
 def words(given: Any) -> str:
-    """A plain value as a spec writes it, as far as it shows without a type; names in sets by letters."""
+    """A plain value as written in a spec, as far as possible without its type; set elements are sorted."""
     match given:
         case None:
             return "none"
@@ -161,7 +161,7 @@ def raw(given: Any, kind: Type) -> Value:
 
 @lru_cache(maxsize=4096)
 def reader(kind: Type) -> Reader:
-    """`raw` for one type; a projection is read after every step, so its type is taken apart only once."""
+    """`raw` for one type; the type is analysed only once, since a projection is read after every step."""
     match kind:
         case Bool() | Int() | Enum() | Sort():
             return _scalar(kind)
@@ -269,7 +269,7 @@ def _partial_map(kind: Set) -> Reader:
 
 
 def _mapping(kind: Record | Map, parts: tuple[tuple[Any, str, Reader], ...]) -> Reader:
-    """A reader of mappings with just these keys; each part has its place in an error."""
+    """A reader of mappings with exactly these keys; errors contain the place of each part."""
 
     def mapping(given: Any) -> Value:
         # The number first: one key too many would not be missed below.
@@ -333,12 +333,12 @@ def _wrong(given: Any, kind: Type) -> NotAValue:
 
 
 def _shown(given: Any) -> str:
-    """The text of a given value: Python's, and for a collection the spec's, since a set may be in it."""
+    """The text of a given value: Python's, but the spec's for collections, which may contain sets."""
     return words(given) if isinstance(given, AnySet | Mapping | list | tuple) else repr(given)
 
 
 def remembered(read: Reader) -> Reader:
-    """A reader that keeps the values it has read: most variables have few, in however many states."""
+    """A reader with a cache: most variables have few values, in however many states."""
     known: dict[bytes, Value] = {}
 
     def again(given: Any) -> Value:
@@ -355,7 +355,7 @@ def remembered(read: Reader) -> Reader:
 
 
 def _packed(given: Any) -> bytes | None:
-    """A plain value as bytes, equal only for equal values of the same types; None for some."""
+    """A plain value as bytes, equal only for equal values of the same types; None if unsupported."""
     # Version 2 has no references, so that equal values in other objects have the same bytes.
     try:
         return marshal.dumps(given, 2)

@@ -1,4 +1,4 @@
-"""Functions of the instances of a program and a state, computed once for the values that they depend on.
+"""Functions of a program's instances and a state, computed once for the values on which they depend.
 
 A state has one number for the value of each location (`locations`): hashing whole values for each instance
 took longer than its steps.  From one state to a near one only the instances that touch a change are looked
@@ -25,7 +25,7 @@ KEPT = 1 << 14  # of each instance: near states come soon, and agree in most loc
 
 
 class _Numbered:
-    """Numbers for the values of one location, in the order in which they are first seen."""
+    """Numbers for the values of one location, in order of first occurrence."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -40,7 +40,7 @@ class _Numbered:
 
 
 class ByLocation(Generic[T]):
-    """A function of each instance, in order, and the state; `instances` has those of each action.
+    """A function of each instance, in order, and the state; `instances` lists those of each action.
 
     It depends on the locations of an instance that `chosen` names.  For these `make` gives the function of
     their numbers, for the number of an action, its arguments and what they touch.
@@ -61,11 +61,11 @@ class ByLocation(Generic[T]):
         self._touching = lru_cache(KEPT)(self._touching_any)
 
     def numbers_of(self, state: State) -> Numbers:
-        """A state as it is kept."""
+        """The numbers that represent a state."""
         return tuple([self.number(at, value) for at, value in enumerate(self._locations.values(state))])
 
     def state(self, numbers: Numbers) -> State:
-        """The values of a state."""
+        """The values of a state, from its numbers."""
         return self._locations.state(self.values(range(len(numbers)), numbers))
 
     def number(self, location: int, value: Any) -> int:
@@ -73,12 +73,12 @@ class ByLocation(Generic[T]):
         return self._values[location].number(value)
 
     def values(self, locations: Iterable[int], numbers: Iterable[int]) -> list[Any]:
-        """The values that some locations have."""
+        """The values of some locations, from their numbers."""
         pairs = zip(locations, numbers, strict=True)
         return [self._values[location].values[number] for location, number in pairs]
 
     def narrow(self, locations: Numbers, numbers: Iterable[int]) -> State:
-        """A state in which some locations have values, and all others have none."""
+        """A state in which some locations have values, and all others are undefined."""
         return self._locations.narrow(locations, self.values(locations, numbers))
 
     def written(self, touched: Touched, after: State) -> dict[int, Any]:
@@ -88,18 +88,18 @@ class ByLocation(Generic[T]):
         return {at: values[at] for at in touched.all if values[at] is not None}
 
     def after(self, state: State, written: Mapping[int, Any]) -> State:
-        """A state in which some locations have other values."""
+        """A state in which some locations are changed."""
         values = self._locations.values(state)
         for at, value in written.items():
             values[at] = value
         return self._locations.state(values)
 
     def everywhere(self, numbers: Numbers) -> list[T]:
-        """The values of all instances in a state."""
+        """The results for all instances in a state."""
         return [known(numbers) for known in self._known]
 
     def near(self, before: list[T], changed: Iterable[int], numbers: Numbers) -> list[T]:
-        """As `everywhere`, where a state differs from another one in some locations."""
+        """As `everywhere`, for a state that differs from another one in some locations."""
         every = before.copy()
         for at in self._touching(tuple(changed)):
             every[at] = self._known[at](numbers)
@@ -112,7 +112,7 @@ class ByLocation(Generic[T]):
 
 
 def picked(locations: Numbers) -> Callable[[Sequence[int]], Numbers]:
-    """The numbers of some locations, of those of a state."""
+    """A selector of the numbers of some locations from those of a state."""
     # Called for each state and instance; an itemgetter is the fastest, but of one position it makes no tuple.
     if len(locations) > 1:
         return itemgetter(*locations)
@@ -120,6 +120,6 @@ def picked(locations: Numbers) -> Callable[[Sequence[int]], Numbers]:
 
 
 def _kept(locations: Numbers, known: Callable[[Numbers], T]) -> Callable[[Numbers], T]:
-    """A function of the numbers of some locations, of those of a state; its results are kept."""
+    """A cached function of the numbers of some locations, selected from those of a state."""
     pick, known = picked(locations), lru_cache(KEPT)(known)
     return lambda numbers: known(pick(numbers))

@@ -1,4 +1,4 @@
-"""Suites cached on disk (`kept`), under a name made of all their dependencies.
+"""Suites cached on disk (`kept`), by a name derived from all their dependencies.
 
 That is: the texts of the spec and what parses them, the model with its constants, the kind of suite and its
 bounds, and the sources of the rooms that compute it.  A program is not looked at, since these decide it.
@@ -30,7 +30,7 @@ def cached_suite(
     sequences: int = MOST_SEQUENCES,
     rounds: int = ROUNDS,
 ) -> Suite:
-    """As `build_suite`, from the cache where it is there."""
+    """As `build_suite`, from the cache if available."""
     key = suite_key(instance, kind, bounds, (max_states, sequences, rounds))
     path = kept.place("suites", key)
     data = kept.read(path)
@@ -44,7 +44,7 @@ def cached_suite(
 def suite_key(
     instance: Instance, kind: str, bounds: Sequence[tuple[str, str]], limits: tuple[int | None, ...]
 ) -> str:
-    """A name for all dependencies of a suite."""
+    """A name that identifies all dependencies of a suite."""
     # Whole texts: classes are described in words of the source, so that a change of names alone makes another
     # suite.
     texts = [source.text for source in instance.lowering.ground.checked.spec.all_sources()]

@@ -1,4 +1,4 @@
-"""Cases: paths through a spec's state graph that an implementation is made to take, and suites of them.
+"""Cases: paths through a spec's state graph for an implementation to take, and suites of them.
 
 A case starts in the initial state.  Its id is made of the model, the bounds and the path, so it is
 the same on every machine and in every run, and changes exactly when the path does.  Where the spec
@@ -26,7 +26,7 @@ ID_DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class CaseStep:
-    """One step: the action, its arguments as the spec writes them, and which successor is meant."""
+    """One step: the action, its arguments as written in the spec, and the intended successor."""
 
     action: str
     args: tuple[str, ...]
@@ -39,7 +39,7 @@ class CaseStep:
 
 @dataclass(frozen=True, slots=True)
 class SuiteCase:
-    """A path, with the positions in `Suite.classes` of the effect classes of each of its steps.
+    """A path, with the positions in `Suite.classes` of the effect classes of its steps.
 
     `start` is which of the spec's initial states (ascending) it starts in.
     """
@@ -51,7 +51,7 @@ class SuiteCase:
 
     @property
     def name(self) -> str:
-        """The id, and the action that the case ends with: `5c04bb6c35-write`."""
+        """The id, and the last action of the case: `5c04bb6c35-write`."""
         return f"{self.id}-{self.steps[-1].action}" if self.steps else self.id
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class EffectClass:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A disabled instance to be tried after `step` steps of a case.
+    """A disabled instance to be tried after the step `step` of a case.
 
     `of` is the position of its class in `Suite.probe_classes`.
     """
@@ -92,7 +92,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Cases for one model at some bounds, and the reachable classes that they are measured by.
+    """Cases for one model and its bounds, and the reachable classes by which they are measured.
 
     `complete`: whether `states` and `edges` are the whole graph's, so that no class is missing.
     `never` are the positions of classes that the implementation is known never to take (`choices`).
@@ -124,7 +124,7 @@ class Suite:
 
     @property
     def cover(self) -> str:
-        """In words: `all 28 edges`, `52 suffixes`, `9 loops, 3 rounds each` or `classes alone`."""
+        """The cover in words: `all 28 edges`, `52 suffixes`, `9 loops, 3 rounds each` or `classes alone`."""
         if self.rounds:
             loops, rounds = ("" if number == 1 else "s" for number in (self.loops, self.rounds))
             return f"{self.loops} loop{loops}, {self.rounds} round{rounds} each"
@@ -138,7 +138,7 @@ class Suite:
         return label_of(self.model, self.bounds)
 
     def case(self, wanted: str) -> SuiteCase | None:
-        """The case with an id or a name, or the only one whose id begins with it."""
+        """The case with an id or a name, or the only one whose id has this prefix."""
         # Any beginning that is unique, as with commits of git.
         digits = wanted.partition("-")[0]
         fitting = [case for case in self.cases if case.id.startswith(digits)]
@@ -162,7 +162,7 @@ def case_id(label: str, start: int, steps: Sequence[CaseStep]) -> str:
 
 
 def stable_id(parts: Sequence[str]) -> str:
-    """A short name of some words, the same everywhere."""
+    """A short name for some words, the same on every machine."""
     # NUL cannot be in a name, so that no two lists of parts join to the same text.
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:ID_DIGITS]
 
@@ -183,7 +183,7 @@ def as_json(suite: Suite) -> str:
 
 
 def from_json(text: str) -> Suite:
-    """The suite that `as_json` wrote; for nothing else, which a sealed file (`kept`) never has."""
+    """The suite written by `as_json`; no other data are valid, and a sealed file (`kept`) has no others."""
     data: dict[str, Any] = json.loads(text)
     steps = [CaseStep(action, tuple(args), choice) for action, args, choice in data.pop("steps")]
     data["cases"] = tuple(
@@ -196,5 +196,5 @@ def from_json(text: str) -> Suite:
 
 
 def _tuples(data: Any) -> Any:
-    """Data of JSON with tuples for lists."""
+    """JSON data with lists converted to tuples."""
     return tuple(map(_tuples, data)) if isinstance(data, list) else data

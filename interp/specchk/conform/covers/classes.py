@@ -1,4 +1,4 @@
-"""Effect classes: which edges of a state graph do the same, and which refusals have the same reason.
+"""Effect classes: the edges of a state graph with the same effect, and refusals for the same reason.
 
 The class of an edge is its action, the marks that the way to it left (`meaning.tracing`: branches taken,
 signs of comparisons, arms of matches), and its effect: each place that changes and how, where a
@@ -31,7 +31,7 @@ KEPT = 4096  # effects: many edges change the same places in the same way
 
 
 class Classifier:
-    """Gives edges and refusals their classes; a class is found by its key and described once."""
+    """Assigns classes to edges and refusals; a class is identified by its key and described once."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
@@ -41,7 +41,7 @@ class Classifier:
         self._known = lru_cache(KEPT)(self._effect)
 
     def effect(self, index: int, args: Sequence[Any], before: State, after: State) -> tuple[str, ...]:
-        """Each place that changes and how, ascending."""
+        """The changed places, with the kind of each change, ascending."""
         pairs = enumerate(zip(before, after, strict=True))
         # Most variables of a step are the same objects before and after it.
         changed = tuple([(slot, old, new) for slot, (old, new) in pairs if old is not new and old != new])
@@ -86,7 +86,7 @@ class Classifier:
         return self._orders[kind]
 
     def described(self, key: Key) -> EffectClass:
-        """A step's class, in words of the spec."""
+        """The class of a step, in terms of the spec."""
         index, marks, effect = key
         branches = tuple(sorted(self._branch(mark) for mark in marks if mark.kind == "branch"))
         # Ids are digests of these words, so they are sorted: the order of a set is no order.
@@ -94,7 +94,7 @@ class Classifier:
         return self._named(index, branches, signs, effect)
 
     def described_refusal(self, key: ProbeKey) -> EffectClass:
-        """A refusal's class: `effect` has the guards that fail."""
+        """The class of a refusal; its `effect` has the guards that fail."""
         index, ends = key
         marks = {mark for end in ends for mark in end}
         signs = tuple(sorted({self._sign(mark) for mark in marks if mark.kind not in ("branch", "end")}))
@@ -122,7 +122,7 @@ class Classifier:
 
 
 def _distinct(tracer: Tracer) -> dict[int, str]:
-    """The guards at each place, numbered where several have the same text."""
+    """The guards at each place, numbered if several have the same text."""
     seen: Counter[str] = Counter()
     texts = {}
     # By place in the text and not in the order of first visits, which depends on the states that were seen.
@@ -134,7 +134,7 @@ def _distinct(tracer: Tracer) -> dict[int, str]:
 
 
 def _called(key: Any, kind: Type, at: tuple[Action, Sequence[Any]]) -> str:
-    """A key by the first parameter of its type that has its value."""
+    """A key, named after the first parameter of its type with the same value."""
     action, args = at
     for param, arg in zip(action.params, args, strict=True):
         # By role instead of by name: what an action does to its own replica is one class for all replicas.
@@ -144,7 +144,7 @@ def _called(key: Any, kind: Type, at: tuple[Action, Sequence[Any]]) -> str:
 
 
 def _turn(kind: Type, old: Any, new: Any, at: tuple[Action, Sequence[Any]]) -> str:
-    """How a value without parts of its own changes."""
+    """The kind of change of a value without parts."""
     match kind:
         case Int():
             # By how much is left out on purpose: classes stay few when bounds grow.

@@ -1,4 +1,4 @@
-"""Covers: a few paths that have every class, or every edge, of a model's state graph.
+"""Covers: a few paths that contain every class, or every edge, of a model's state graph.
 
 `classes`: for each class of steps two of its edges, of those nearest to the start, and for each class
 of refusals a state of those nearest to the start that have it.  Paths are shortest ways, so they form
@@ -38,7 +38,7 @@ PROBES_PER_CLASS = 3
 
 
 class NoSuchSuite(Exception):
-    """A kind of suite that is not made of cases."""
+    """A kind of suite that does not consist of cases."""
 
 
 def build_suite(
@@ -49,7 +49,7 @@ def build_suite(
     sequences: int = MOST_SEQUENCES,
     rounds: int = ROUNDS,
 ) -> Suite:
-    """The suite of a program; `bounds` are its overrides, for its name only.
+    """The suite of a program; `bounds` are its overrides, used only for its name.
 
     With `max_states` only what is seen from the first so many states; then it is not complete.  Beside the
     classes at most so many `sequences` are taken; with 0 classes alone.  Lassos have so many `rounds`.
@@ -81,7 +81,7 @@ def build_suite(
 
 
 def _suite(graph: ClassGraph, kind: str, bounds: Sequence[tuple[str, str]], paths: Sequence[Path]) -> Suite:
-    """The suite of some paths, measured by all classes of the graph."""
+    """The suite for some paths, measured by all classes of the graph."""
     program, described = graph.program, graph.classifier
     label = label_of(program.model, bounds)
     return Suite(
@@ -95,7 +95,7 @@ def _suite(graph: ClassGraph, kind: str, bounds: Sequence[tuple[str, str]], path
 def _suite_of_lassos(
     graph: ClassGraph, bounds: Sequence[tuple[str, str]], chosen: Sequence[Lasso], rounds: int
 ) -> Suite:
-    """The suite of some lassos, measured by the classes in their loops: those of the last round count."""
+    """The suite for some lassos, measured by the classes in their loops; only the last round counts."""
     paths = sorted((lasso.path(rounds), len(lasso.loop)) for lasso in chosen)
     whole = _suite(graph, "lassos", bounds, [path for path, _ in paths])
     numbers = {number: at for at, number in enumerate(classes_of(graph, chosen))}
@@ -130,7 +130,7 @@ def _shown(program: Program, at: ClassifiedEdge | Refusal) -> tuple[str, ...]:
 
 
 def _probes(graph: ClassGraph, paths: Sequence[Path]) -> Iterator[Probe]:
-    """For each class of refusals the first few places of the cases that have it."""
+    """For each class of refusals, the first few places of the cases in which it occurs."""
     left = dict.fromkeys(range(len(graph.refusals.keys)), PROBES_PER_CLASS)
     seen: set[int] = set()
     # A state on several cases' ways is probed in the first of them only.
@@ -148,7 +148,7 @@ def _probes(graph: ClassGraph, paths: Sequence[Path]) -> Iterator[Probe]:
 
 @dataclass(slots=True)
 class _Tree:
-    """Shortest ways to some states, and edges at their ends; `covered` counts the edges of each class."""
+    """Shortest paths to some states, and edges at their ends; `covered` counts the edges of each class."""
 
     graph: ClassGraph
     states: set[int] = field(default_factory=set)
@@ -157,7 +157,7 @@ class _Tree:
     refused: set[int] = field(default_factory=set)
 
     def cost(self, state: int) -> int:
-        """How many states a way to a state would add."""
+        """The number of states that a path to a state would add."""
         cost = 0
         while state not in self.states:
             cost += 1
@@ -168,7 +168,7 @@ class _Tree:
         return cost
 
     def grow_to(self, state: int) -> None:
-        """Add the way to a state."""
+        """Add the path to a state."""
         for edge in self.graph.way_to(state):
             if edge.target not in self.states:
                 self._enter(edge.target)
@@ -181,11 +181,11 @@ class _Tree:
         self.refused.update(self.graph.refused_in(state))
 
     def has(self, edge: ClassifiedEdge) -> bool:
-        """Whether an edge is on the tree."""
+        """Whether an edge is in the tree."""
         return edge in self.ends or (edge.target in self.states and self.graph.first[edge.target] == edge)
 
     def grow_by(self, edge: ClassifiedEdge) -> None:
-        """Add an edge, with the way to where it starts."""
+        """Add an edge, with the path to its source."""
         self.grow_to(edge.source)
         # The edge that reached its target first is a branch of the tree of shortest ways. Any other ends its
         # path: there is a shorter way on from its target.
@@ -196,7 +196,7 @@ class _Tree:
             self.covered.update(self.graph.edges_of(edge.source)[edge])
 
     def paths(self) -> list[Path]:
-        """The ways to all leaves, neighbours beside each other."""
+        """The paths to all leaves, with neighbours adjacent."""
         # A way that ends inside another one is a part of it, and no case of its own.
         inner = {edge.source for edge in self.ends}
         inner |= {step.source for state in self.states if (step := self.graph.first[state]) is not None}

@@ -1,4 +1,4 @@
-"""The state graph of a program as suites need it: shortest ways to states, and edges with their classes.
+"""The state graph of a program as needed by suites: shortest paths to states, and edges with classes.
 
 Breadth first in the stepper's order, so the same everywhere.  Every state keeps the step by which it
 was first reached; every class keeps a few of the first edges, or refusals, that have it.  What lies
@@ -59,7 +59,7 @@ Around = tuple[
 
 @dataclass(slots=True)
 class ClassGraph:
-    """States, shortest ways to them, and classes; `complete` unless a limit ended it."""
+    """States, shortest paths to them, and classes; `complete` unless a limit ended the exploration."""
 
     program: Program
     classifier: Classifier
@@ -83,24 +83,24 @@ class ClassGraph:
 
     @property
     def classes(self) -> Kinds:
-        """The classes of the edges that were met."""
+        """The classes of the edges found so far."""
         return self._instances.classes
 
     @property
     def refusals(self) -> Kinds:
-        """The classes of the refusals that were met."""
+        """The classes of the refusals found so far."""
         return self._instances.refusals
 
     def numbers_of(self, state: State) -> Numbers:
-        """A state as it is kept."""
+        """The numbers that represent a state."""
         return self._instances.numbers_of(state)
 
     def state(self, number: int) -> State:
-        """The values of a state."""
+        """The values of a state, from its numbers."""
         return self._instances.state(self.states[number])
 
     def way_to(self, state: int) -> list[ClassifiedEdge]:
-        """The shortest path to a state from where it starts."""
+        """The shortest path to a state from an initial state."""
         path: list[ClassifiedEdge] = []
         step = self.first[state]
         while step is not None:
@@ -117,7 +117,7 @@ class ClassGraph:
         return self._around(state)[1]
 
     def _around(self, state: int) -> Around:
-        """The surroundings of a state; empty where a limit or a constraint has ended the search."""
+        """The surroundings of a state; empty if a limit or a constraint ended the search there."""
         if state not in self.expanded:
             return {}, {}
         if state not in self._looked:
@@ -125,7 +125,7 @@ class ClassGraph:
         return self._looked[state]
 
     def add(self, numbers: Numbers, by: ClassifiedEdge | None, depth: int) -> None:
-        """A state that is reached for the first time."""
+        """Add a state reached for the first time."""
         self.number[numbers] = len(self.states)
         self.states.append(numbers)
         self.first.append(by)
@@ -133,7 +133,7 @@ class ClassGraph:
         self.out.append({})
 
     def expand(self, source: int, *, keep: bool) -> Iterator[int]:
-        """Expand a state; the numbers of those that are reached from it first."""
+        """Expand a state; returns the numbers of the states first reached from it."""
         known = len(self.states)
         self.expanded.add(source)
         all_steps = self._steps_in(source)
@@ -150,7 +150,7 @@ class ClassGraph:
         yield from range(known, len(self.states))
 
     def _edge(self, source: int, steps: InstanceSteps, drawn: Drawn, before: AllSteps) -> ClassifiedEdge:
-        """An edge of a state with these steps; where it leads may be new."""
+        """An edge of a state with these steps; its target may be new."""
         after = list(self.states[source])
         for location, value in drawn.changes:
             after[location] = value
@@ -163,12 +163,12 @@ class ClassGraph:
         return edge
 
     def _steps_in(self, source: int) -> AllSteps:
-        """The steps in a state: as before the edge to it, except where that changes something."""
+        """The steps in a state: those before the edge to it, except where the edge changes something."""
         numbers, edge = self.states[source], self._waiting.pop(source, None)
         return self._instances.steps(numbers) if edge is None else self._instances.steps_after(*edge, numbers)
 
     def _note(self, source: int, steps: InstanceSteps, edges: list[ClassifiedEdge]) -> bool:
-        """Keep examples of the classes of steps; whether some of them keep more."""
+        """Keep examples of the classes of steps; returns whether some classes need more."""
         is_open = False
         for number, at in steps.ways:
             is_open |= self.classes.note(number, edges[at])
@@ -190,7 +190,7 @@ class ClassGraph:
 
 
 def explore(program: Program, max_states: int | None = None, *, keep_edges: bool = False) -> ClassGraph:
-    """The graph of a program; with a limit, the part seen from as many states."""
+    """The graph of a program; with a limit, only the part seen from that many states."""
     tracer = Tracer(program)
     graph = ClassGraph(program, Classifier(tracer))
     properties = Properties(program, tracer)

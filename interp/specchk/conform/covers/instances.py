@@ -1,4 +1,4 @@
-"""The steps of the instances of actions, with their classes, in states that are kept as numbers.
+"""The steps of action instances, with their classes, in states represented by numbers.
 
 The ways of an instance are traced once for what it reads, and its classes computed once for all that it
 touches (`by_location`): of a state only the edges are left to be drawn.
@@ -28,7 +28,7 @@ CANDIDATES = 16  # examples kept of each class
 
 @dataclass(slots=True)
 class Kinds:
-    """Numbers for classes in the order in which they are first seen, each with its first examples."""
+    """Numbers for classes in order of first occurrence, each with its first examples."""
 
     keys: list[Any] = field(default_factory=list)
     examples: list[list[Any]] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Kinds:
         return number
 
     def note(self, number: int, example: object) -> bool:
-        """Keep an example, if the class has few; whether it would keep another one."""
+        """Keep an example, if the class has few; returns whether it would keep another one."""
         # States come by distance, so the first examples are the nearest.
         if len(self.examples[number]) < CANDIDATES:
             self.examples[number].append(example)
@@ -63,7 +63,7 @@ class Drawn(NamedTuple):
 
 @dataclass(slots=True)
 class InstanceSteps:
-    """The steps of an instance of an action where its locations have some values.
+    """The steps of an instance of an action for some values of its locations.
 
     `ways` has the class of each way to an edge, with the edge's position, and `refusal` the class of its
     being refused; `is_open` while some class of them keeps more examples.
@@ -92,7 +92,7 @@ AllSteps = list[InstanceSteps | None]  # of each instance in a state; None where
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Traced:
-    """An instance where it reads some values: the numbers that each of its ways writes.
+    """An instance for some values that it reads: the numbers written by each of its paths.
 
     Which of them are changes, and of which class, also depends on what was in the locations that are written
     and not read.  `refused` are its steps where it has no way.
@@ -103,7 +103,7 @@ class _Traced:
 
 
 class Instances:
-    """The instances of a program, in order; `classes` and `refusals` have those met so far."""
+    """The instances of a program, in order; `classes` and `refusals` have those found so far."""
 
     def __init__(self, classifier: Classifier) -> None:
         self.classes = Kinds()
@@ -118,7 +118,7 @@ class Instances:
         return self._by.everywhere(numbers)
 
     def steps_after(self, before: AllSteps, changes: Changes, numbers: Numbers) -> AllSteps:
-        """As `steps`, behind an edge that makes some changes."""
+        """As `steps`, after an edge with some changes."""
         return self._by.near(before, [location for location, _ in changes], numbers)
 
     def classified(self, state: State) -> Iterator[ClassifiedStep]:
@@ -139,7 +139,7 @@ class Instances:
     def _instance(
         self, index: int, args: tuple[Value, ...], touched: Touched
     ) -> Callable[[Numbers], InstanceSteps | None]:
-        """The steps of an instance by the numbers of all that it touches."""
+        """The steps of an instance, by the numbers of all its locations."""
         traced_in = lru_cache(KEPT)(partial(self._trace, index, args, touched))
         read = picked(tuple([touched.all.index(location) for location in touched.read]))
 
@@ -152,7 +152,7 @@ class Instances:
         return steps_in
 
     def _trace(self, index: int, args: tuple[Value, ...], touched: Touched, read: Numbers) -> _Traced | None:
-        """An instance for these numbers of the locations it reads; None if it is undefined there."""
+        """An instance for these numbers of the locations that it reads; None if it is undefined there."""
         looked = self.classifier.tracer.instance(index, args, self._by.narrow(touched.read, read))
         if looked is None:
             return None
@@ -170,7 +170,7 @@ class Instances:
     def _drawn(
         self, index: int, args: tuple[Value, ...], traced: _Traced, old: dict[int, int]
     ) -> InstanceSteps:
-        """The edges of an instance by the numbers of all that it touches."""
+        """The edges of an instance, by the numbers of all its locations."""
         ways = [
             (tuple([(at, new) for at, new in written.items() if new != old[at]]), marks)
             for written, marks in traced.ways
@@ -204,7 +204,7 @@ class Instances:
     def _effect_of(
         self, index: int, args: tuple[Value, ...], turned: tuple[tuple[int, int, int], ...]
     ) -> tuple[str, ...]:
-        """The effect of a step: changed locations, each with its numbers before and after."""
+        """The effect of a step: the changed locations, each with its numbers before and after."""
         locations = tuple([location for location, _, _ in turned])
         before = self._by.narrow(locations, [old for _, old, _ in turned])
         after = self._by.narrow(locations, [new for _, _, new in turned])

@@ -1,4 +1,4 @@
-"""Lassos: a way into a loop of the state graph, and several rounds of the loop.
+"""Lassos: a path to a loop of the state graph, and several rounds of the loop.
 
 The spec is in the same states in every round, and so should be the implementation, for as long as the loop
 lasts.  What grows with each round (a queue that is not emptied, a number that is used up, a session that is
@@ -27,27 +27,27 @@ ROUNDS = 3  # the second repeats the first; a third follows a round that was alr
 
 @dataclass(frozen=True, slots=True)
 class Lasso:
-    """A loop, the shortest way to its first state, and the initial state from which that leads."""
+    """A loop, the shortest path to its first state, and the initial state of that path."""
 
     start: int
     stem: tuple[ClassifiedEdge, ...]
     loop: tuple[ClassifiedEdge, ...]
 
     def path(self, rounds: int) -> Path:
-        """The whole of it as a path."""
+        """The whole lasso as a path."""
         return self.start, (*self.stem, *self.loop * rounds)
 
 
 @dataclass(slots=True)
 class _Arrows:
-    """The edges of a graph by the numbers of their states."""
+    """The edges of a graph, by the numbers of their states."""
 
     start: array[int] = field(default_factory=lambda: array("Q", [0]))
     target: array[int] = field(default_factory=lambda: array("I"))
 
 
 def lassos(graph: ClassGraph) -> list[Lasso]:
-    """The lassos of a graph whose edges were kept, so that each class on a loop is on one of these."""
+    """The lassos of a graph with kept edges, such that each class on a loop is on one of the lassos."""
     component = _components(graph)
     found: dict[Lasso, None] = {}
     covered: set[int] = set()
@@ -72,7 +72,7 @@ def _classes(graph: ClassGraph, lasso: Lasso) -> Iterator[int]:
 
 
 def _components(graph: ClassGraph) -> list[int]:
-    """The number of each state's strongly connected component."""
+    """The number of the strongly connected component of each state."""
     arrows = _Arrows()
     for state in range(len(graph.states)):
         arrows.target.extend(edge.target for edge in graph.edges_of(state))
@@ -85,7 +85,7 @@ def _components(graph: ClassGraph) -> list[int]:
 
 
 def _lasso(graph: ClassGraph, edge: ClassifiedEdge, component: list[int]) -> Lasso:
-    """The lasso whose loop begins with an edge; both ends are in one component, so there is a way back."""
+    """The lasso whose loop begins with an edge; both its ends are in one component, so the loop closes."""
     before: dict[int, ClassifiedEdge] = {}
     queue = deque([edge.target])
     while edge.source != edge.target and edge.source not in before:

@@ -1,4 +1,4 @@
-"""Locations: the parts of a state that the instances of actions touch, one by one.
+"""Locations: the separate parts of a state that action instances read or write.
 
 A location is a variable or, where instances name elements of a map by their arguments, one element of it:
 `log'[b]` with `b` a parameter touches one element of `log`.  What an instance does depends on what it
@@ -20,7 +20,7 @@ from specchk.meaning.values import State, positions
 
 
 class Location(NamedTuple):
-    """A variable, by position, or the element of it at a position."""
+    """A variable, by position, or its element at a position."""
 
     slot: int
     element: int | None = None
@@ -37,7 +37,7 @@ class Touched(NamedTuple):
 
 
 class Locations:
-    """The locations of a program's states, in order; `of` has those of each action's instances."""
+    """The locations of a program's states, in order; `of` lists those of each action's instances."""
 
     def __init__(self, program: Program, instances: Sequence[Sequence[tuple[Value, ...]]]) -> None:
         pairs = zip(program.actions, instances, strict=True)
@@ -80,14 +80,14 @@ class Locations:
         return values
 
     def state(self, values: Sequence[Any]) -> State:
-        """The state that has these values."""
+        """The state with these values."""
         variables: list[Any] = []
         for own, size in zip(self._numbers, self._parts, strict=True):
             variables.append(values[own.start] if size is None else tuple(values[own.start : own.stop]))
         return tuple(variables)
 
     def narrow(self, numbers: Iterable[int], values: Iterable[Any]) -> State:
-        """A state in which some locations have values, and all others have none."""
+        """A state in which some locations have values, and all others are undefined."""
         all_: list[Any] = [None] * self.count
         for number, value in zip(numbers, values, strict=True):
             all_[number] = value
@@ -95,7 +95,7 @@ class Locations:
 
 
 def _read(action: Action, args: Sequence[Value]) -> set[Location]:
-    """The locations that an instance reads, in part or as a whole."""
+    """The locations that an instance reads, partly or as a whole."""
     found: set[Location] = set()
     left = [root for stmt in statements(action.body) for root in roots_of(stmt)]
     while left:
@@ -122,7 +122,7 @@ def _written(action: Action, args: Sequence[Value]) -> set[Location]:
 
 
 def _place(stmt: Assign, args: Sequence[Value]) -> Location:
-    """The location in which, or in a part of which, an assignment writes."""
+    """The location to which, or to a part of which, an assignment writes."""
     if not stmt.path:
         return Location(stmt.slot)
     step = stmt.path[0]
@@ -130,7 +130,7 @@ def _place(stmt: Assign, args: Sequence[Value]) -> Location:
 
 
 def _element(kind: object, key: Expr | None, args: Sequence[Value]) -> int | None:
-    """The position of a key that the arguments decide, in a map that has it."""
+    """The position of a key determined by the arguments, in a map that has it."""
     if not isinstance(kind, Map) or has_horizon(kind.key):
         return None
     # The parameters are the first locals, and no statement binds one again.

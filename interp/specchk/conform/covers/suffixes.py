@@ -1,4 +1,4 @@
-"""Suffixes: a few steps behind the paths of a class cover, where a graph is too large for tours.
+"""Suffixes: a few steps added to the paths of a class cover, for graphs too large for tours.
 
 A step may leave a wrong value where the projection does not look, and only a later step depends on it.  So
 each path is continued: by a class that has not followed the one before it, else to a state that no path has
@@ -26,7 +26,7 @@ SHARE = 5  # one step in so many
 
 @dataclass(slots=True)
 class _Trodden:
-    """The pairs of classes that follow each other on paths, and the states on them."""
+    """The pairs of classes in succession on paths, and the states on the paths."""
 
     graph: ClassGraph
     pairs: set[tuple[int, int]] = field(default_factory=set)
@@ -38,7 +38,7 @@ class _Trodden:
         self.pairs.update(self.pairs_of(before, edge))
 
     def pairs_of(self, before: ClassifiedEdge | None, edge: ClassifiedEdge) -> set[tuple[int, int]]:
-        """The pairs of classes that two edges are."""
+        """The pairs of classes of two edges."""
         if before is None:
             return set()
         return {(first, second) for first in self._classes(before) for second in self._classes(edge)}
@@ -47,21 +47,21 @@ class _Trodden:
         return self.graph.edges_of(edge.source)[edge]
 
     def digest(self, path: Sequence[ClassifiedEdge]) -> bytes:
-        """A digest of a path in words of the spec: numbers change with any other edge or action."""
+        """A digest of a path in terms of the spec, since numbers change with any other edge or action."""
         actions = self.graph.program.actions
         return hashlib.sha256(
             repr([(actions[e.action].name, e.args, e.choice) for e in path]).encode()
         ).digest()
 
     def novelty(self, before: ClassifiedEdge, edge: ClassifiedEdge) -> int:
-        """2 for a pair of classes that is new, 1 for a state, 0 for neither."""
+        """The novelty of a step: 2 for a new pair of classes, 1 for a new state, 0 otherwise."""
         if self.pairs_of(before, edge) - self.pairs:
             return 2
         return int(edge.target not in self.states)
 
 
 def suffixed(graph: ClassGraph, paths: Sequence[Path]) -> list[Path]:
-    """Longer paths, each beginning with one of the given ones."""
+    """The given paths, each extended by a suffix."""
     seen = _Trodden(graph)
     for _, path in paths:
         for before, edge in zip((None, *path), path, strict=False):
@@ -85,7 +85,7 @@ def suffixed(graph: ClassGraph, paths: Sequence[Path]) -> list[Path]:
 
 
 def _suffix(seen: _Trodden, path: tuple[ClassifiedEdge, ...], longest: int) -> Iterator[ClassifiedEdge]:
-    """The steps behind a path, up to the last one that shows something new."""
+    """The steps added to a path, up to the last one that covers something new."""
     steps = list(path)
     taken = waiting = 0
     while taken + waiting < longest:

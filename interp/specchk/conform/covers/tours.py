@@ -1,4 +1,4 @@
-"""Tours: paths through a state graph that have every edge, or every sequence of a few edges.
+"""Tours: paths through a state graph that contain every edge, or every sequence of a few edges.
 
 An implementation may remember more of its path than the projection shows: where the first item of a ring
 lies, a cache, a counter.  Two paths to one state of the spec may then be two states of it, which a cover of
@@ -33,7 +33,7 @@ _Node = tuple[int, tuple[ClassifiedEdge, ...]]
 
 @dataclass(slots=True)
 class Unfolding:
-    """The unfolded graph: of each node its edges, each with the node after it; `starts` by initial state."""
+    """The unfolded graph: for each node its edges, each with the next node; `starts` by initial state."""
 
     order: int
     steps: list[dict[ClassifiedEdge, int]] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Unfolding:
 
     @classmethod
     def of(cls, graph: ClassGraph, order: int, most: float = inf) -> Unfolding:
-        """The unfolding of an order; a part of it that has more than `most` sequences, where it has more."""
+        """The unfolding of an order; if it has more than `most` sequences, only a part of it."""
         unfolding = cls(order)
         numbers: dict[_Node, int] = {}
         queue: deque[_Node] = deque()
@@ -71,7 +71,7 @@ class Unfolding:
 
 
 def unfold(graph: ClassGraph, most: int = MOST_SEQUENCES) -> Unfolding | None:
-    """The unfolding of the greatest order that is small enough; None where that of single edges is not."""
+    """The unfolding of the greatest feasible order; None if even that of single edges is too large."""
     # Of a graph that a limit has cut not all sequences are known, and a larger limit would give others.
     if not graph.complete or graph.edges > most:
         return None
@@ -85,7 +85,7 @@ def unfold(graph: ClassGraph, most: int = MOST_SEQUENCES) -> Unfolding | None:
 
 
 def tours(unfolding: Unfolding) -> Iterator[Path]:
-    """Paths that take every edge of an unfolding."""
+    """Paths that contain every edge of an unfolding."""
     left = [dict.fromkeys(edges) for edges in unfolding.steps]
     while True:
         start_and_path = next(
@@ -119,7 +119,7 @@ def _tour(unfolding: Unfolding, left: list[dict[ClassifiedEdge, None]], start: i
 def _nearest(
     unfolding: Unfolding, left: list[dict[ClassifiedEdge, None]], start: int
 ) -> list[ClassifiedEdge] | None:
-    """The shortest path that ends with an edge that is left."""
+    """The shortest path that ends with a remaining edge."""
     before: dict[int, tuple[int, ClassifiedEdge] | None] = {start: None}
     queue = deque([start])
     while queue:

@@ -1,4 +1,4 @@
-"""The functions of an implementation that each action of a spec runs, and their texts.
+"""The functions of an implementation that each action of a spec runs, with their texts.
 
 While a suite runs, every call into the user's files is noted: under the action whose handler it
 happens in, or under none (starting, projecting, keeping).  A function's text is hashed as a syntax
@@ -38,7 +38,7 @@ Texts = Mapping[Function, str]
 
 
 def texts(sources: Mapping[str, str]) -> dict[Function, str]:
-    """The hash of each function of some files and of their rests; `SyntaxError` for invalid Python."""
+    """The hash of each function of some files, and of the rest of each file; `SyntaxError` if invalid."""
     hashes: dict[Function, str] = {}
     for name, text in sources.items():
         tree = ast.parse(text)
@@ -67,7 +67,7 @@ def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast
 
 
 class _Hollow(ast.NodeTransformer):
-    """Removes the bodies of functions; code that runs at their definition stays.
+    """Removes the bodies of functions; code that runs at definition time is kept.
 
     So does the body of one with a cache, which need not be called where its value is used.
     """
@@ -88,7 +88,7 @@ def _short(text: str) -> str:
 
 @dataclass(slots=True)
 class CallTracer:
-    """Records the code that runs, by action; `within` is the action whose handler is running."""
+    """Records the code that runs, by action; `within` is the action of the running handler."""
 
     ran: dict[str, set[CodeType]] = field(default_factory=dict)
     within: str = REST
@@ -114,7 +114,7 @@ class CallTracer:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Note what runs inside, in this thread and in those that start inside."""
+        """Note the calls inside the block, in this thread and in threads started there."""
         before, of_threads = sys.getprofile(), threading.getprofile()
         self.thread = threading.get_ident()
         threading.setprofile(self.note)
@@ -126,7 +126,7 @@ class CallTracer:
             threading.setprofile(of_threads)
 
     def functions(self, names: Mapping[str, str]) -> dict[str, frozenset[Function]]:
-        """The functions that ran, by action; `names` has the shown path of each file by its path.
+        """The functions that ran, by action; `names` maps the path of each file to its shown path.
 
         Functions of files without a name are under that of the file's path.
         """
@@ -153,7 +153,7 @@ def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:
 
 
 def attributed(binding: Binding[Any], tracer: CallTracer) -> Binding[Any]:
-    """The binding, its handlers reporting their action to the tracer; the outermost counts."""
+    """The binding, with handlers that report their action to the tracer; the outermost one counts."""
     # On the instance and not on the class, which bindings of other parts, with tracers of their own, share.
     for bound in type(binding).actions():
         setattr(binding, bound.method, _telling(getattr(binding, bound.method), bound.action, tracer))

@@ -1,4 +1,4 @@
-"""The choices that an implementation makes where its spec leaves some, as a TOML file beside the binding.
+"""The choices that an implementation makes where its spec allows several, as a TOML file beside the binding.
 
     spec, implementation    the fingerprints of what was explored
     [suites."MODEL BOUNDS"] model    a fingerprint of the model with its constants
@@ -47,7 +47,7 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class ChosenPath:
-    """A path from one of the initial states (ascending) that the implementation follows."""
+    """A path from one of the initial states (in ascending order) that the implementation follows."""
 
     steps: tuple[CaseStep, ...]
     start: int = 0
@@ -55,7 +55,7 @@ class ChosenPath:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Result of exploring the whole product of one model; `never` has each class's id and description."""
+    """The result of exploring the whole product of one model; `never` has each class's id and description."""
 
     model: str
     states: int
@@ -67,14 +67,14 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Everything in the file."""
+    """The contents of the file."""
 
     spec: str
     implementation: str
     suites: Mapping[str, Listed] = field(default_factory=dict)
 
     def of(self, spec: str, label: str, program: Program) -> Listed | None:
-        """The entries valid for a model: none of another spec, or of other constants."""
+        """The entries valid for a model: none for another spec, or for other constants."""
         listed = self.suites.get(label)
         # What was explored for another spec or other constants says nothing here; ignored, it can only
         # leave classes missed, which is reported.
@@ -92,7 +92,7 @@ def of_model(program: Program) -> str:
 
 
 def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
-    """The suite with the ways as cases and the classes never taken; `BadChoices` if a way is not a path."""
+    """The suite with the paths as cases and the classes never taken; `BadChoices` for an invalid path."""
     known = {case.id for case in suite.cases}
     numbers: dict[str, list[int]] = {}
     for number, effect_class in enumerate(suite.classes):
@@ -125,7 +125,7 @@ def _case(
 
 
 def followed(instances: Instances, state: State, step: CaseStep) -> tuple[State, frozenset[str]]:
-    """Where a step leads, and the ids of its classes; `LookupError` where it cannot be taken."""
+    """The target of a step, and the ids of its classes; `LookupError` if it is not possible."""
     classifier = instances.classifier
     for found in instances.classified(state):
         action = classifier.program.actions[found.action]
@@ -163,7 +163,7 @@ def _step(step: CaseStep) -> str:
 
 
 def read(path: Path) -> Choices | None:
-    """The contents of a file, None where there is none; raises `BadChoices`."""
+    """The contents of a file, None if there is no file; raises `BadChoices`."""
     return seal.load(path, _choices, version=VERSION, people=_REASON, mend=MEND, error=BadChoices)
 
 

@@ -1,4 +1,4 @@
-"""Explores which of the choices that a spec leaves an implementation makes: its whole product, by classes.
+"""Exploration of the choices that an implementation makes among its spec's: its whole product.
 
 Breadth first through the states that the two reach together, from each state every step in every way,
 as the suite `product` does; probes are its own.  A class that no step has is never taken, as far as a
@@ -36,12 +36,12 @@ Taken = dict[tuple[int, tuple[Any, ...], State], frozenset[str]]
 
 
 class NotExplored(Exception):
-    """A product that a divergence or a budget has ended: it shows nothing about classes never taken."""
+    """A product ended by a divergence or a budget, which shows nothing about classes never taken."""
 
 
 @dataclass(slots=True)
 class Product:
-    """Behaviour of the implementation: the ids of the classes that it took, ways to the requested ones."""
+    """The behaviour of the implementation: the ids of the classes taken, and paths to the requested ones."""
 
     wanted: frozenset[str]
     states: set[State] = field(default_factory=set)
@@ -50,7 +50,7 @@ class Product:
     ways: dict[str, list[ChosenPath]] = field(default_factory=dict)
 
     def note(self, ids: frozenset[str], way: Callable[[], ChosenPath]) -> None:
-        """A step that has these classes."""
+        """Note a step with these classes."""
         self.steps += 1
         self.taken |= ids
         for id_ in ids & self.wanted:
@@ -70,7 +70,7 @@ class Explorer:
         self._ids: dict[Key, str] = {}
 
     def run(self, limit: int | None = None) -> Product:
-        """The complete product; raises `NotExplored` where it diverges, or beyond this many states."""
+        """The complete product; raises `NotExplored` if it diverges or has more than this many states."""
         name = self.replayer.program.model
         try:
             is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)
@@ -83,7 +83,7 @@ class Explorer:
         return self.found
 
     def _steps(self, place: Place[Any]) -> Iterator[Place[Any]]:
-        """Every step at a place, each noted."""
+        """Take and note every step at a place."""
         classes = self._classes(place.state)
         for instance, successors in self.replayer.spec.options(place.state)[0]:
             for after in self.replayer.take(place, instance, successors):
@@ -102,7 +102,7 @@ class Explorer:
         return taken
 
     def _way(self, place: Place[Any]) -> ChosenPath:
-        """The path to a place, each step by its position among those that the spec allows."""
+        """The path to a place, with each step as its position among those that the spec allows."""
         steps: list[CaseStep] = []
         while place.before is not None and place.step is not None:
             spec, step = self.replayer.spec, place.step
@@ -115,7 +115,7 @@ class Explorer:
 def explored(
     parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget, about: Choices
 ) -> Choices:
-    """The choices made in each suite whose cases have missed classes; raises `NotExplored`.
+    """The choices made in each suite whose cases miss classes; raises `NotExplored`.
 
     `about` has the fingerprints, and the reasons that people gave.
     """

@@ -55,7 +55,7 @@ Impossible = Callable[[Program, Collection[tuple[str, str, str]]], Collection[Co
 
 @dataclass(frozen=True, slots=True)
 class UndecidedCondition:
-    """A condition that decides in no model, by texts only: lines move.
+    """A condition that decides in no model, identified by texts only, since line numbers change.
 
     `proved` is why it is impossible for all sizes, `unbounded` in how many models it is for all offsets;
     `bounded` are the other models.
@@ -72,13 +72,13 @@ class UndecidedCondition:
 
     @property
     def is_impossible(self) -> bool:
-        """Whether this is shown: for all sizes, or in each model for all offsets."""
+        """Whether the condition is proved impossible: for all sizes, or in each model for all offsets."""
         return bool(self.proved) or (self.unbounded > 0 and not self.bounded)
 
 
 @dataclass(frozen=True, slots=True)
 class GateConditions:
-    """Everything in the file."""
+    """The contents of the file."""
 
     spec: str
     models: Mapping[str, str]
@@ -104,7 +104,7 @@ def determined(
     checked: CheckedSpec, parts: Sequence[Part], decide: Callable[[Program], Decided],
     known: GateConditions | None, impossible: Impossible,
 ) -> GateConditions:  # fmt: skip
-    """Search each model once; `known` has reasons to keep.  Raises `BadConditions` if a budget ended one.
+    """Search each model once; `known` has reasons to keep.  Raises `BadConditions` if a budget ends a search.
 
     Of those that are left `impossible` shows which decide for no offset, model by model.
     """
@@ -141,7 +141,7 @@ def determined(
 def shown_in(
     checked: CheckedSpec, program: Program, open_: set[UndecidedCondition], impossible: Impossible
 ) -> dict[UndecidedCondition, bool]:
-    """Those of the conditions that a program has, and whether each is impossible in all of its places."""
+    """The conditions that occur in a program, and whether each is impossible in all of its places."""
     named = {condition: _named(checked, condition) for condition in conditions_of(program)}
     asked = {condition: name for condition, name in named.items() if name in open_}
     shown = impossible(program, {condition.key for condition in asked}) if asked else ()
@@ -157,7 +157,7 @@ def _with_model(condition: UndecidedCondition, label: str, is_shown: bool) -> Un
 
 
 def proved(checked: CheckedSpec, programs: Iterable[Program]) -> dict[UndecidedCondition, str]:
-    """The conditions that are impossible in all programs that have them, each with what shows it.
+    """The conditions that are impossible in all programs that contain them, each with the evidence.
 
     By induction over the steps and not by a search, so that no size or horizon of a model matters.
     """
@@ -228,7 +228,7 @@ def _lines(conditions: GateConditions) -> Iterator[str]:
 
 
 def read(path: Path) -> GateConditions | None:
-    """The contents of a file, None where there is none; raises `BadConditions`."""
+    """The contents of a file, None if there is no file; raises `BadConditions`."""
     return seal.load(path, _conditions, version=VERSION, people=_REASON, mend=MEND, error=BadConditions)
 
 

@@ -1,4 +1,4 @@
-"""Runs a binding's controls: the gate's own suites, where they must find a divergence.
+"""Runs a binding's controls: the gate's own suites, which must find a divergence.
 
 A gate that is broken finds nothing wrong, and looks like one that is green.  So every gate run takes
 a spec that is wrong and an implementation that is wrong through the same suites and the same
@@ -43,7 +43,7 @@ Sides = dict[int, SpecSide]  # by the program's identity
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A control that was run: `told` is the divergence in a line, empty where there was none."""
+    """A control that was run: `told` is its divergence in one line, empty if there was none."""
 
     name: str
     kind: str  # spec, code
@@ -52,7 +52,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A control to be run: its number in the binding's `controls`, the program, and what loads the cases.
+    """A control to be run: its number in the binding's `controls`, its program, and the loader of its cases.
 
     `key` is a name for all that the cases depend on; without one it is not kept which of them caught it.
     """
@@ -68,7 +68,7 @@ class Trials:
     """A `crews.Job` that runs controls."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Trial], Tried]:
-        """Runs those of a binding."""
+        """The function that runs controls of a binding."""
         del folder
         return lambda trial: try_control(cls, trial)
 
@@ -77,7 +77,7 @@ def try_controls(
     cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None,
     instances: Instances = MappingProxyType({}),
 ) -> tuple[Tried, ...]:  # fmt: skip
-    """Run all of a binding's controls, here or by a crew; `instances` are those of models that there are."""
+    """Run all of a binding's controls, here or by a crew; `instances` are those of existing models."""
     loader = CaseLoader(checked, max_states, instances)
     trials = [loader.trial(cls, number) for number in range(len(cls.controls))]
     if crew is None:
@@ -93,7 +93,7 @@ def _given(suite: Suite) -> Suite:
 
 
 class CaseLoader:
-    """The programs and cases of models with their bounds, made once: most controls are run on the same."""
+    """The programs and cases of models with their bounds, built once: most controls use the same ones."""
 
     def __init__(
         self, checked: CheckedSpec, max_states: int | None, instances: Instances = MappingProxyType({})
@@ -106,7 +106,7 @@ class CaseLoader:
         self._key = cache(self._named)
 
     def trial(self, cls: type[Binding[Any]], number: int) -> Trial:
-        """A control with its program, and with what loads the cases that it is run on."""
+        """A control with its program, and with the loader of the cases on which it is run."""
         control = cls.controls[number]
         about = control.model, tuple(control.bounds.items())
         return Trial(number, self._instance(*about).program, partial(self._suite, *about), self._key(*about))
@@ -173,14 +173,14 @@ def _divergence(replayer: Replayer[Any], trial: Trial, about: object) -> Diverge
 
 
 def _told(divergence: Divergence) -> str:
-    """`accepted, step 3: decide_commit()`."""
+    """The divergence in one line: `accepted, step 3: decide_commit()`."""
     if divergence.step is None:
         return divergence.kind
     return f"{divergence.kind}, step {len(divergence.trace.steps) + 1}: {divergence.step}"
 
 
 def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
-    """Why the controls do not show that the gate could have failed; empty where they do."""
+    """The reason why the controls do not show that the gate could have failed; empty if they do."""
     # One of each kind: a wrong spec shows that steps are compared, wrong code that the code is what runs.
     missing = [what for kind, what in KINDS if not any(isinstance(control, kind) for control in cls.controls)]
     if missing:

@@ -1,4 +1,4 @@
-"""A gate's run as a whole: suites, controls, and the lock with which they are compared.
+"""The run of a gate as a whole: suites, controls, and the lock with which they are compared.
 
 `hold` runs the controls after the suites, compares the numbers with the lock, and says what came of
 it.  The numbers of a lock are those of the spec's cases and of sets of classes, so they do not
@@ -69,7 +69,7 @@ def found_lock(
     results: Sequence[SuiteResult],
     tried: Sequence[Tried],
 ) -> Lock:
-    """The lock that this run would be."""
+    """The lock that corresponds to this run."""
     spec, actions = lock.of_spec(bound.checked)
     files = files_of(bound.path, bound.cls.implementation)
     suites = {part.name: numbers_of(part, result) for part, result in zip(parts, results, strict=True)}
@@ -87,7 +87,7 @@ def hold(
     mutants: Mapping[str, Kills] | None = None, layers: Mapping[str, LayerKills] | None = None,
     crew: Crew | None = None,
 ) -> Held:  # fmt: skip
-    """Run the controls; the figures that a lock would record of the run."""
+    """Run the controls; returns their results and the figures that a lock would record."""
     # After the suites, whose cases are computed by then: controls take the same ones from the cache.
     instances = {(part.at.model or part.instance.program.model, part.bounds): part.instance for part in parts}
     tried = try_controls(bound.cls, bound.checked, budget.max_states, crew, instances)
@@ -97,7 +97,7 @@ def hold(
 
 
 def compare(held: Held, path: Path) -> Held:
-    """Hold a run to the lock in a file; raises `BadLock`."""
+    """Compare a run with the lock in a file; raises `BadLock`."""
     locked = lock.read(path)
     if locked is None:
         raise BadLock(f"there is no {path}; --update-lock writes it")
@@ -106,7 +106,7 @@ def compare(held: Held, path: Path) -> Held:
 
 
 def update(held: Held, path: Path, names: Mapping[str, Sequence[str]] | None = None) -> Held:
-    """Write the lock of a run; mutants that are not in it stay, where the old lock can be read.
+    """Write the lock of a run; mutants not in it are kept, if the old lock can be read.
 
     A score that has no names yet gets those of the mutants that there are, `names`, if they are as many.
     """

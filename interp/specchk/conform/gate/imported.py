@@ -1,4 +1,4 @@
-"""The effects of importing a binding, in a process that has imported nothing of it before.
+"""The effects of importing a binding, measured in a process that has not imported any of it before.
 
 Whatever the import made is there in every case, and no call of a case shows it: a table, a registry, a class.
 """
@@ -24,14 +24,14 @@ _PROGRAM = "from specchk.conform.gate.imported import note_import; note_import()
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The functions that an import runs, and the values that it leaves."""
+    """The functions run by an import, and the values that exist after it."""
 
     calls: frozenset[Function]
     values: Values
 
 
 def imported(binding: Path, names: Mapping[str, str]) -> Imported:
-    """The calls and values of importing a binding; `names` as of `CallTracer.functions`.
+    """The calls and values from importing a binding; `names` as of `CallTracer.functions`.
 
     `ELSEWHERE` is among the calls where the import fails there, though it did not here.
     """
@@ -48,7 +48,7 @@ def imported(binding: Path, names: Mapping[str, str]) -> Imported:
 
 
 def note_import() -> None:
-    """Import the binding of the command line, and write what ran."""
+    """Import the binding given on the command line, and write what was run."""
     binding, names, calls = Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
     tracer = CallTracer()
     with tracer.running():

@@ -1,4 +1,4 @@
-"""The values of an implementation that outlive a case: of its modules, of its classes, defaults of functions.
+"""The values of an implementation that outlive a case: of modules, of classes, and of function defaults.
 
 A case that changes one may change what another case does, and no call shows it: a table that is made where
 it is first needed is found there by all that come later.  So values are compared with those that an import
@@ -45,7 +45,7 @@ Values = Mapping[str, str]  # a digest of each, by the file's shown path and the
 
 
 def lasting_values(binding: type, names: Mapping[str, str]) -> Values:
-    """The values of a binding and of the modules in some files, by now; `names` has their shown paths."""
+    """The current values of a binding and of the modules in some files; `names` has their shown paths."""
     found: dict[str, str] = {}
     for file, members in _modules(binding):
         shown = names.get(_resolved(file))
@@ -74,7 +74,7 @@ def _digest(value: Any, names: Mapping[str, str]) -> str:
 
 
 def changed_values(then: Values, now: Values) -> list[str]:
-    """The names of the values that are others now, or of which that is not known."""
+    """The names of the values that have changed, or may have changed."""
     both = {*then, *now}
     return sorted(name for name in both if then.get(name) != now.get(name) or now.get(name) == UNKNOWN)
 
@@ -97,7 +97,7 @@ def _resolved(file: str) -> str:
 
 
 class _Digest:
-    """Visits a value with all that it refers to; classes and functions of other files by their names."""
+    """Digests a value with everything that it refers to; classes and functions of other files by name."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
@@ -106,7 +106,7 @@ class _Digest:
         self._kept: list[Any] = []  # so that no other value has the same id meanwhile
 
     def of(self, values: Iterable[Any]) -> str:
-        """A digest of some values, in order."""
+        """The digest of some values, in order."""
         digest = hashlib.sha256()
         for value in values:
             digest.update(self._one(value).encode() + b"\0")

@@ -44,7 +44,7 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """One suite: the spec's graph, its classes, and the covered ones.
+    """The figures of one suite: the spec's graph, its classes, and the covered ones.
 
     Not how many cases there are: fewer that cover as much are better.  `never` are the classes that the
     implementation is known never to take (`choices`), of those that were not covered.
@@ -62,7 +62,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Kills:
-    """Mutants of one kind: how many, how many were killed, and a digest of the names of all.
+    """Mutants of one kind: their number, the number killed, and a digest of all names.
 
     `names` is empty in a lock from before they were kept.
     """
@@ -77,7 +77,7 @@ class Kills:
 
 @dataclass(frozen=True, slots=True)
 class LayerKills:
-    """Mutants of one kind that each layer of the checks kills, as if it were the only one.
+    """Mutants of one kind killed by each layer of the checks, as if it were the only one.
 
     `sampled` of `all` were run, drawn by `seed`; `names` is a digest of their names.  `killed` has also
     groups, of what any of some layers kills; `only`, for the layers of a group, what no other layer of it
@@ -96,14 +96,14 @@ class LayerKills:
         return f"of {self.sampled}{drawn}"
 
     def of(self, layer: str) -> str:
-        """The figures of a layer, for a reader."""
+        """The figures of a layer, as text."""
         only = f", {self.only[layer]} by it only" if layer in self.only else ""
         return f"{self.killed[layer]} of {self.sampled}{only}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionCounts:
-    """How many conditions the models of a gate leave open, and how many of them decide in none.
+    """The number of conditions not fixed by the models of a gate, and of those that decide in none.
 
     `possible`: of these, how many are not shown to be impossible; None in a lock that was written before.
     """
@@ -114,7 +114,7 @@ class ConditionCounts:
 
     @property
     def decided(self) -> int:
-        """How many decide in some model."""
+        """The number of conditions that decide in some model."""
         return self.all - self.undecided
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ class ConditionCounts:
         return f"{self.undecided} of {self.all} undecided{possible}"
 
     def is_below(self, lock: ConditionCounts) -> bool:
-        """Whether more are undecided, fewer decide, or fewer are shown to be impossible."""
+        """Whether more are undecided, fewer decide, or fewer are proved impossible."""
         # Fewer decide, and none more is undecided, where the constants of the models decide the others.
         is_fewer = self.undecided > lock.undecided or self.decided < lock.decided
         if self.possible is None or lock.possible is None:
@@ -132,7 +132,7 @@ class ConditionCounts:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Everything in the file."""
+    """The contents of the file."""
 
     binding: str
     spec: str
@@ -149,7 +149,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A figure in which a gate differs from its lock."""
+    """A figure in which a gate is below its lock."""
 
     place: str
     locked: str
@@ -164,13 +164,13 @@ class BadLock(Exception):
 
 
 def lowered(lock: Lock, current: Lock) -> tuple[Lowered, ...]:
-    """All in which a gate is less than its lock."""
+    """All figures in which a gate is below its lock."""
     decided = _fewer_decided(lock.conditions, current.conditions)
     return (*_other_spec(lock, current), *_fewer(lock, current), *_lower(lock, current), *decided)
 
 
 def raised(lock: Lock, current: Lock) -> tuple[Lowered, ...]:
-    """The numbers that are higher than the lock's, and suites and controls that it does not have."""
+    """The figures that are above the lock's, and suites and controls that the lock does not have."""
     decided = _fewer_decided(current.conditions, lock.conditions)
     return (*_lower(current, lock), *_fewer_suites(current, lock), *decided)
 
@@ -224,7 +224,7 @@ def _lower(lock: Lock, current: Lock) -> Iterator[Lowered]:
 
 
 def _lower_layers(kind: str, locked: LayerKills, current: LayerKills) -> Iterator[Lowered]:
-    """The layers of which the share is lower, or that were not run."""
+    """The layers with a lower share, and those that were not run."""
     for layer, count in locked.killed.items():
         own = current.killed.get(layer)
         if own is None or own * locked.sampled < count * current.sampled:
@@ -233,7 +233,7 @@ def _lower_layers(kind: str, locked: LayerKills, current: LayerKills) -> Iterato
 
 
 def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None) -> Iterator[Lowered]:
-    """Where more conditions are undecided or fewer decide, or it is not known how many."""
+    """A line if more conditions are undecided or fewer decide, or if their number is not known."""
     if lock is not None and (current is None or current.is_below(lock)):
         yield Lowered(
             "conditions", str(lock), "none of this spec and models" if current is None else str(current)
@@ -244,7 +244,7 @@ _KEYS = tuple(key.name for key in fields(Numbers) if key.name != "suite")
 
 
 def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
-    """A short name of everything that steps depend on, and one of each action; layout and comments aside."""
+    """A short name of everything on which steps depend, and one of each action; layout does not count."""
     spec = checked.spec
     # Only what steps depend on: another invariant or model changes none of the lock's numbers.
     constraints = {name: decl for name, decl in spec.properties.items() if decl.kind == "constraint"}
@@ -259,7 +259,7 @@ def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
 
 
 def _library(spec: Spec) -> dict[str, dict[str, Any]]:
-    """The declarations that a spec brings where it is imported."""
+    """The declarations that a spec contributes when it is imported."""
     return {"sorts": spec.sorts, "consts": spec.consts, "types": spec.types, "defs": spec.defs}
 
 
@@ -270,12 +270,12 @@ def _by_name(**tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def short_name(what: object) -> str:
-    """A short name of trees: layout, comments and the file's place are in none."""
+    """A short name of trees, independent of layout, comments and the place of the file."""
     return hashlib.sha256(canonical(what).encode()).hexdigest()[:DIGITS]
 
 
 def digest_of(names: Iterable[str]) -> str:
-    """A short name of the names of mutants, in any order."""
+    """A short name of the names of mutants, independent of their order."""
     return hashlib.sha256(repr(sorted(names)).encode()).hexdigest()[:DIGITS]
 
 
@@ -316,7 +316,7 @@ def _lines(lock: Lock) -> Iterator[str]:
 
 
 def read(path: Path) -> Lock | None:
-    """The lock in a file, None where there is none; raises `BadLock`."""
+    """The lock in a file, None if there is no file; raises `BadLock`."""
     return seal.load(path, _lock, version=VERSION, people="", mend=MEND, error=BadLock)
 
 

@@ -1,4 +1,4 @@
-"""The suites of a tier in shares, for a crew: the same results as on one machine.
+"""The suites of a tier divided into shares for a crew, with the same results as on one machine.
 
 A suite that is made of cases is cut into slices, which count as one runner would (`runner.follow`);
 any other suite is one share.  The suites are computed here, from the cache where they are there, and
@@ -33,7 +33,7 @@ PER_HAND = 4  # shares for each hand: enough that none waits long for the last
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """A suite to be sent: its kind, and its cases if it is made of cases."""
+    """A suite to be sent: its kind, and its cases if it consists of cases."""
 
     program: Program
     kind: str
@@ -43,7 +43,7 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The cases of a lot at some positions, or all of a lot that is not made of cases."""
+    """The cases of a lot at some positions, or all of a lot that does not consist of cases."""
 
     lot: int
     positions: range | None
@@ -61,13 +61,13 @@ class ShareResult:
 
 @dataclass(frozen=True, slots=True)
 class Suites:
-    """A `crews.Job`: lots, each packed, so that a worker opens only the lots that it needs."""
+    """A `crews.Job`: lots, packed separately, so that a worker unpacks only the lots that it needs."""
 
     lots: tuple[bytes, ...]
     budget: SuiteBudget
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Share], ShareResult]:
-        """Does shares; a lot that was opened stays."""
+        """The function that runs shares; an unpacked lot is kept."""
         del folder
 
         @cache
@@ -90,7 +90,7 @@ def _done(lot: Lot, share: Share, cls: Any, budget: SuiteBudget) -> ShareResult:
 
 
 def run_parts_by(crew: Crew, parts: Sequence[Part], budget: SuiteBudget) -> list[SuiteResult]:
-    """As `tiers.run_parts`, by a crew; a suite's seconds are those of its shares together."""
+    """As `tiers.run_parts`, by a crew; the seconds of a suite are the sum over its shares."""
     lots = lots_of(parts, budget)
     # Packed one by one: a worker opens the lots that its shares need, and not all.
     packed = tuple(pickle.dumps(lot, protocol=5) for lot in lots)
@@ -99,7 +99,7 @@ def run_parts_by(crew: Crew, parts: Sequence[Part], budget: SuiteBudget) -> list
 
 
 def lots_of(parts: Sequence[Part], budget: SuiteBudget) -> list[Lot]:
-    """The parts as lots; raises `BindingError` where a binding does not fit, as a run would."""
+    """The parts as lots; raises `BindingError` if a binding does not fit, as a run would."""
     for part in parts:
         Replayer(part.binding)
     suites = each([partial(_suite, part, budget) for part in parts], cores(), PASSING)
@@ -114,7 +114,7 @@ def _suite(part: Part, budget: SuiteBudget) -> Suite | None:
 
 
 def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
-    """The shares in the order of lots and cases, each of about the same number of cases."""
+    """The shares in the order of lots and cases, each with about the same number of cases."""
     # Of about the same size over all lots, so that a large suite has more shares than a small one.
     size = max(1, -(-sum(len(lot.cases) for lot in lots) // (hands * PER_HAND)))
     shares = []
@@ -128,7 +128,7 @@ def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
 
 
 def joined(lots: Sequence[Lot], done: Sequence[ShareResult]) -> list[SuiteResult]:
-    """The results of all lots, from the results of their shares, in the shares' order."""
+    """The results of all lots, from the results of their shares in order."""
     results = []
     for number, lot in enumerate(lots):
         own = [share for share in done if share.lot == number]

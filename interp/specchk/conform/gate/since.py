@@ -1,4 +1,4 @@
-"""The cases of a gate that a change can affect: those whose actions run a changed function.
+"""The cases of a gate that a change can affect: those with actions that run a changed function.
 
 Once all cases have run with every call noted, a `CallMap` knows which action runs which functions, and
 their texts.  From then on:
@@ -37,12 +37,12 @@ ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide which calls a run 
 
 
 class NoRevision(Exception):
-    """A revision that git does not have, or a folder outside a repository."""
+    """A revision unknown to git, or a folder outside a repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallMap:
-    """Records of a whole run: the functions that each action ran, and all texts at that time."""
+    """The record of a whole run: the functions that each action ran, and all texts at that time."""
 
     calls: Mapping[str, tuple[Function, ...]]
     texts: Texts
@@ -58,7 +58,7 @@ class SincePlan:
 
 
 def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
-    """The effect of a change from `then` to `now`, by a map of calls that may be older or newer."""
+    """The effect of a change from `then` to `now`, by a map of calls that may be older or newer than them."""
     changed = _differing(then, now)
     if known is None:
         return SincePlan(None, "the functions that each action calls are not recorded yet", changed)
@@ -102,7 +102,7 @@ def _files(known: Texts) -> frozenset[str]:
 
 
 def concerned(suite: Suite, actions: frozenset[str]) -> list[SuiteCase]:
-    """The cases with a step, or a refusal of a class, of one of some actions."""
+    """The cases with a step of one of some actions, or with a refusal of a class of one."""
     probing = {probe.case for probe in suite.probes if probe.action in actions}
     return [case for number, case in enumerate(suite.cases)
             if number in probing or any(step.action in actions for step in case.steps)]  # fmt: skip
@@ -110,13 +110,13 @@ def concerned(suite: Suite, actions: frozenset[str]) -> list[SuiteCase]:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A revision of the repository that a folder is in."""
+    """A revision of the repository that contains a folder."""
 
     folder: Path
     name: str
 
     def sources(self, files: Sequence[Path]) -> dict[str, str]:
-        """The text of each file as it was, by its shown path; those that it did not have are left out."""
+        """The text of each file in the revision, by its shown path; files that it lacks are omitted."""
         top = Path(self._git("rev-parse", "--show-toplevel").strip())
         sources = {}
         for path in files:
@@ -127,7 +127,7 @@ class Revision:
         return sources
 
     def changed(self) -> list[Path]:
-        """All files that are not as they were, new ones included."""
+        """All files that differ from the revision, including new ones."""
         top = Path(self._git("rev-parse", "--show-toplevel").strip())
         # With `-z`, since git otherwise quotes names that have other characters than ASCII.
         names = self._git("diff", "--name-only", "-z", self.name, "--").split("\0")
@@ -155,7 +155,7 @@ class Revision:
 
 
 def unclear_files(changed: Iterable[Path], known: Iterable[Path]) -> Iterator[Path]:
-    """The changed files whose effect is not clear: specs, specchk's own, other kinds.
+    """The changed files whose effect is unknown: specs, specchk's own, other kinds.
 
     Python files that the implementation does not import are clear: they are not run.
     """
@@ -186,13 +186,13 @@ def plan_since(
 
 
 def map_path(binding: Path, about: str) -> Path | None:
-    """Where the map of a binding is kept; `about` is all else that it depends on."""
+    """The path of a binding's map; `about` is everything else on which it depends."""
     versions = (kept.sources(*ROOMS), installed())
     return kept.place("calls", f"{kept.name_of(str(binding.resolve()), about, versions)}.json")
 
 
 def read_map(path: Path | None) -> CallMap | None:
-    """The map in a file; None where there is none."""
+    """The map in a file; None if there is no file."""
     known = kept.read_json(path)
     if known is None:
         return None
@@ -201,7 +201,7 @@ def read_map(path: Path | None) -> CallMap | None:
 
 
 def write_map(path: Path | None, known: CallMap) -> None:
-    """Keep a map, where that can be done."""
+    """Write a map, if possible."""
     calls = {action: sorted(ran) for action, ran in sorted(known.calls.items())}
     kept.write_json(
         path, {"calls": calls, "texts": [[*name, text] for name, text in sorted(known.texts.items())]}

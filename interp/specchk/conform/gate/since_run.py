@@ -1,4 +1,4 @@
-"""Runs the cases that a change concerns, and proves on demand that no case was wrongly omitted.
+"""Runs the cases that a change affects, and proves on request that no case was wrongly omitted.
 
 Where everything is concerned, everything is run with its calls noted, and the map is kept for the
 next time.  An audit runs each case that was left out, alone and with its calls noted: its steps must
@@ -69,7 +69,7 @@ class _Code:
 
 
 def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revision: str) -> Since:
-    """Run the cases that the changes since a revision concern; raises `NoRevision`."""
+    """Run the cases affected by the changes since a revision; raises `NoRevision`."""
     code = _code(bound)
     if bound.cls.runs_elsewhere:
         Revision(code.folder, revision).check()
@@ -109,12 +109,12 @@ def _cases(part: Part, budget: SuiteBudget) -> int:
 
 
 def _ran(results: Sequence[SuiteResult]) -> int:
-    """The number of cases that were run; a suite that is not made of cases is one."""
+    """The number of cases that were run; a suite that does not consist of cases counts as one."""
     return sum(len(result.passed) + (result.failed is not None) or 1 for result in results)
 
 
 def _concerned(part: Part, budget: SuiteBudget, actions: frozenset[str]) -> list[SuiteCase] | None:
-    """The cases to run; None for a part that is not made of cases."""
+    """The cases to run; None for a part that does not consist of cases."""
     return concerned(part.suite(budget), actions) if part.at.suite in MADE_OF_CASES else None
 
 
@@ -130,7 +130,7 @@ def _task(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) ->
 
 
 def _traced(bound: BoundSpec, part: Part, run: Callable[[Part], T]) -> tuple[T, CallTracer]:
-    """The result of running a part on a binding of its own, and the calls."""
+    """The result of running a part with a binding of its own, and the calls made."""
     tracer = CallTracer()
     with tracer.running():
         # Inside: what it makes is there in each case.
@@ -141,7 +141,7 @@ def _traced(bound: BoundSpec, part: Part, run: Callable[[Part], T]) -> tuple[T, 
 def _all_traced(
     bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, code: _Code
 ) -> tuple[list[SuiteResult], dict[str, set[Function]]]:
-    """Run everything; the functions that ran, by action."""
+    """Run everything; return the functions that ran, by action."""
     names = code.names()
     before = imported(bound.path, names)
 
@@ -180,7 +180,7 @@ def audit(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, plan: Si
 
 @dataclass(frozen=True, slots=True)
 class _Audit:
-    """The audit of one part: a line for each mistake of a plan that has the concerned `actions`."""
+    """The audit of one part: a line for each error of a plan with the affected `actions`."""
 
     bound: BoundSpec
     part: Part

@@ -1,4 +1,4 @@
-"""Tiers: a binding's suites for a quick check, for every change, and for a night.
+"""Tiers: the suites of a binding for a quick check, for every change, and for a nightly run.
 
     smoke        in seconds: a sample of the cases of each suite, chosen to have as many classes as it can
     gate         for every change: all cases, at two or more bounds
@@ -46,7 +46,7 @@ WALKS = SuiteWalks(0, 100, 50)
 
 @dataclass(frozen=True, slots=True)
 class SuiteBudget:
-    """How much a part may do.
+    """The limits of a part.
 
     States of the graph, steps of a sample, how to walk, sequences of edges, rounds of loops.
     """
@@ -84,7 +84,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The label, and which suite it is if not that of classes."""
+        """The label, and the kind of suite if it is not that of classes."""
         return self.label if self.at.suite == "classes" else f"{self.label} ({self.at.suite})"
 
     @property
@@ -102,7 +102,7 @@ class Part:
 
 
 def with_choices(suite: Suite, program: Program, listed: Listed | None) -> Suite:
-    """A suite with the choices that the implementation is known to make in it, where they count."""
+    """A suite with the choices that the implementation is known to make, if they apply."""
     # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be taken.
     counts = listed is not None and suite.kind == "classes" and suite.complete
     return applied(suite, program, listed) if counts and listed else suite
@@ -111,7 +111,7 @@ def with_choices(suite: Suite, program: Program, listed: Listed | None) -> Suite
 def parts_of(
     cls: type[Binding[Any]], checked: CheckedSpec, chosen: Sequence[At], choices: Choices | None = None
 ) -> list[Part]:
-    """The parts of a tier; `SpecError` or `BindingError` where one does not fit."""
+    """The parts of a tier; raises `SpecError` or `BindingError` for one that does not fit."""
     parts = []
     spec = of_spec(checked)[0] if choices is not None else ""
     for at in chosen:
@@ -123,7 +123,7 @@ def parts_of(
 
 
 def run_parts(parts: Sequence[Part], budget: SuiteBudget, workers: int = 0) -> list[SuiteResult]:
-    """Run all parts; `workers` processes at a time, 0 for one on each core."""
+    """Run all parts, in `workers` processes at a time; 0 for one on each core."""
     wanted = workers or cores()
     if len(parts) == 1:
         # One part is spread over the cores by its cases.  Of several each has a core: cut in slices, a
@@ -146,7 +146,7 @@ def run_part(part: Part, budget: SuiteBudget, workers: int = 1) -> SuiteResult:
 
 
 def run_whole(replayer: Replayer[Any], kind: str, budget: SuiteBudget) -> SuiteResult:
-    """Run a suite that is not made of cases: a product, walks, or faults."""
+    """Run a suite that does not consist of cases: a product, walks, or faults."""
     if kind == "product":
         return run_product(replayer, budget.max_states)
     if kind == "walks":
@@ -155,12 +155,12 @@ def run_whole(replayer: Replayer[Any], kind: str, budget: SuiteBudget) -> SuiteR
 
 
 def cases_of(suite: Suite, budget: SuiteBudget) -> Sequence[SuiteCase]:
-    """The cases that a budget has room for."""
+    """The cases that fit into a budget."""
     return suite.cases if budget.sample_steps is None else sample(suite, budget.sample_steps)
 
 
 def sample(suite: Suite, steps: int) -> tuple[SuiteCase, ...]:
-    """All cases if they fit into this many steps, else those with the most classes for their steps.
+    """All cases if they fit into this many steps, else those with the most classes per step.
 
     In the suite's order, so that what they share is done once.
     """
@@ -183,7 +183,7 @@ def sample(suite: Suite, steps: int) -> tuple[SuiteCase, ...]:
 
 
 def _distinct_steps(suite: Suite) -> int:
-    """The steps of the tree that the cases are."""
+    """The number of steps in the tree of all cases."""
     return len({
         # Shared beginnings are taken once (`runner`), so steps are counted in the tree and not by case.
         (case.start, case.steps[: end + 1]) for case in suite.cases for end in range(len(case.steps))

@@ -1,4 +1,4 @@
-"""A member of a gate: accepted behaviour, each run of which has to show what its lock has.
+"""A member of a gate: accepted behaviour, in which each run must match its lock.
 
     AcceptedRuns("behaviour", "behaviour/behaviours.py")     each run is a test
 
@@ -36,7 +36,7 @@ class AcceptedRuns:
         return [*sorted(folder.glob("*.py")), folder / NAME]
 
     def prepare(self, bench: Bench) -> None:
-        """Read the lock, without which no run shows anything."""
+        """Read the lock, without which no run can be checked."""
         self._accepted(bench)
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:

@@ -70,7 +70,7 @@ def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, st
 
 
 def _outcome(mutant: Mutant, ended: Ended) -> MutantOutcome:
-    """A self-check that ends in any other way than well has caught its mutant; a crash is not a catch."""
+    """The outcome of a self-check: any normal failure has caught its mutant, but a crash has not."""
     code, line = ended.said[0] if ended.said else (PASSED, "")
     kills = (Kill("self-check", f"exit {code}", line, ended.seconds),) if code in CAUGHT else ()
     how = ended.why or words_of(ended)

@@ -1,4 +1,4 @@
-"""The members of a gate: all parts that may kill a mutant, each made of named tests.
+"""The members of a gate: all parts that may kill a mutant, each consisting of named tests.
 
     Replay("classes slow_follower", At("slow_follower"))                   cases: each is a test
     Replay("walks slow_follower", At("slow_follower", suite="walks"))      each `PER_TEST` walks are a test
@@ -55,7 +55,7 @@ WALKS = SuiteWalks(5, 100, 50)
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A test that failed under a mutant: of which member, how it failed, after how many seconds.
+    """A test that failed under a mutant: its member, its failure, and the seconds it took.
 
     `is_endless`: it was stopped, since it did more work than any test of its member should.  `layer` is the
     member's, in a campaign by layers.
@@ -71,7 +71,7 @@ class Kill:
 
 @dataclass(slots=True)
 class Reporter:
-    """Receives the outcome of tests; `ask` and `tell` return whether more are needed."""
+    """Receives the outcomes of tests; `ask` and `tell` return whether more are needed."""
 
     enough: int  # failures of different tests, in each layer; 0: all of them
     work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
@@ -86,7 +86,7 @@ class Reporter:
     is_endless: bool = False  # the last test that had a limit
 
     def ask(self, test: str, run: Callable[[], str]) -> bool:
-        """Run a test: it returns why it failed, or nothing; its exceptions are failures too."""
+        """Run a test, which returns the reason of its failure, or nothing; exceptions are also failures."""
         try:
             with self.limit():
                 reason = run()
@@ -99,7 +99,7 @@ class Reporter:
         return self.tell(test, reason)
 
     def tell(self, test: str, reason: str) -> bool:
-        """Count a test; `reason` is why it failed, empty where it passed and ended."""
+        """Count a test; `reason` is that of its failure, empty if it passed and ended."""
         self.tests += 1
         # Also where the test came back: a mutant's `except BaseException` may have caught what should have
         # ended it.
@@ -118,7 +118,7 @@ class Reporter:
 
     @contextmanager
     def limit(self) -> Iterator[None]:
-        """Raise `TooMuch` in code that does more work than a test of the member may."""
+        """Raise `TooMuch` in code that does more work than the member's tests may."""
         with self.meter.giving(self.work.get(self.member, ENDLESS)):
             try:
                 yield
@@ -129,7 +129,7 @@ class Reporter:
 
 @dataclass(slots=True)
 class Bench:
-    """Data that no mutant changes, computed once: the programs of a spec and their suites."""
+    """Data that do not depend on mutants, computed once: the programs of a spec and their suites."""
 
     folder: Path
     main: str  # the binding's file
@@ -185,7 +185,7 @@ class SuiteMember:
             bench.suite(self.at, self.limit)
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Run the tests as long as they are needed; False if they do not use the modules."""
+        """Run the tests as long as more are needed; False if they do not use the modules."""
         try:
             cls = bench.binding()
         except LEAVING as error:
@@ -225,7 +225,7 @@ class SuiteMember:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Something else that holds the implementation to its promises; `about` are the modules it runs."""
+    """Another check of the implementation; `about` are the modules that it runs."""
 
     name: str
     run: Callable[[Reporter], None]
@@ -259,7 +259,7 @@ class Member(Protocol):
         """Compute everything that does not depend on the implementation."""
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Run the tests as long as they are needed; False if they do not use the modules."""
+        """Run the tests as long as more are needed; False if they do not use the modules."""
 
 
 def _one_line(divergence: Divergence | None) -> str:
@@ -274,12 +274,12 @@ def failure_of(result: SuiteResult) -> str:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception may be the effect of a mutant on a test, and not a fault of specchk."""
+    """Whether an exception may be the effect of a mutant on a test, and not an error in specchk."""
     return isinstance(error, BindingError) or is_implementations(error)
 
 
 def load(path: Path) -> ModuleType:
-    """Run a file as the module that is named like it, with its neighbours importable, and patched."""
+    """Load a file as the module of its name, with its neighbours importable and patched."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -299,12 +299,12 @@ def load(path: Path) -> ModuleType:
 
 
 def binding_in(module: ModuleType) -> type[Binding[Any]]:
-    """The one binding class that a module defines; `BindingError`-free, `LookupError` for none or several."""
+    """The one binding class that a module defines; `LookupError` for none or several."""
     return only_class(vars(module), Binding, module.__name__, str(module.__file__))
 
 
 def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
-    """The members that a folder of mutants lists, or those that every binding has."""
+    """The members listed in a folder of mutants, or those that every binding has."""
     path = folder / "members.py"
     if path.exists():
         listed: tuple[Member, ...] = load(path).MEMBERS
@@ -321,7 +321,7 @@ def _member(at: At, cls: type[Binding[Any]]) -> SuiteMember:
 
 
 def listed(folder: Path, name: str) -> tuple[Any, ...]:
-    """The list of a name in the `members.py` of a folder, beside members; empty if there is none.
+    """A further list, by name, in the `members.py` of a folder; empty if there is none.
 
     `SELF_CHECKS` are further checks of the harness, names and functions of a bench that report errors,
     `TARGETS` modules of which mutants are generated, `WATCHED` further files that the members depend on,

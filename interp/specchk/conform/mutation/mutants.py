@@ -37,7 +37,7 @@ class MutantError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One flaw; `equivalent` is the argument that it is none."""
+    """One flaw; `equivalent` is the argument that it has no effect."""
 
     id: str
     flaw: str
@@ -48,12 +48,12 @@ class Mutant:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The files that it changes."""
+        """The modules that it changes."""
         return tuple(dict.fromkeys(patch.module for patch in self.patches))
 
 
 def load(folder: Path, name: str = "*.toml") -> tuple[Mutant, ...]:
-    """The mutants of a folder's files that fit `name`, in order."""
+    """The mutants in a folder's files that match `name`, in order."""
     mutants: list[Mutant] = []
     for path in sorted(folder.glob(name)):
         try:
@@ -86,7 +86,7 @@ def _mutant(path: Path, table: Mapping[str, Any]) -> Mutant:
 
 
 def diff(mutant: Mutant) -> str:
-    """The changes of a mutant as a unified diff; `StalePatch` where it no longer fits."""
+    """The changes of a mutant as a unified diff; `StalePatch` if it no longer applies."""
     parts: list[str] = []
     for module in mutant.modules:
         before = source_of(module).read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def diff(mutant: Mutant) -> str:
 
 
 def chosen(mutants: Sequence[Mutant], only: Iterable[str]) -> tuple[Mutant, ...]:
-    """Those with the given ids, in the order of the mutants; all without any.  `MutantError` for another."""
+    """The mutants with the given ids, in order; all without any.  `MutantError` for an unknown one."""
     wanted = tuple(only)
     unknown = [name for name in wanted if name not in {mutant.id for mutant in mutants}]
     if unknown:

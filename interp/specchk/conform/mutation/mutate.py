@@ -1,4 +1,4 @@
-"""A campaign: whether each mutant of an implementation is killed by the gate, and by which of its tests.
+"""A campaign: whether the gate kills each mutant of an implementation, and by which of its tests.
 
 Every mutant gets a forked process of its own.  There the implementation and its binding are
 unloaded, the mutant's patches installed, and all loaded anew; the spec, its programs and suites are
@@ -73,7 +73,7 @@ UNMEASURED = 1 << 27  # the same, where nobody has run the implementation as it 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a campaign is run: failing tests that are enough, which members, how much.
+    """The settings of a campaign: sufficient failing tests, members, and amounts of work.
 
     `seconds` are for hangs: a process is stopped after them.  `work` is what every test may do, in loops
     and calls, 0 for what the implementation as it is needs, many times over.
@@ -94,7 +94,7 @@ def _nothing(_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One subject of some members: a mutant, or for the survey the unchanged implementation."""
+    """A subject of some members: a mutant, or in the survey the unchanged implementation."""
 
     mutant: Mutant
     members: frozenset[str]
@@ -103,7 +103,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Records(Generic[T]):
-    """How results of subjects are read from the cache, made and kept; `done` receives each."""
+    """How results of subjects are read from the cache, computed and kept; `done` receives each."""
 
     read: Callable[[str, Subject], T | None]
     made: Callable[[Subject, Ended], T]
@@ -172,7 +172,7 @@ class MutationCampaign:
         return self.ground
 
     def _held(self, subjects: Sequence[Subject], seconds: float, records: Records[T]) -> list[T]:
-        """The results of all subjects, in their order, those that are kept and those that are found now."""
+        """The results of all subjects, in order, whether cached or computed now."""
         world = self._world()
         keys = [self._key(world, each) for each in subjects]
         results: dict[int, T] = {}
@@ -233,12 +233,12 @@ class MutationCampaign:
         return hold
 
     def _asked_unchanged(self, name: str) -> Subject:
-        """A member of the survey: as much work as it likes, if no number was given."""
+        """The request for a member of the survey: unlimited work, if no number was given."""
         work = ((name, self.settings.work),) if self.settings.work else ()
         return Subject(UNCHANGED, frozenset({name}), work)
 
     def _asked(self, mutant: Mutant) -> Subject:
-        """The members that could detect a mutant, and the work allowed to each of their tests."""
+        """The members that could detect a mutant, and the work allowed for each of their tests."""
         changed, ground = touched(mutant.patches), self.ground
         names = [member.name for member in self.members]
         # Without a survey every member is held to be able: slower, and never wrong.
@@ -254,7 +254,7 @@ class MutationCampaign:
         return max(LEAST_WORK, 1 << (MORE_WORK * self.ground.work[member]).bit_length())
 
     def freshly(self, patches: tuple[Patch, ...], reporter: Reporter) -> list[Member]:
-        """The members, with an implementation reloaded with these patches: for the rest of a process.
+        """The members, with the implementation reloaded with these patches, for the rest of a process.
 
         One of a mutant that cannot even be loaded fails every member.
         """
@@ -276,7 +276,7 @@ class MutationCampaign:
             return []
 
     def _begin(self, reporter: Reporter, member: Member) -> None:
-        """Let the next tests be those of a member."""
+        """Attribute the next tests to a member."""
         reporter.member, reporter.layer = member.name, member.layer if self.settings.by_layer else ""
 
     def _key(self, world: str, subject: Subject) -> str:
@@ -288,7 +288,7 @@ class MutationCampaign:
         )
 
     def _world(self) -> str:
-        """A digest of all sources that play a part, the patches aside."""
+        """A digest of all relevant sources, except the patches."""
         files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
         files.update(self.bench.spec.parent.rglob("*.spec"))
         files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), listed(self.folder, "WATCHED"))
@@ -299,7 +299,7 @@ class MutationCampaign:
 
 
 def shown_first(members: Sequence[Member], model: str) -> list[Member]:
-    """The members in their order, but of the suites those over one model first; none for an empty name."""
+    """The members in order, except that suites over one model come first; an empty name selects none."""
     # A mutant that only one model shows would pass all cheaper suites, minutes each, before it is killed.
     suites = [member for member in members if isinstance(member, SuiteMember)]
     waiting = iter(sorted(suites, key=lambda suite: not model or suite.at.model != model))
@@ -307,7 +307,7 @@ def shown_first(members: Sequence[Member], model: str) -> list[Member]:
 
 
 def _loaded() -> Iterator[Path]:
-    """The files of the user's own loaded modules: code that members and bindings run besides."""
+    """The files of the user's loaded modules: further code that members and bindings run."""
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None) or ""
         if file.endswith(".py") and is_theirs(path := Path(file).resolve()) and path.is_file():
@@ -315,7 +315,7 @@ def _loaded() -> Iterator[Path]:
 
 
 def _silence() -> None:
-    """Let what members print go nowhere."""
+    """Discard the output of members."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     # The descriptors and not `sys.stdout`: members may start processes, or print from C.
     for stream in (1, 2):

@@ -1,4 +1,4 @@
-"""A campaign's mutants, held by a crew: each still in a forked process with its deadline, where the crew is.
+"""A campaign's mutants, run by a crew: each in a forked process of the crew, with a deadline.
 
 What no mutant changes is sent once: the files (`kit_for`), and the suites that members replay.  A
 piece is a mutant with the members that could notice it, or a member of the survey; what its process
@@ -32,7 +32,7 @@ WAVE = 4  # pieces for each hand between two looks at what came
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A `crews.Job` that holds mutants to a campaign's members.
+    """A `crews.Job` that runs a campaign's members against mutants.
 
     `main` is the binding's path from `base`, where the files come from; `mutants` is their folder's path
     from the binding's.
@@ -47,7 +47,7 @@ class Holding:
     seconds: float
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Subject], Ended]:
-        """Runs one; the unchanged implementation is loaded, and data common to members are prepared."""
+        """The function that runs one; loads the unchanged implementation, and prepares common data."""
         spec = (folder / cls.spec).resolve()
         # Suites come along: computing them would take longer than most mutants.
         bench = Bench(folder, Path(self.main).name, spec, check(str(spec)), suites=dict(self.suites))
@@ -63,7 +63,7 @@ class Holding:
 
 
 def _named(ended: Ended, place: str, base: str) -> Ended:
-    """A text with files named by their places of origin."""
+    """A text with files named by their original paths."""
     said = [
         ("kill", replace(message[1], reason=message[1].reason.replace(place, base)))
         if message[0] == "kill"
@@ -74,7 +74,7 @@ def _named(ended: Ended, place: str, base: str) -> Ended:
 
 
 def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
-    """The kit of a campaign: as for a binding, with its folder of mutants, watched files, and all specs."""
+    """The kit of a campaign: its binding's, with the folder of mutants, watched files, and all specs."""
     more = {
         *bench.spec.parent.rglob("*.spec"),
         *mutants.rglob("*.py"),
@@ -100,7 +100,7 @@ class ByCrew:
         seconds: float,
         done: Callable[[int, Ended], None],
     ) -> list[Ended]:
-        """As `pool.run_all` of their tasks: `done` receives each, in order, when its wave is back."""
+        """As `pool.run_all` of their tasks: `done` receives each, in order, when its wave is finished."""
         bench = campaign.bench
         work = Holding(
             self.kit.main, self.kit.base, shown(campaign.folder, bench.folder), campaign.packages,

@@ -1,4 +1,4 @@
-"""Generated mutants: small changes that a slip of the hand could make, one place each.
+"""Generated mutants: small changes such as slips of the hand, in one place each.
 
     compare     < to <=, <= to <, == to !=, `is` to `is not`, `in` to `not in`, ...
     logic       `and` to `or`, a condition negated, one side of an `and` or `or` left out
@@ -57,7 +57,7 @@ def _line(text: str) -> str:
 
 
 def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Functions with their dotted names; those inside a function belong to it."""
+    """The functions with their dotted names; inner functions belong to the outer one."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef):
             yield ".".join((*outer, child.name)), child
@@ -66,7 +66,7 @@ def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast
 
 
 def _changes(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt | ast.expr, Change]]:
-    """Each place of a function with each change to it."""
+    """Each place of a function with each possible change to it."""
     returns_nothing = isinstance(function.returns, ast.Constant) and function.returns.value is None
     for statement in _statements(function.body):
         yield from ((statement, change) for change in _of_statement(statement, returns_nothing))
@@ -105,7 +105,7 @@ def _is_truth(node: ast.expr | None) -> bool:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
-    """The expressions of one statement, those of statements inside it left out."""
+    """The expressions of one statement, without those of nested statements."""
     if isinstance(statement, ast.Assert | ast.FunctionDef | ast.Raise | ast.ClassDef):
         return
     for name, value in ast.iter_fields(statement):
@@ -171,14 +171,14 @@ def _patch(module: str, source: str, place: ast.stmt | ast.expr, new: ast.expr |
 
 
 def _offset(source: str, line: int, column: int) -> int:
-    """A place in characters; the syntax tree counts bytes of UTF-8 in a line."""
+    """A place in characters; the syntax tree counts the bytes of UTF-8 in a line."""
     # Not `splitlines`, which also splits at characters that Python does not count as line ends.
     lines = source.split("\n")
     return sum(len(text) + 1 for text in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())
 
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...]:
-    """A sample that a seed decides, in the mutants' order; the lot of one does not depend on the others."""
+    """A sample determined by a seed, in the mutants' order; each mutant is drawn independently."""
     # By a digest of each id: a mutant more or less changes the lot of no other.
     by_lot = sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.id}".encode()).digest())
     picked = {one.id for one in by_lot[:count]}
@@ -186,7 +186,7 @@ def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, .
 
 
 def argued(mutants: Iterable[Mutant], path: Path) -> tuple[Mutant, ...]:
-    """Mutants, those with the arguments of a file that they are equivalent.
+    """The mutants, with a file's arguments for their equivalence.
 
     The file has `[[equivalent]]` tables of `id`, `was` (the text that is changed, so that an argument is
     about the code that it was made for) and `reason`.  `MutantError` for one that fits no mutant.

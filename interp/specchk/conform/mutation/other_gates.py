@@ -57,7 +57,7 @@ class OtherGate:
                 part.suite(BUDGET)
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Run the suites as long as they are needed; False if they do not use the modules."""
+        """Run the suites as long as more are needed; False if they do not use the modules."""
         path = self._path(bench)
         # Its neighbours were loaded with the unchanged implementation.
         forget((), [path.parent])

@@ -45,12 +45,12 @@ class MutantOutcome:
 
     @property
     def tests_that_failed(self) -> int:
-        """How many different tests failed."""
+        """The number of different tests that failed."""
         return len({(kill.member, kill.test) for kill in self.kills})
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """The layers of which a test failed, in a campaign by layers."""
+        """The layers with a failed test, in a campaign by layers."""
         return tuple(dict.fromkeys(kill.layer for kill in self.kills if kill.layer))
 
     def verdict(self, enough: int = 2) -> str:
@@ -84,19 +84,19 @@ class Baseline:
 
     @property
     def is_sound(self) -> bool:
-        """Whether it passed everything."""
+        """Whether every test passed."""
         return not (self.kills or self.unfinished)
 
 
 def words_of(ended: Ended) -> str:
-    """How a process ended, for people."""
+    """The end of a process, in words."""
     if ended.how == LATE:
         return f"stopped after {ended.seconds:.0f} s"
     return f"{ended.how}: {ended.why}" if ended.why else ended.how
 
 
 def outcome_of(mutant: Mutant, ended: Ended) -> MutantOutcome:
-    """The messages of a mutant's process, and its end."""
+    """The outcome from the messages of a mutant's process, and its end."""
     kills = tuple(message[1] for message in ended.said if message[0] == "kill")
     asked = [message for message in ended.said if message[0] == "asked"]
     # The reporter counts on over all members, so the last number is the sum.
@@ -118,7 +118,7 @@ def ground_of(name: str, ended: Ended) -> Baseline:
 
 
 def together(every: list[Baseline]) -> Baseline:
-    """The results of all members."""
+    """The results of all members together."""
     return Baseline(
         tuple(kill for baseline in every for kill in baseline.kills),
         tuple(words for baseline in every for words in baseline.unfinished),
@@ -134,7 +134,7 @@ def _place(key: str) -> Path | None:
 
 
 def read_outcome(key: str, mutant: Mutant) -> MutantOutcome | None:
-    """The outcome that was kept under a name."""
+    """The outcome stored under a name."""
     known = kept.read_json(_place(key))
     if known is None:
         return None
@@ -144,7 +144,7 @@ def read_outcome(key: str, mutant: Mutant) -> MutantOutcome | None:
 
 
 def write_outcome(key: str, outcome: MutantOutcome) -> None:
-    """Keep an outcome, unless it is none."""
+    """Store an outcome, unless it is none."""
     if outcome.how == DONE:
         # What was stopped shows how fast this machine was; it is not kept.
         kills = [asdict(kill) for kill in outcome.kills]
@@ -163,7 +163,7 @@ def read_ground(key: str) -> Baseline | None:
 
 
 def write_ground(key: str, ground: Baseline) -> None:
-    """Keep it if it is sound."""
+    """Store the results, if they are sound."""
     if ground.is_sound:
         lines = {name: {module: sorted(those) for module, those in modules.items()}
                  for name, modules in ground.lines.items()}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Source patches applied while a module is imported: how a mutant is made without editing a file.
+"""Source patches applied while a module is imported: mutants are created without editing files.
 
     install((Patch("replog.core.broker.isr", old="remote.leo < state.log.hw", new="False"),))
     import replog.core.broker.isr                     # is compiled from the patched text
@@ -30,7 +30,7 @@ from specchk.deferred import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """In the source of a module, `new` instead of `old`; `at` is its place, counted in characters."""
+    """In the source of a module, `new` instead of `old`; `at` is the place, in characters."""
 
     module: str
     old: str
@@ -39,11 +39,11 @@ class Patch:
 
 
 class StalePatch(Exception):
-    """A patch that does not fit the source: it was made for another one."""
+    """A patch that does not fit the source, because it was made for another version."""
 
 
 def patched(source: str, patches: Iterable[Patch]) -> str:
-    """A source with its patches, those with a place first and from the end, so that places stay right."""
+    """A source with its patches applied, those with a place first and backwards, to keep places valid."""
     wanted = list(patches)
     # From the end, so that a replacement of another length moves no place that is still to come.
     for patch in sorted((patch for patch in wanted if patch.at is not None), key=_place, reverse=True):
@@ -70,14 +70,14 @@ def _place(patch: Patch) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The packages, by their top names, whose work a meter counts."""
+    """The packages whose work a meter counts, by their top-level names."""
 
     packages: frozenset[str]
     meter: WorkMeter
 
 
 class _Loader(SourceFileLoader):
-    """Compiles the patched text; byte code on disk is neither read nor written."""
+    """A loader that compiles the patched text; byte code on disk is neither read nor written."""
 
     def __init__(self, name: str, path: str, patches: Sequence[Patch], meter: WorkMeter | None) -> None:
         super().__init__(name, path)
@@ -109,7 +109,7 @@ def _begin(module: ModuleType, meter: WorkMeter | None) -> None:
 
 
 class Patcher(MetaPathFinder):
-    """Finds modules that have patches or are counted; `used` are those with patches that were imported."""
+    """Finds modules that have patches or are counted; `used` are the imported modules with patches."""
 
     def __init__(self, patches: Iterable[Patch], counts: Counted | None = None) -> None:
         self._patches: dict[str, list[Patch]] = {}
@@ -119,7 +119,7 @@ class Patcher(MetaPathFinder):
         self.used: set[str] = set()
 
     def wanted(self, module: str) -> tuple[Patch, ...]:
-        """The patches of a module."""
+        """The patches for a module."""
         return tuple(self._patches.get(module, ()))
 
     def find_spec(
@@ -144,7 +144,7 @@ class Patcher(MetaPathFinder):
 
 
 def install(patches: Iterable[Patch], counts: Counted | None = None) -> Patcher:
-    """Let the named modules be patched, and packages counted, when they are imported, from now on.
+    """From now on, patch the named modules, and count packages, when they are imported.
 
     `StalePatch` for a module that is loaded: its patch would be left out.
     """
@@ -159,7 +159,7 @@ def install(patches: Iterable[Patch], counts: Counted | None = None) -> Patcher:
 
 
 def run_file(path: Path, module: ModuleType) -> None:
-    """Run a file as a module, with the patches and the count that are installed, but without importing it."""
+    """Run a file as a module with the installed patches and count, without importing it."""
     # A binding is run as a file and not imported, so its patches are looked up here.
     finders = [finder for finder in sys.meta_path if isinstance(finder, Patcher)]
     patches = [one for finder in finders for one in finder.wanted(module.__name__)]
@@ -170,7 +170,7 @@ def run_file(path: Path, module: ModuleType) -> None:
 
 
 def forget(tops: Iterable[str], folders: Iterable[Path] = ()) -> None:
-    """Unload packages by their top names, and the modules in some folders: the next import is a fresh one."""
+    """Unload packages by top-level name, and the modules in some folders, to have them imported again."""
     names, places = frozenset(tops), tuple(str(folder.resolve()) for folder in folders)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
@@ -199,5 +199,5 @@ def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:
 
 
 def from_json(tables: Iterable[Mapping[str, Any]]) -> tuple[Patch, ...]:
-    """The patches that `as_json` gave."""
+    """The patches from the data of `as_json`."""
     return tuple(Patch(**item) for item in tables)

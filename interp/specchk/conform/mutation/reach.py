@@ -1,4 +1,4 @@
-"""Which lines of an implementation a member of the gate runs: where it could see a mutant at all.
+"""The lines of an implementation that a member of the gate runs: where it could detect a mutant at all.
 
 Lines are recorded by a trace function that leaves a function alone once all of its lines were seen, or
 none was new for `PATIENCE` calls, when all of them count as run: so the cost falls as the run goes on,
@@ -31,7 +31,7 @@ Lines = dict[str, frozenset[int]]  # by module
 
 @dataclass(slots=True)
 class _Function:
-    """A function's code, and its lines that were run and those that were not."""
+    """A function's code, with the lines that were run and those that were not."""
 
     code: CodeType
     run: set[int]
@@ -39,7 +39,7 @@ class _Function:
     calls: int = 0  # since a line was new
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """It is called, or a line of it is run."""
+        """Handle a call of the function, or the execution of one of its lines."""
         line = frame.f_lineno
         # Checked before the kind of event: a call, too, is at a line.
         if line in self.left:
@@ -68,7 +68,7 @@ class LineTracer:
     has_forked: bool = False
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """A function is called: watch it if it is one of ours and has lines that were not seen."""
+        """Handle a call: trace the function if it is in one of the packages and has unseen lines."""
         code = frame.f_code
         function = self.seen.get(id(code))
         if function is None:
@@ -80,7 +80,7 @@ class LineTracer:
         return function(frame, event, argument)
 
     def note_fork(self) -> None:
-        """A process is about to be forked."""
+        """Note that the process is about to be forked."""
         self.has_forked |= self.is_on
 
     def lines(self) -> Lines:
@@ -104,7 +104,7 @@ _NEWLOCALS = 0x2 | 0x1  # set for functions; a class body has neither
 
 @contextmanager
 def recording(packages: Iterable[str]) -> Iterator[LineTracer]:
-    """Record the lines of packages that are run inside, best from before they are loaded.
+    """Record the lines of packages that are run inside the block, preferably before they are loaded.
 
     Threads that run already are not followed.
     """
@@ -125,7 +125,7 @@ def recording(packages: Iterable[str]) -> Iterator[LineTracer]:
 
 
 def modules_of(package: str) -> Iterator[tuple[Path, str]]:
-    """The files of a package, or of a module that is none, with their modules' names."""
+    """The files of a package, or of a single module, with the names of their modules."""
     top = source_of(package)
     if top.name != "__init__.py":
         yield top, package
@@ -136,7 +136,7 @@ def modules_of(package: str) -> Iterator[tuple[Path, str]]:
 
 
 def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] | None:
-    """The lines of functions that patches change, by module; None if one is outside all functions."""
+    """The lines of functions that patches change, by module; None if a patch is outside all functions."""
     changed = []
     for patch in patches:
         source = source_of(patch.module).read_text(encoding="utf-8")
@@ -163,5 +163,5 @@ def _lines_inside(source: str) -> frozenset[int]:
 
 
 def reaches(lines: Lines, changed: tuple[tuple[str, frozenset[int]], ...] | None) -> bool:
-    """Whether a member that runs these lines could notice a change."""
+    """Whether a member that runs these lines could detect a change."""
     return changed is None or any(lines.get(module, frozenset()) & those for module, those in changed)

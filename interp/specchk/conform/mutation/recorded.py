@@ -1,4 +1,4 @@
-"""A member of a gate: recordings of the implementation, each of which its spec has to explain.
+"""A member of a gate: recordings of the implementation, each of which its spec must explain.
 
     Recorded("recordings", "tracing.py", record, range(40))    each seed is a test
 
@@ -28,7 +28,7 @@ from specchk.lang.frontend import check
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Runs that are written down and explained by the spec of a tracing; `file` has the tracing."""
+    """Runs that are recorded, and explained by the spec of a tracing; `file` contains the tracing."""
 
     name: str
     file: str
@@ -43,7 +43,7 @@ class Recorded:
             self._validator(bench, tracing, self._recording(seed))
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Record and explain as long as needed; False if the recordings do not use the modules."""
+        """Record and explain as long as more are needed; False if the recordings do not use the modules."""
         if modules and not any(module in sys.modules for module in modules):
             return False
         # Before the tracing is loaded: its own imports are not what the recordings run.
@@ -57,7 +57,7 @@ class Recorded:
         return parse(f"seed {seed}", list(self.record(seed)))
 
     def _wrong(self, bench: Bench, tracing: type[Tracing], seed: int) -> str:
-        """Why the spec does not explain a recording; empty if it does.  Raises `TooMuch` if it is open."""
+        """The reason why the spec does not explain a recording; empty if it does.  `TooMuch` if undecided."""
         try:
             recording = self._recording(seed)
         except BadRecording as error:

@@ -1,4 +1,4 @@
-"""The report of a campaign: a table for people, an object for programs, and its verdict.
+"""The report of a campaign: a table, a JSON object, and its verdict.
 
     mutant                  flaw           killed by                                   seconds
     joins-below-hw          B30            classes slow_follower 3f2a.. (2 tests)         0.42
@@ -32,7 +32,7 @@ CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The share of mutants to be killed, and by how many tests each."""
+    """The share of mutants to be killed, and the number of tests that must kill each."""
 
     share: float
     tests: int
@@ -47,7 +47,7 @@ REQUIRED = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The layers of a campaign by layers, and groups of them that count together; empty for another one."""
+    """The layers of a campaign by layers, and groups of layers counted together; empty for others."""
 
     names: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Layers:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample of `all` mutants that `seed` has drawn."""
+    """A sample of `all` mutants, drawn with `seed`."""
 
     all: int
     seed: int
@@ -79,7 +79,7 @@ class Score:
 
     @property
     def counts(self) -> Counter[str]:
-        """How many mutants there are of each verdict."""
+        """The number of mutants for each verdict."""
         return Counter(self.verdict(outcome) for outcome in self.outcomes)
 
     @property
@@ -94,7 +94,7 @@ class Score:
 
     @property
     def by_layer(self) -> tuple[dict[str, int], dict[str, int]]:
-        """As the function of this name, of the counted mutants."""
+        """As the function of this name, for the counted mutants."""
         counted = [outcome for outcome in self.outcomes if self.verdict(outcome) != EQUIVALENT]
         return by_layer([outcome.layers for outcome in counted], self.layers.names, self.layers.groups)
 
@@ -122,7 +122,7 @@ class Score:
 
     @property
     def is_late(self) -> bool:
-        """Whether there is no score because a mutant was stopped, which shows only the speed of a machine."""
+        """Whether there is no score because a mutant was stopped, which shows only the machine's speed."""
         if self.ground is not None and not self.ground.is_sound:
             return self.ground.is_late and not self.ground.kills
         undecided = [outcome for outcome in self.outcomes if self.verdict(outcome) == UNFINISHED]
@@ -133,7 +133,7 @@ class Score:
 def by_layer(
     killers: Sequence[Collection[str]], names: Sequence[str], groups: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """How many mutants each group and layer kills, and of a group's layers, how many no other of it does.
+    """The number of mutants killed by each group and layer, and by no other layer of its group.
 
     `killers` are, for each mutant, the layers that kill it.
     """
@@ -149,7 +149,7 @@ def by_layer(
 
 
 def render(score: Score) -> str:
-    """The table, the survivors with their diffs, and the score in the first line."""
+    """The report as text: the score first, the table, and the survivors with their diffs."""
     lines = [headline(score), ""]
     widths = max((len(outcome.mutant.id) for outcome in score.outcomes), default=6), _flaws(score)
     lines.append(f"{'mutant':<{widths[0]}}  {'flaw':<{widths[1]}}  {'seconds':>7}  killed by")
@@ -162,7 +162,7 @@ def render(score: Score) -> str:
 
 
 def headline(score: Score) -> str:
-    """The score in a line."""
+    """The score in one line."""
     counts = score.counts
     words = [f"{score.killed} of {score.counted} killed"]
     words += [f"{counts[name]} {text}" for name, text in (
@@ -210,13 +210,13 @@ def _layers(score: Score) -> list[str]:
 
 
 def _members(score: Score) -> list[str]:
-    """How many mutants each member had a part in killing."""
+    """The number of mutants that each member helped to kill."""
     killers = Counter(member for one in score.outcomes for member in {kill.member for kill in one.kills})
     return [f"{count:5} by {member}" for member, count in killers.most_common()]
 
 
 def as_json(score: Score, exit_code: int) -> dict[str, object]:
-    """Everything of the text and the reasons of the kills."""
+    """The report as JSON, including the reasons of the kills."""
     return {
         "schema": "specchk.mutation/1", "kind": score.kind, "killed": score.killed, "counted": score.counted,
         "counts": dict(score.counts), "shortfall": score.shortfall, "seconds": round(score.seconds, 2),

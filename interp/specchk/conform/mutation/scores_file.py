@@ -1,4 +1,4 @@
-"""Mutation scores as `specchk mutate --json` writes them, for the lock and the page of a gate."""
+"""Mutation scores written by `specchk mutate --json`, for the lock and the page of a gate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = "specchk.mutation/1"
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One mutant: its kind, its name and flaw, the verdict, and how many tests killed it."""
+    """One mutant: its kind, name and flaw, the verdict, and the number of tests that killed it."""
 
     kind: str
     name: str
@@ -36,7 +36,7 @@ class Scores:
 
 
 class NoScores(Exception):
-    """A file that has no mutation scores."""
+    """A file without mutation scores."""
 
 
 def read_scores(paths: Sequence[str]) -> Scores:

@@ -39,7 +39,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class CrewExplainer:
-    """Explains recordings that a crew can read; `write` keeps tables, where there are any."""
+    """Explains recordings that a crew can read; `write` stores tables, if there are any."""
 
     cls: type[Tracing]
     checked: CheckedSpec
@@ -49,7 +49,7 @@ class CrewExplainer:
     write: Write | None = None
 
     def pieces(self, entries: Sequence[PlacedRecording], prefix: str = "") -> list[Piece]:
-        """All recordings in pieces; `prefix` begins the names of their parts of tables."""
+        """All recordings in pieces; `prefix` begins the names of their table parts."""
         size = max(1, min(MOST_ENTRIES, -(-len(entries) // (2 * self.crew.hands))))
         return [
             Piece(f"{prefix}{first // size:06d}", tuple(entries[first : first + size]))
@@ -62,7 +62,7 @@ class CrewExplainer:
         yield from self._by_waves(pieces, (max(LEAST_WAVE, few), few))
 
     def _by_waves(self, pieces: Sequence[Piece], counts: Sequence[int]) -> Iterator[PieceAnswer]:
-        """The results by waves of this many pieces; a lost piece is repeated as smaller ones."""
+        """The results by waves of this many pieces; a lost piece is repeated in smaller ones."""
         if not counts:
             yield from map(self._settled, pieces)
             return
@@ -75,7 +75,7 @@ class CrewExplainer:
                 yield from self._by_waves(wave, smaller)
 
     def contradicted(self, tally: Tally, places: Mapping[int, str]) -> Tally:
-        """The tally with smallest contradictions; `places` are those of recordings by number."""
+        """The tally with smallest contradictions; `places` are those of the recordings, by number."""
         chosen = [(number, event) for number, event in to_contradict(tally, self.wanted) if number in places]
         if not chosen:
             return tally
@@ -93,7 +93,7 @@ class CrewExplainer:
         return self.crew.each(job, wave, f"{self.cls.__name__}: {count} recordings")
 
     def _settled(self, piece: Piece) -> PieceAnswer:
-        """The answer of a piece that may have recordings that end the process."""
+        """The answer of a piece with recordings that may end the process."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._done([piece])[0]
@@ -115,7 +115,7 @@ class CrewExplainer:
 
 
 def run_campaign_by(work: CrewExplainer, places: Sequence[str]) -> Campaign:
-    """A campaign on the recordings at some places; raises `SpecError` if the spec has no room for one."""
+    """A campaign on the recordings at some places; raises `SpecError` if the model is too small for one."""
     begun = perf_counter()
     entries = [PlacedRecording(number, place) for number, place in enumerate(places)]
     tally = sum((answer.tally for answer in work.answers(work.pieces(entries))), Tally())

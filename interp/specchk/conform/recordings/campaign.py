@@ -1,4 +1,4 @@
-"""Many recordings explained at once, and the guards against having explained nothing.
+"""Many recordings explained in one run, with guards against having explained nothing.
 
 A campaign is vacuous, and no success, unless
 
@@ -45,7 +45,7 @@ MOST_MEAN, MOST_AT_ONCE = 8.0, 512
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """The tally of all recordings, and why they prove nothing, if they do not.
+    """The tally of all recordings, and the reasons why they prove nothing, if so.
 
     `results` are those of each recording, in order; a campaign that is done elsewhere has none.
     """
@@ -62,7 +62,7 @@ class Campaign:
 def run_campaign(
     cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], wanted: CampaignOptions
 ) -> Campaign:
-    """Explain all recordings in processes; raises `SpecError` if the spec has no room for one."""
+    """Explain all recordings in processes; raises `SpecError` if the model is too small for one."""
     begun = perf_counter()
     workers = max(1, min(wanted.workers, len(paths)))
     parts = _explained(cls, checked, paths, dealt_by_program(cls, paths, workers), wanted)
@@ -107,7 +107,7 @@ Contradictions = Mapping[int, Contradiction | None]
 
 
 def to_contradict(tally: Tally, wanted: CampaignOptions) -> list[tuple[int, int]]:
-    """The recordings of which the smallest contradiction is searched for, by number, with their events."""
+    """The recordings whose smallest contradiction is to be found, by number, with their events."""
     pairs = [(number, one.blocked) for number, one in tally.blocked.kept[: wanted.contradictions]]
     # Not where the tracing refused the event by itself.
     return [(number, blocked.number) for number, blocked in pairs if blocked and not blocked.reason]
@@ -121,7 +121,7 @@ def contradicted(number: int, result: RecordingResult, found: Contradictions) ->
 
 
 def all_contradicted(tally: Tally, found: Contradictions) -> Tally:
-    """A tally whose blocked recordings have their smallest contradictions."""
+    """A tally with the smallest contradictions of its blocked recordings."""
     kept = tuple((number, contradicted(number, one, found)) for number, one in tally.blocked.kept)
     return replace(tally, blocked=Firsts(tally.blocked.count, kept))
 
@@ -143,7 +143,7 @@ def _contradictions(
 
 
 def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple[str, ...]:
-    """Every reason why the campaign shows nothing."""
+    """All reasons why the campaign shows nothing."""
     reasons = list(tally.bad.items)
     if tally.bad.left:
         reasons.append(f"{tally.bad.left} more recordings have no verdict")
@@ -168,7 +168,7 @@ def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple
 
 
 def _silent_only(tally: Tally) -> list[str]:
-    """The reason why recordings are explained by steps that they do not show."""
+    """The reason, if recordings are explained by steps that they do not show."""
     why = "no action that leaves an event is needed to explain it"
     reasons = [f"{name}: {why}" for name in tally.idle.items]
     if tally.idle.left:

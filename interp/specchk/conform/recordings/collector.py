@@ -1,4 +1,4 @@
-"""The collector of garbage, while recordings are explained.
+"""The garbage collector while recordings are explained.
 
 Programs of some ten thousand objects last, and events come and go by their counts of references alone: the
 collector would visit all of that again and again, for a tracing now and then that refers to itself.
@@ -16,7 +16,7 @@ YOUNG = 100_000  # objects that are new at a collection: those of some ten recor
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely within."""
+    """Collect garbage rarely inside the block."""
     thresholds = gc.get_threshold()
     gc.set_threshold(YOUNG, *thresholds[1:])
     try:
@@ -27,7 +27,7 @@ def rare_collections() -> Iterator[None]:
 
 @contextmanager
 def kept_objects() -> Iterator[None]:
-    """Do not visit objects made before, nor those of a `gc.freeze` within."""
+    """Exclude earlier objects from collection, and those of a `gc.freeze` inside the block."""
     gc.freeze()
     try:
         yield
@@ -36,7 +36,7 @@ def kept_objects() -> Iterator[None]:
 
 
 class WorkerCollector:
-    """The collector in a process of Spark's, whose daemon collects after each task.
+    """The garbage collector in a Spark process, whose daemon collects after each task.
 
     Functions of a program are made when they are needed, so after some pieces there are as many objects as a
     piece takes a sixth of its time to visit.

@@ -1,4 +1,4 @@
-"""The smallest contradiction: the fewest lines of a blocked recording that no behaviour of the spec explains.
+"""The smallest contradiction: the fewest lines of a blocked recording that no behaviour explains.
 
 A line claims that its step was taken, and that its fields have these values after it.  A line that is *left
 open* claims neither: its step may have been taken or not.  The more lines are open, the more behaviours
@@ -41,7 +41,7 @@ MOST_FOLLOWED = 20_000  # candidates of all searches for one recording: some sec
 
 @dataclass(frozen=True, slots=True)
 class NeededLine:
-    """A line of a contradiction: whether its step is needed, and the fields whose recorded values are."""
+    """A line of a contradiction: whether its step is needed, and which fields' recorded values are."""
 
     number: int
     event: Mapping[str, Any]
@@ -51,7 +51,7 @@ class NeededLine:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Lines that no behaviour explains together, after the first `given` lines as they were recorded."""
+    """Lines that no behaviour explains together, after the first `given` lines as recorded."""
 
     lines: tuple[NeededLine, ...]
     given: int
@@ -59,7 +59,7 @@ class Contradiction:
 
 
 class LinesOutcome(Enum):
-    """Whether lines, some left open, are explained."""
+    """Whether lines are explained, with some of them left open."""
 
     BLOCKED = "blocked"
     EXPLAINED = "explained"
@@ -69,7 +69,7 @@ class LinesOutcome(Enum):
 def contradiction_of(
     validator: Validator, tracing: Tracing, recording: Recording, number: int
 ) -> Contradiction | None:
-    """The smallest contradiction of a recording's first lines, of which the last is not explained.
+    """The smallest contradiction of a recording's first lines, the last of which is not explained.
 
     None where the tracing refuses a line by itself, so that the spec has no part in it, or where the lines
     before the last have too many candidates.
@@ -84,7 +84,7 @@ def contradiction_of(
 
 
 def _open(meaning: Meaning) -> Meaning:
-    """A line without its claims."""
+    """A line without claims."""
     return meaning._replace(ways=(*meaning.ways, ()), seen=())
 
 
@@ -97,7 +97,7 @@ def _without(meaning: Meaning, field: str) -> Meaning:
 
 
 class _Shrinking:
-    """One search: the claims that are left of each line, and the candidates before each line by these."""
+    """One search: the remaining claims of each line, and the candidates before each line for these."""
 
     def __init__(
         self, validator: Validator, tracing: Tracing, recording: Recording, meanings: list[Meaning]
@@ -138,7 +138,7 @@ class _Shrinking:
         return Contradiction(tuple(lines), given, is_minimal)
 
     def _opened(self, end: int) -> tuple[int, LinesOutcome]:
-        """The first of the lines before `end` that can all be left open, and why not the one before it."""
+        """The first of the lines before `end` that can all be left open, and why not the line before it."""
         works, fails, why, size = end, -1, LinesOutcome.BLOCKED, 1
         # Doubling and then halving: of thousands of lines before a contradiction usually all can be left
         # open, and sometimes the one just before cannot.
@@ -159,7 +159,7 @@ class _Shrinking:
         return works, why
 
     def _claims(self, number: int) -> tuple[NeededLine, bool]:
-        """A needed line with the claims of it that are needed, and whether no bound kept another."""
+        """A needed line with its needed claims, and whether no bound kept a further claim."""
         trials: list[LinesOutcome] = []
         # Fields first: where the step alone, or a field alone, would do, the step is easier to follow.
         if self._weaken(number, self.meanings[number]._replace(seen=())) is not LinesOutcome.BLOCKED:
@@ -175,7 +175,7 @@ class _Shrinking:
         ), LinesOutcome.BOUND not in trials
 
     def _weaken(self, number: int, meaning: Meaning) -> LinesOutcome:
-        """Leave a claim open if the rest is still not explained."""
+        """Leave a claim open if the rest is still unexplained."""
         found = self._test(number, {number: meaning})
         if found is LinesOutcome.BLOCKED:
             self.meanings[number] = meaning
@@ -183,13 +183,13 @@ class _Shrinking:
         return found
 
     def _renew(self, first: int) -> None:
-        """Compute the candidates after a line whose claims have changed, up to the last line."""
+        """Recompute the candidates after a line with changed claims, up to the last line."""
         del self.before[first + 1 :]
         for number in range(first, self.last):
             self.before.append(self._onward(self.meanings[number], self.before[-1]))
 
     def _test(self, first: int, other: Mapping[int, Meaning]) -> LinesOutcome:
-        """Whether the lines from one on are explained, with other claims of some."""
+        """Whether the lines from one on are explained, with some claims changed."""
         states = self.before[first]
         for number in range(first, self.last + 1):
             try:

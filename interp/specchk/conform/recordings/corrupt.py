@@ -34,7 +34,7 @@ class SpoiledCopy:
 
 
 def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None:
-    """A copy with one planted error of a kind; None where the kind does not apply."""
+    """A copy with one planted error of a kind; None if the kind does not apply."""
     events = list(recording.events)
     if kind == "flip":
         shown = [n for n, event in enumerate(events) if event.get("after")]
@@ -72,7 +72,7 @@ def _named(events: list[Event], at: int) -> str:
 
 
 def _successive(events: list[Event]) -> list[tuple[int, int]]:
-    """Each event with the next one of its writer, where the two differ in more than their number."""
+    """Each event with the next one of its writer, if the two differ in more than their number."""
     last: dict[Any, int] = {}
     pairs = []
     for number, event in enumerate(events):
@@ -85,7 +85,7 @@ def _successive(events: list[Event]) -> list[tuple[int, int]]:
 
 
 def _other(value: Any, random: Random) -> Any:
-    """Another value, near to the one given."""
+    """Another value close to the given one."""
     match value:
         case bool():
             return not value

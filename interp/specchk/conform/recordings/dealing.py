@@ -1,4 +1,4 @@
-"""Which process explains which recordings: those that need the same program are explained by the same one.
+"""The distribution of recordings to processes: those that need the same program go to the same process.
 
 Invariant: each recording is dealt once, and the same recordings are dealt in the same way.  Which process
 takes one that is common is a matter of time; what it finds is not.
@@ -17,14 +17,14 @@ from specchk.deferred import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """The numbers of recordings: a share for each process, and those that all take when they have done it."""
+    """The numbers of recordings: a share for each process, and a rest that all processes then share."""
 
     shares: tuple[tuple[int, ...], ...]
     common: tuple[int, ...]
 
 
 def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) -> Dealt:
-    """Deal recordings to processes; in shares those whose headers need the same program are together.
+    """Distribute recordings to processes; those in a share whose headers need the same program are adjacent.
 
     A program takes as long as thousands of events, and to read all events for the rest of its constants
     as long as a few programs: so `constants` is given the header, and no event.  The recordings of the
@@ -50,7 +50,7 @@ def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) ->
 
 
 def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[list[int]]:
-    """A group cut where it is more than one process's work."""
+    """A group split if it is more than one process's work."""
     pieces: list[list[int]] = [[]]
     for number in group:
         if pieces[-1] and sum(size[n] for n in pieces[-1]) + size[number] > most:
@@ -60,7 +60,7 @@ def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[li
 
 
 def _constants(cls: type[Tracing], path: Path) -> str:
-    """The constants that a header needs, as text; empty where it is none of the tracing's, or not enough."""
+    """The constants that a header needs, as text; empty if it is invalid for the tracing, or insufficient."""
     # A pipe, as a shell's `<(...)` is one, can be read only once: it is left to its explainer.
     if not path.is_file():
         return ""

@@ -1,4 +1,4 @@
-"""One process's work on recordings: it explains each, and its corrupted copies."""
+"""The work of one process on recordings: explaining each, and its corrupted copies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CampaignOptions:
 
 
 def constants_of(cls: type[Tracing], recording: Recording) -> dict[str, str]:
-    """The constants that a recording needs; raises `BadRecording` where the tracing cannot compute them."""
+    """The constants that a recording needs; raises `BadRecording` if the tracing cannot compute them."""
     if recording.header["format"] != cls.reads:
         wrong = recording.header["format"]
         raise BadRecording(f"{recording.name}:1: the format is {wrong}, not {cls.reads}")
@@ -52,7 +52,7 @@ def constants_of(cls: type[Tracing], recording: Recording) -> dict[str, str]:
 
 
 class RecordingExplainer:
-    """Explains recordings; programs are shared by those that need the same constants.
+    """Explains recordings; programs are shared by recordings that need the same constants.
 
     `made` is called after each new program.
     """
@@ -72,7 +72,7 @@ class RecordingExplainer:
             return RecordingResult(name, bad=str(error))
 
     def explained(self, recording: Recording) -> RecordingResult:
-        """Explain a recording, and its corrupted copies; raises `BadRecording` for one without a program."""
+        """Explain a recording and its corrupted copies; raises `BadRecording` for one without a program."""
         validator = self._validator(recording)
         begun = perf_counter()
         explained = self._explain(validator, recording)

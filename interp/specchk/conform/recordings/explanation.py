@@ -1,4 +1,4 @@
-"""A report on a blocked recording: the last explained events, the event, the spec's states, near misses."""
+"""A report on a blocked recording: the last explained events, the event, the candidates, near misses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explan
 
 
 def _changes(events: Sequence[Event], at: int) -> Event:
-    """An event with only those fields that its writer's last event did not show so."""
+    """An event with only those fields that differ from its writer's last event."""
     event = events[at]
     # What an event shows is mostly what the one before it showed; only news is of interest.
     earlier = (past for past in reversed(events[:at]) if past["at"] == event["at"] and past.get("after"))

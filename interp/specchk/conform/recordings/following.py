@@ -1,4 +1,4 @@
-"""Recordings explained as they appear in a folder that grows, with an alarm for each that is not explained.
+"""Recordings explained as they appear in a growing folder, with an alarm for each unexplained one.
 
 A file without its end may still be written.  It is read again when it has grown, and has no verdict once it
 has not grown for as long as the follower's patience, nor where the run ends before it does.
@@ -27,7 +27,7 @@ class RunEnded(Exception):
 
 
 class Follower:
-    """The recordings of a run so far; `alarm` receives a line for each that is not explained."""
+    """The recordings of a run so far; `alarm` receives a line for each unexplained one."""
 
     def __init__(
         self, work: CrewExplainer, alarm: Callable[[str], None], patience: float,
@@ -48,7 +48,7 @@ class Follower:
         return list(self._growing)
 
     def take(self, prefix: str, places: Sequence[str]) -> None:
-        """Explain new recordings; `prefix` begins the names of their parts of tables.
+        """Explain new recordings; `prefix` begins the names of their table parts.
 
         Raises `RunEnded` where `end` is called meanwhile: a batch that was not done is not to be committed.
         """
@@ -61,11 +61,11 @@ class Follower:
         self._taken = {}
 
     def expect(self, places: Sequence[str]) -> None:
-        """Continue with recordings that had no end in an earlier run."""
+        """Continue with recordings that were unfinished in an earlier run."""
         self._growing = {place: (self._entry(place), self.clock()) for place in places}
 
     def look_again(self) -> bool:
-        """Read the recordings that may have grown; whether any of them has a verdict now."""
+        """Read the recordings that may have grown; returns whether any of them now has a verdict."""
         now, before = self.clock(), self.tally.recordings
         entries = [
             replace(entry, may_grow=now - since < self.patience) for entry, since in self._growing.values()
@@ -75,11 +75,11 @@ class Follower:
         return self.tally.recordings > before
 
     def end(self) -> None:
-        """Have a batch that is being done end soon; from any thread."""
+        """Request an early end of the current batch; callable from any thread."""
         self._has_ended = True
 
     def finish(self) -> Tally:
-        """The tally of the run, in which whatever has no verdict is counted as such."""
+        """The tally of the run, in which recordings without a verdict are counted as such."""
         for entry, _ in self._growing.values():
             self._count_unread(entry, UNFINISHED)
         for entry in self._taken.values():
@@ -118,5 +118,5 @@ class Follower:
 
 
 def _late(entry: PlacedRecording) -> str:
-    """The name of a late recording's parts: of its place, so that after a crash they are written over."""
+    """The name of a late recording's parts, by its place, so that they are overwritten after a crash."""
     return f"late-{hashlib.sha256(entry.place.encode()).hexdigest()[:16]}"

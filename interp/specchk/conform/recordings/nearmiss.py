@@ -1,4 +1,4 @@
-"""Why no candidate could take an event: for each action it may be, the guard or the field in the way.
+"""The reasons why no candidate could take an event: for each possible action, the guard or field in the way.
 
 For every candidate state and every way the event may be read, its calls are taken one after another.
 The first that has no successor was blocked by a guard, an option that is not there or a choice among
@@ -38,7 +38,7 @@ class Differs:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """One way in which one candidate could not take the event: a guard is false, or fields differ."""
+    """One reason why one candidate could not take the event: a guard is false, or fields differ."""
 
     call: str
     candidate: int
@@ -47,12 +47,12 @@ class NearMiss:
 
     @property
     def distance(self) -> tuple[int, int]:
-        """How near it was: a step that was taken is nearer than one that was not."""
+        """The distance from success: a step that was taken is nearer than one that was not."""
         return (1, len(self.guards)) if self.guards else (0, len(self.differs))
 
 
 def near_misses(validator: Validator, blocked: Blocked) -> tuple[NearMiss, ...]:
-    """Why the event was blocked, the nearest first, each reason once."""
+    """The reasons why the event was blocked, the nearest first, each once."""
     if blocked.meaning is None:
         return ()
     reasons: dict[tuple[str, str], NearMiss] = {}
@@ -88,7 +88,7 @@ def _misses(
 
 
 def _before_blocked(validator: Validator, step: TracedStep, states: Sequence[State]) -> Sequence[State]:
-    """The states in which a step was blocked: of a repeated call those after the calls that were taken."""
+    """The states in which a step was blocked: for a repeated call, those after the calls taken."""
     if not isinstance(step, Repeated):
         return states
     # Ends before `step.least` calls: with as many the step would not be blocked.
@@ -98,7 +98,7 @@ def _before_blocked(validator: Validator, step: TracedStep, states: Sequence[Sta
 
 
 def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Iterator[Differs]:
-    """The fields of an event that a state does not have as shown."""
+    """The fields of an event whose recorded values a state does not have."""
     for shown in seen:
         expression = validator.fields.expression(shown.expression)
         has = expression.value(state)
@@ -116,7 +116,7 @@ def _guarded(validator: Validator, number: int, state: State, index: int, args: 
 
 
 def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:
-    """Steps of the spec, other than the event's, after which all is as the event shows."""
+    """Steps of the spec, other than the event's, after which all fields agree with the event."""
     if blocked.meaning is None or not blocked.meaning.seen or blocked.reason:
         return ()
     named: set[tuple[int, tuple[Any, ...]]] = set()

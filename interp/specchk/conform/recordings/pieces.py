@@ -1,4 +1,4 @@
-"""Recordings explained elsewhere: the jobs that a crew does, on places that only it has to see.
+"""Recordings explained elsewhere: the jobs of a crew, on places that only the crew can access.
 
     driver                         where a piece is done
     Piece(name, entries)     ->    read, explained, written as rows of tables
@@ -48,14 +48,14 @@ class PlacedRecording:
 
     @property
     def name(self) -> str:
-        """What reports call it: the last part of its path."""
+        """The name in reports: the last part of its path."""
         name = self.place.rstrip("/").rpartition("/")[2]
         return unquote(name) if "://" in self.place else name
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some recordings, and the name of their parts of tables, which no other piece has."""
+    """Some recordings, and the name of their table parts, unique to this piece."""
 
     name: str
     entries: tuple[PlacedRecording, ...]
@@ -63,7 +63,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class PieceAnswer:
-    """What became of a piece: all of its recordings, and those that may grow and are not in the tally."""
+    """The results of a piece: all of its recordings, and those that may still grow, outside the tally."""
 
     tally: Tally
     entries: tuple[PlacedRecording, ...]
@@ -72,7 +72,7 @@ class PieceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
-    """A `crews.Job` that explains recordings; `spec` is the name of its file where the campaign was begun."""
+    """A `crews.Job` that explains recordings; `spec` is the path of its file where the campaign began."""
 
     wanted: CampaignOptions
     spec: str
@@ -80,7 +80,7 @@ class Explaining:
     write: Write | None = None
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Piece], PieceAnswer]:
-        """Explains by the spec of a tracing, which is named by its original path."""
+        """The function that explains, by the spec of a tracing named by its original path."""
         there = str(folder / cls.spec)
         checked = check(there)
         collector = WorkerCollector()
@@ -115,7 +115,7 @@ class Explaining:
     def _result(
         self, explainer: RecordingExplainer, entry: PlacedRecording
     ) -> RecordingResult | PlacedRecording:
-        """The result of a recording; an entry where it may grow, with the bytes that it has."""
+        """The result of a recording; an entry if it may still grow, with its current number of bytes."""
         if entry.lost:
             return RecordingResult(entry.name, bad=f"{entry.name}: {entry.lost}")
         size = entry.size
@@ -141,7 +141,7 @@ class Contradicting:
     read: Read
 
     def begin(self, cls: Any, folder: Path) -> Callable[[tuple[PlacedRecording, int]], Contradiction | None]:
-        """Searches by the spec of a tracing."""
+        """The function that searches, by the spec of a tracing."""
         explainer = RecordingExplainer(cls, check(str(folder / cls.spec)), self.wanted)
         return lambda piece: explainer.contradiction(
             piece[0].name, lambda: _bytes_of(self.read, piece[0], unless=-1) or b"", piece[1]
@@ -149,7 +149,7 @@ class Contradicting:
 
 
 def _bytes_of(read: Read, entry: PlacedRecording, *, unless: int) -> bytes | None:
-    """A recording's file, or None if it has this many bytes; raises `BadRecording`."""
+    """The file of a recording, or None if it has this many bytes; raises `BadRecording`."""
     try:
         return read(entry.place, unless)
     except OSError as error:
@@ -157,7 +157,7 @@ def _bytes_of(read: Read, entry: PlacedRecording, *, unless: int) -> bytes | Non
 
 
 def _renamed(result: RecordingResult, here: str, there: str) -> RecordingResult:
-    """A result that names a spec's files by another folder."""
+    """A result with the folder of the spec's files replaced by another one."""
     if result.blocked is None:
         return result
     misses = tuple(

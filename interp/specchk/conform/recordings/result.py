@@ -1,4 +1,4 @@
-"""The result of one recording, and a tally of many, whose size does not grow with their number.
+"""The result of one recording, and a tally of many, whose size is independent of their number.
 
 A tally has the numbers of all recordings, and the first `MOST_KEPT` of what a report shows one by one.
 
@@ -53,13 +53,13 @@ class RecordingResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether a behaviour of the spec explains all of it."""
+        """Whether a behaviour of the spec explains the whole recording."""
         return not self.bad and self.blocked is None
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A corrupted copy that was explained nevertheless."""
+    """A corrupted copy that was nevertheless explained."""
 
     recording: str
     kind: str
@@ -68,7 +68,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Firsts(Generic[T]):
-    """How many there are of something, and the first of them, by the numbers of their recordings."""
+    """The number of some items, and the first ones, by the numbers of their recordings."""
 
     count: int = 0
     kept: tuple[tuple[int, T], ...] = ()
@@ -86,13 +86,13 @@ class Firsts(Generic[T]):
 
     @property
     def left(self) -> int:
-        """How many are not kept."""
+        """The number of items that are not kept."""
         return self.count - len(self.kept)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The numbers of many recordings.
+    """The counts over many recordings.
 
     `copies` counts by kind and whether the copy was rejected.  Of the values of a field two are kept: whether
     it ever had a second one is what matters.
@@ -117,7 +117,7 @@ class Tally:
 
     @classmethod
     def of(cls, number: int, result: RecordingResult) -> Tally:
-        """That of one recording; `number` is its place among all."""
+        """The tally of one recording; `number` is its position among all."""
         shown = [] if result.blocked is None else [replace(result, kinds=Counter(), values={}, copies=())]
         missed = [Missed(result.name, copy.kind, copy.what) for copy in result.copies if not copy.rejected]
         return cls(
@@ -130,7 +130,7 @@ class Tally:
         )  # fmt: skip
 
     def __add__(self, other: Tally) -> Tally:
-        """That of both."""
+        """The sum of both."""
         return together((self, other))
 
     def power(self, kind: str | None = None) -> float | None:
@@ -143,7 +143,7 @@ class Tally:
 
 
 def together(tallies: Sequence[Tally]) -> Tally:
-    """The tally of all; at once, since each tally in between would have a table of all fields."""
+    """The sum of all tallies, computed at once, since intermediate tallies would copy the table of fields."""
     kinds: Counter[str] = Counter()
     copies: Counter[tuple[str, bool]] = Counter()
     for tally in tallies:
@@ -159,7 +159,7 @@ def together(tallies: Sequence[Tally]) -> Tally:
 
 
 def firsts_of(every: Sequence[Firsts[T]]) -> Firsts[T]:
-    """The first of all."""
+    """The sum of all."""
     kept = sorted((item for one in every for item in one.kept), key=itemgetter(0))
     return Firsts(sum(one.count for one in every), tuple(kept[:MOST_KEPT]))
 

@@ -31,12 +31,12 @@ TABLES: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({
 
 
 def verdict_of(result: RecordingResult) -> str:
-    """`explained`, `diverges` or `none`: a recording that cannot be read, or was given up."""
+    """`explained`, `diverges`, or `none` for a recording that is unreadable or was given up."""
     return "none" if result.bad else "explained" if result.accepted else "diverges"
 
 
 def rows_of(place: str, result: RecordingResult) -> dict[str, list[Row]]:
-    """A recording's rows of each table; `place` is its path or URI."""
+    """The rows of each table for a recording; `place` is its path or URI."""
     rate = result.consumed / result.seconds if result.seconds else None
     return {
         "recordings": [{

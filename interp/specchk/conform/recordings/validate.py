@@ -1,4 +1,4 @@
-"""Is a recording a behaviour of the spec?  Candidate-set search, event by event.
+"""Whether a recording is a behaviour of the spec: a candidate-set search, event by event.
 
 The candidates are all states in which the spec can be after the events so far.  An event takes each
 candidate by the actions it names, and keeps those states that agree with all it shows.  What is not
@@ -48,7 +48,7 @@ _UNSEEN = object()
 
 
 class Haste(Enum):
-    """When silent steps are taken: where nothing else explains an event, or at every event."""
+    """When silent steps are taken: only if nothing else explains an event, or at every event."""
 
     LAZY = "lazy"
     EAGER = "eager"
@@ -56,7 +56,7 @@ class Haste(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Where a recording stops being a behaviour: the event, and the candidates before it."""
+    """The point at which a recording ceases to be a behaviour: the event, and the candidates before it."""
 
     number: int
     event: Event
@@ -67,7 +67,7 @@ class Blocked:
 
 @dataclass(slots=True)
 class Explained:
-    """How far a recording was explained, and how surely: sizes of the candidate sets, silent steps.
+    """The explained part of a recording, and its certainty: sizes of the candidate sets, silent steps.
 
     `acted` counts the events that no explanation takes for no step at all.  `is_idle` is whether silent
     steps alone explain the events; then the recording says nothing.
@@ -85,7 +85,7 @@ class Explained:
 
 
 class TakenEvent(NamedTuple):
-    """An event taken: the states after it, the silent steps before it, and the states it was tried in."""
+    """An event taken: the states after it, the silent steps before it, and the states where it was tried."""
 
     after: tuple[State, ...]
     silent: int
@@ -94,19 +94,19 @@ class TakenEvent(NamedTuple):
 
 @dataclass(slots=True)
 class Trail:
-    """Results of a search for the next one: the candidates around each event."""
+    """Results of one search kept for the next: the candidates around each event."""
 
     around: list[tuple[tuple[State, ...], tuple[State, ...]]] = field(default_factory=list)
 
     def after(self, number: int, before: tuple[State, ...]) -> tuple[State, ...] | None:
-        """The candidates after an event by no silent step, if known; for most events they are the same."""
+        """The candidates after an event without silent steps, if known; for most events they are the same."""
         if number > len(self.around) or self.around[number - 1][0] != before:
             return None
         return self.around[number - 1][1]
 
 
 class Compared:
-    """Up to two texts of each field's values: enough to show that it is compared with what changes."""
+    """Up to two texts of each field's values: enough to show that a comparison is with varying values."""
 
     def __init__(self, seen: dict[str, set[Any]]) -> None:
         self._seen = seen
@@ -140,11 +140,11 @@ class Compared:
 
 
 class TooMany(Exception):
-    """The recording shows so little that the candidates cannot be followed."""
+    """The recording shows so little that there are too many candidates to follow."""
 
 
 def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[State, ...]:
-    """The states that are not among those known, each once, in their order."""
+    """The states that are not among the known ones, each once, in order."""
     # Mostly there are one or two.  A hash reads hundreds of numbers, and is not kept; a comparison of two
     # states ends where they differ, and skips what they share.
     if len(states) + len(known) > MOST_COMPARED:
@@ -158,7 +158,7 @@ def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[Stat
 
 
 class Validator:
-    """Explains recordings by one program; its compiled code serves all of them."""
+    """Explains recordings by one program; its compiled code is shared by all of them."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -176,7 +176,7 @@ class Validator:
         return Stepper(self.program)
 
     def explain(self, tracing: Tracing, recording: Recording) -> Explained:
-        """Explain a recording, or as long a prefix of it as can be."""
+        """Explain a recording, or the longest possible prefix of it."""
         trail = Trail()
         first = self.follow(tracing, recording, Haste.LAZY, trail)
         stopped = first.blocked
@@ -187,7 +187,7 @@ class Validator:
         return self.follow(tracing.again(), recording, Haste.EAGER, trail)
 
     def follow(self, tracing: Tracing, recording: Recording, haste: Haste, trail: Trail) -> Explained:
-        """Follow the candidates through a recording, of which the tracing has read nothing yet."""
+        """Follow the candidates through a recording, of which the tracing has not read any event yet."""
         explained = Explained()
         candidates = idle = self.initial
         compared = Compared(explained.seen)
@@ -244,7 +244,7 @@ class Validator:
         self, tracing: Tracing, read: ReadEvent, before: tuple[State, ...], haste: Haste,
         after: tuple[State, ...],
     ) -> TakenEvent:  # fmt: skip
-        """As `onward`, for an event that was read; `after` is by no silent step."""
+        """As `onward`, for an event that was read; `after` are the states without silent steps."""
         if not tracing.silent or (after and haste is Haste.LAZY):
             return TakenEvent(after, 0, before)
         depth_used = 0
@@ -264,7 +264,7 @@ class Validator:
     def silently(
         self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...]
     ) -> Iterable[tuple[State, ...]]:
-        """The states after one silent step, those after two and not after fewer, and so on."""
+        """The states after one silent step, those after two and not fewer, and so on."""
         calls = self._every_silent(tracing) if meaning.near is None else meaning.near
         known, edge = before, before
         for _ in range(tracing.most_silent):
@@ -276,7 +276,7 @@ class Validator:
             yield edge
 
     def _costs(self, tracing: Tracing, read: ReadEvent, costs: dict[State, int]) -> dict[State, int]:
-        """The fewest silent steps that lead to each state after an event, by those to each before it."""
+        """The fewest silent steps to each state after an event, given those to each state before it."""
         least: dict[State, int] = {}
         for cost in sorted(set(costs.values())):
             edge = tuple(state for state, known in costs.items() if known == cost)
@@ -286,7 +286,7 @@ class Validator:
         return least
 
     def _idle(self, tracing: Tracing, read: ReadEvent, idle: tuple[State, ...]) -> tuple[State, ...]:
-        """Of the states that silent steps alone reach, those that an event without a step leaves."""
+        """The states reached by silent steps alone that an event without a step leaves unchanged."""
         if not read.may_be_no_step:
             return ()
         runs = self.silently(tracing, read.meaning, idle) if tracing.silent else ()
@@ -297,7 +297,7 @@ class Validator:
         return tuple(states if read.shown is None else self.fields.having(tuple(states), read.shown))
 
     def _every_silent(self, tracing: Tracing) -> tuple[Call, ...]:
-        """All silent actions, with arguments unknown."""
+        """All silent actions, with open arguments."""
         params = {action.name: len(action.params) for action in self.program.actions}
         return tuple(Call(name, (ANY,) * params[name]) for name in tracing.silent)
 
@@ -315,7 +315,7 @@ class Validator:
 
     @staticmethod
     def bounded(states: int) -> None:
-        """Raise `TooMany` for more states than are followed."""
+        """Raise `TooMany` for more states than can be followed."""
         if states > MOST_CANDIDATES:
             raise TooMany(f"{states} states of the spec match so far; record more of the state")
 
@@ -331,7 +331,7 @@ class Validator:
         return before
 
     def by_repeated(self, step: RepeatedInstances, before: Sequence[State]) -> tuple[State, ...]:
-        """The states after each number of steps that an event may be."""
+        """The states after each number of steps that an event may represent."""
         reached = {} if step.least else dict.fromkeys(before)
         edge: Sequence[State] = before
         for count in range(1, step.most + 1):
@@ -356,5 +356,5 @@ class Validator:
 
     @staticmethod
     def keys(kind: Map) -> list[str]:
-        """The keys of a map as the spec writes them, in the order of its values."""
+        """The keys of a map as written in the spec, in the order of its values."""
         return [show(key, kind.key) for key in Values().values(kind.key)]

@@ -1,4 +1,4 @@
-"""A divergence for a reader: the spec's behaviour, the two states, and their differences.
+"""A divergence as reported: the spec's behaviour, the two states, and their differences.
 
     trace      what both did
     told       the same, and the step on which they part where the spec has it
@@ -52,7 +52,7 @@ WORDS = MappingProxyType({
 
 
 def wanted(program: Program, divergence: Divergence) -> State | None:
-    """The allowed state with the fewest differences; None where the spec allows none."""
+    """The allowed state with the fewest differences; None if the spec allows none."""
     # The nearest of several is what a reader compares with.
     return min(
         divergence.expected, key=lambda state: len(differences(program, divergence, state)), default=None
@@ -60,7 +60,7 @@ def wanted(program: Program, divergence: Divergence) -> State | None:
 
 
 def instead(divergence: Divergence, beside: State | None) -> State | None:
-    """The implementation's state, completed from the spec's; None where it is unknown."""
+    """The implementation's state, completed from the spec's; None if it is unknown."""
     if divergence.found is None or beside is None:
         return None
     pairs = zip(beside, divergence.found, strict=True)
@@ -68,13 +68,13 @@ def instead(divergence: Divergence, beside: State | None) -> State | None:
 
 
 def differences(program: Program, divergence: Divergence, beside: State | None) -> list[VariableChange]:
-    """Every place in which the implementation's state is not the spec's."""
+    """The places in which the implementation's state differs from the spec's."""
     actual = instead(divergence, beside)
     return [] if actual is None or beside is None else changes(program, beside, actual)
 
 
 def told(program: Program, divergence: Divergence) -> Trace:
-    """The spec's behaviour, with the step on which they part where the spec has it."""
+    """The spec's behaviour, with the diverging step if the spec has it."""
     state = wanted(program, divergence)
     if divergence.step is None or state is None or divergence.kind not in STEPPED:
         return divergence.trace
@@ -83,7 +83,7 @@ def told(program: Program, divergence: Divergence) -> Trace:
 
 
 def step_text(divergence: Divergence) -> str:
-    """`step 20: apply_response(b2), after waiting`; empty where there is no step."""
+    """The step in words: `step 20: apply_response(b2), after waiting`; empty if there is none."""
     if divergence.step is None:
         return ""
     way = f", {divergence.way}" if divergence.way else ""
@@ -91,7 +91,7 @@ def step_text(divergence: Divergence) -> str:
 
 
 def drawn(instance: Instance, divergence: Divergence) -> Picture:
-    """The picture: the spec's behaviour, the implementation's state as a last row, the reason."""
+    """The picture: the spec's behaviour, the implementation's state as a last row, and the reason."""
     viewer, nearest = Viewer(instance), wanted(instance.program, divergence)
     trace = told(instance.program, divergence)
     if divergence.kind == "initial" and nearest is not None:
@@ -118,7 +118,7 @@ def _ending(program: Program, divergence: Divergence, beside: State | None) -> t
 
 
 def as_json(program: Program, divergence: Divergence) -> dict[str, Any]:
-    """Everything of it; `read` is the inverse."""
+    """The complete divergence as JSON; `read` is the inverse."""
     beside = wanted(program, divergence)
     return {
         "kind": divergence.kind,
@@ -148,7 +148,7 @@ def _found_json(program: Program, divergence: Divergence) -> dict[str, Any] | No
 
 
 def read(program: Program, trace: Trace, report: Mapping[str, Any]) -> Divergence:
-    """The divergence of a JSON report whose trace was read already; raises `Unreadable`."""
+    """The divergence in a JSON report whose trace was already read; raises `Unreadable`."""
     if report.get("kind") not in WORDS or not isinstance(report.get("spec_states"), list):
         raise Unreadable("its divergence is of no known kind")
     action, args = report.get("action"), report.get("args") or ()

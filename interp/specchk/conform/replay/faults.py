@@ -28,7 +28,7 @@ S = TypeVar("S")
 
 
 def run_faults(replayer: Replayer[Any], limit: int | None = None) -> SuiteResult:
-    """Explore spec and implementation together, and let faults strike inside every step.
+    """Explore spec and implementation together, with faults injected into every step.
 
     Raises `BindingError` if the binding has no interruption.
     """
@@ -66,7 +66,7 @@ class _Faults(BreadthFirst[S]):
         self, place: Place[S], taken: tuple[ActionCall, str, tuple[State, ...]], fault: Interruption,
         striking: ActionCall,
     ) -> None:  # fmt: skip
-        """Let a fault strike at each moment of a step, until the step ends first."""
+        """Inject a fault at each moment of a step, until the step ends before it."""
         instance, way, successors = taken
         # Crash consistency: a step is atomic, so the fault comes before it or after it, never in the
         # middle.

@@ -1,4 +1,4 @@
-"""The calls that a spec forbids at the places of a suite, kept between runs of it (`kept`).
+"""The calls that a spec forbids at the places of a suite, cached between runs of the suite (`kept`).
 
 What a spec allows at a place depends on the spec and on the path to it, and on nothing of the implementation.
 So it is computed in the first run of a suite, and read in the others.  The name of the file is made of that
@@ -24,7 +24,7 @@ Allowed = dict[str, str]  # by case and step: the numbers of the calls that are 
 
 
 class Forbidden:
-    """The forbidden calls at the places of a suite; `found` are those that were not kept."""
+    """The forbidden calls at the places of a suite; `found` are those not yet cached."""
 
     def __init__(self, spec: SpecSide, known: Allowed) -> None:
         self._spec = spec
@@ -33,7 +33,7 @@ class Forbidden:
         self.found: Allowed = {}
 
     def at(self, case: SuiteCase, number: int, state: State) -> Sequence[ActionCall]:
-        """The calls that are forbidden after some steps of a case, in the order of all calls."""
+        """The calls forbidden after some steps of a case, in the order of all calls."""
         place = f"{case.id} {number}"
         allowed = self._known.get(place)
         if allowed is None:
@@ -50,13 +50,13 @@ class Forbidden:
 
 
 def read_known(suite: Suite) -> Allowed:
-    """The calls that earlier runs of a suite found; none of a suite that is not kept."""
+    """The calls found by earlier runs of a suite; none for a suite that is not cached."""
     known: Any = kept.read_json(_path(suite))
     return known or {}
 
 
 def write_known(suite: Suite, known: Allowed) -> None:
-    """Keep the calls that were found."""
+    """Cache the calls that were found."""
     kept.write_json(_path(suite), known)
 
 

@@ -47,7 +47,7 @@ _RULER = "# -- the runner"
 
 
 class CannotFreeze(Exception):
-    """A divergence that no test of the implementation can show; the text gives the reason."""
+    """A divergence that no test of the implementation can reproduce; the text gives the reason."""
 
 
 def frozen(
@@ -88,7 +88,7 @@ def frozen(
 
 
 class _Listener:
-    """Replaces the runner of steps, and only records the calls."""
+    """Replaces the runner of steps, but only records the calls."""
 
     def __init__(self, binding: object, initial: Mapping[str, Any]) -> None:
         self.heard: list[Any] = [dict(initial)]
@@ -98,7 +98,7 @@ class _Listener:
 
 
 def _seal(data: Sequence[str], calls: Sequence[str]) -> str:
-    """The seal of the text of a test: of all that has an effect when it is run."""
+    """The seal of a test's text: of everything that affects its run."""
     names: dict[str, Any] = {
         "Follower": _Listener,
         "Bag": Bag_,
@@ -135,7 +135,7 @@ def _claim(divergence: Divergence) -> str:
 
 
 def _spec(program: Program) -> dict[str, Any]:
-    """The names that a binding needs of its program: names, sorts, constants."""
+    """The names of its program that a binding needs: names, sorts, constants."""
     return {
         "spec": program.spec,
         "model": program.model,
@@ -152,7 +152,7 @@ class _Writer:
         self.unobserved = binding.unobserved
 
     def calls(self, divergence: Divergence) -> Iterator[str]:
-        """One call a step, the last for the divergence: a step that the spec has or lacks."""
+        """One call for each step, the last for the divergence: a step that the spec has or lacks."""
         before = divergence.trace.initial
         for step, way in zip(divergence.trace.steps, divergence.ways, strict=True):
             yield self._call(before, step, way, (step.state,))
@@ -197,7 +197,7 @@ class _As:
 
 
 def _text(items: dict[str, Any]) -> str:
-    """A dict, on one line if it is short, else one item a line."""
+    """A dict as text, on one line if it is short, else one item per line."""
     if len(repr(items)) <= WIDTH - 16:
         return repr(items)
     texts = [pformat(value, width=WIDTH - 24, sort_dicts=False) for value in items.values()]
@@ -213,7 +213,7 @@ def _hanging(text: str, by: int) -> str:
 
 
 def exact(value: Any, kind: Type) -> Any:
-    """A value in its plain form, such that its `repr` makes it again, over the names of `frozen_run`."""
+    """A value in plain form whose `repr` recreates it, using the names of `frozen_run`."""
     match kind:
         case Bool() | Int() | Enum() | Sort():
             return plain(value, kind)

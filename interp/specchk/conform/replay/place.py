@@ -1,4 +1,4 @@
-"""Places that spec and implementation have both reached, and the differences found there.
+"""Places reached by both spec and implementation, and the differences found there.
 
 A `Place` has the state, what was kept of the system, and the way back to the start; a `Divergence` is a
 value, with the spec's behaviour that leads to it.
@@ -25,7 +25,7 @@ Found = tuple[Value | None, ...]  # a projected state; None where a variable is 
 
 @dataclass(slots=True)
 class ReplayTally:
-    """Counts by action: steps taken, probes refused, probes not applicable.
+    """Counts by action: steps taken, probes refused, and probes not applicable.
 
     `compared` and `reopened` count states that were compared, and systems that were reopened.
     """
@@ -48,7 +48,7 @@ class ReplayTally:
 
 @dataclass(frozen=True, slots=True)
 class Place(Generic[S]):
-    """A state that both have reached, the saved system there, and the path to it."""
+    """A state reached by both, the saved system there, and the path to it."""
 
     state: State
     kept: Any
@@ -57,7 +57,7 @@ class Place(Generic[S]):
     way: str = ""  # in which the step was taken
 
     def trace(self) -> Trace:
-        """The spec's behaviour up to here."""
+        """The spec's behaviour up to this place."""
         steps: list[Step] = []
         place: Place[S] = self
         while place.before is not None and place.step is not None:
@@ -66,7 +66,7 @@ class Place(Generic[S]):
         return Trace(place.state, tuple(reversed(steps)))
 
     def ways(self) -> tuple[str, ...]:
-        """In which way each step of the trace was taken."""
+        """The way in which each step of the trace was taken."""
         ways: list[str] = []
         place: Place[S] = self
         while place.before is not None:
@@ -77,7 +77,7 @@ class Place(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where spec and implementation part.
+    """The point at which spec and implementation diverge.
 
     `kind`: `initial` (another initial state), `refused` (an enabled step), `accepted` (a disabled
     one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
@@ -120,5 +120,5 @@ class Diverged(Exception):
 def at_place(
     place: Place[S], kind: str, reason: str = "", expected: tuple[State, ...] = (), found: Found | None = None
 ) -> Divergence:
-    """The divergence of a place itself, and of no step from there."""
+    """The divergence of a place itself, not of a step from it."""
     return Divergence(kind, place.trace(), None, "", reason, expected, found, place.ways())

@@ -57,7 +57,7 @@ UNCHECKED = 15  # answers of a binding's `@unchanged` that are believed, one aft
 
 
 class Replayer(Generic[S]):
-    """Takes steps of one binding's spec on its implementation; raises `BindingError`, then `Diverged`.
+    """Takes the steps of a spec on the implementation of one binding; raises `BindingError`, then `Diverged`.
 
     `spec` is the side of the same program in another replayer, with what it has found out.
     """
@@ -104,7 +104,7 @@ class Replayer(Generic[S]):
         return Place(allowed[0], self._call(blank, SAVING, lambda: self._keep(system)))
 
     def _blind_spots(self, found: Found) -> tuple[str, ...]:
-        """The control of every run: the observed variables whose corruption is not detected; none."""
+        """The control of every run: the observed variables whose corruption is not detected, ideally none."""
         blind = []
         for slot in self._slots:
             # A value of no type of a spec: a comparison that accepts it compares nothing.
@@ -114,7 +114,7 @@ class Replayer(Generic[S]):
         return tuple(blind)
 
     def check_kept(self, place: Place[S]) -> None:
-        """A saved system must be restored to its state."""
+        """Check that a saved system is restored to its state."""
         found = self._state(self._rewound(place), partial(at_place, place, "outside"))
         if not self.same(place.state, found):
             reason = "`restore` returns a system in another state than the saved one"
@@ -124,7 +124,7 @@ class Replayer(Generic[S]):
         self._look_at(place)
 
     def _look_at(self, place: Place[S]) -> None:
-        """Have the binding remember what was kept at a place, where it compares systems with that."""
+        """Have the binding remember the system kept at a place, if it compares systems with it."""
         as_kept = self._as_kept
         if as_kept is None or self._probed is place:
             return
@@ -133,7 +133,7 @@ class Replayer(Generic[S]):
         self._probed = place
 
     def check_reopened(self, place: Place[S]) -> None:
-        """The state on disk must be the same, where the binding can reopen it."""
+        """Check that the state on disk is the same, if the binding can reopen it."""
         if self._again is None:
             return
         blank = partial(at_place, place, "reopened", expected=(place.state,))
@@ -152,7 +152,7 @@ class Replayer(Generic[S]):
             raise Diverged(blank(reason=reason, found=found))
 
     def take(self, place: Place[S], instance: ActionCall, successors: tuple[State, ...]) -> list[Place[S]]:
-        """Take an enabled step in each way; the places it led to."""
+        """Take an enabled step in each way; returns the places reached."""
         reached: dict[State, Place[S]] = {}
         for way in instance.ways:
             after = self._take(place, instance, way, successors)
@@ -193,7 +193,7 @@ class Replayer(Generic[S]):
         by: ActionCall,
         moment: int,
     ) -> Found | None:
-        """The state after a step in which a fault struck at its `moment`-th occasion; None if it did not."""
+        """The state after a step in which a fault occurred at its `moment`-th chance; None if it did not."""
         system = self._rewound(place)
         cut = getattr(self.binding, fault.method)
         where = f"inside {instance.label}"
@@ -248,7 +248,7 @@ class Replayer(Generic[S]):
         self.tally.refused[instance.label.action] += 1
 
     def _is_unchanged(self, system: S) -> bool:
-        """Whether the binding finds a system as it was kept; False for one that is to be projected."""
+        """Whether the binding finds a system unchanged since it was kept; False if it must be projected."""
         if self._trusted == UNCHECKED or not self._looks_unchanged(system):
             self._trusted = 0
             return False
@@ -272,7 +272,7 @@ class Replayer(Generic[S]):
             raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
 
     def _accepted(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Divergence:
-        """The divergence of a forbidden step that was taken, with where it led if that has a name."""
+        """The divergence of a forbidden step that was taken, with its target if that has a name."""
         reason, found = self.spec.why_forbidden(place.state, instance), None
         try:
             found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
@@ -291,7 +291,7 @@ class Replayer(Generic[S]):
             raise
 
     def _rewound(self, place: Place[S]) -> S:
-        """The system that was kept at a place."""
+        """The system kept at a place, restored."""
         try:
             return self._back(place.kept)
         except LEAVING as error:
@@ -299,7 +299,7 @@ class Replayer(Generic[S]):
             raise
 
     def _blame_restoring(self, error: BaseException, place: Place[S]) -> None:
-        """Raise the divergence, if it is the implementation's error."""
+        """Raise the divergence, if the implementation caused the error."""
         if _is_finding(error):
             blame = at_place(place, "restored", expected=(place.state,))
             raise _failed(error, "when it was restored", blame) from error
@@ -317,7 +317,7 @@ class Replayer(Generic[S]):
         return _answer_of(instance, answer)
 
     def _blame_asking(self, error: BaseException, place: Place[S], instance: ActionCall, way: str) -> None:
-        """Raise the divergence, if it is the implementation's error."""
+        """Raise the divergence, if the implementation caused the error."""
         if _is_finding(error):
             allowed = self.spec.allowed(place.state, instance)
             raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
@@ -330,7 +330,7 @@ class Replayer(Generic[S]):
         return Divergence(kind, trace, instance.label, way, reason, expected, found, ways)
 
     def _state(self, system: S, blame: Blame) -> Found:
-        """The projection as values of the spec; `blame` is the reason given if there are none."""
+        """The projection as values of the spec; `blame` is the reason reported if it is invalid."""
         self.tally.compared += 1
         try:
             return self._read(self._call(blame, OBSERVING, lambda: self._project(system)))
@@ -375,12 +375,12 @@ def _answer_of(instance: ActionCall, answer: Any) -> Answer:
 
 
 def _is_finding(error: BaseException) -> bool:
-    """Whether an exception that leaves a binding's method is about the implementation."""
+    """Whether an exception from a binding's method is about the implementation."""
     return isinstance(error, OutsideSpec) or is_implementations(error)
 
 
 def _failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
-    """The finding that the code under test, which is foreign, has failed, or is outside the spec."""
+    """The finding that the code under test failed, or is outside the spec."""
     if isinstance(error, OutsideSpec):
         # Of a state that was kept, it is the keeping that is at fault.
         kind, reason = "restored" if blame.kind == "restored" else "outside", str(error)

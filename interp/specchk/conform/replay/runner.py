@@ -1,4 +1,4 @@
-"""Runs cases: each step of a path, every forbidden step on the way, and a comparison after each.
+"""Runs cases: each step of a path, every forbidden step along it, and a comparison after each.
 
 A case that begins like the one before it goes on from where they part, by what was kept there; so the
 cases of a class cover, which are sorted, are taken as the tree that they are.  Cases can be spread
@@ -36,7 +36,7 @@ Prefix = tuple[int, tuple[CaseStep, ...]]
 
 
 class StaleCase(Exception):
-    """A case that is not a path of the spec: it was made for another one."""
+    """A case that is not a path of the spec, because it was made for another version."""
 
 
 # What is wrong with binding, spec or suite, not with the harness.
@@ -45,7 +45,7 @@ PASSING = (BindingError, Faulty, NoAnswer, Undefined, StaleCase)
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of a case; `taken` is fewer than its steps where the implementation chose otherwise."""
+    """The result of a case; `taken` is less than its steps if the implementation chose otherwise."""
 
     divergence: Divergence | None
     taken: int
@@ -83,7 +83,7 @@ class Done:
 
 
 class Runner(Generic[S]):
-    """Takes cases of one suite with one replayer, best in the suite's order.
+    """Runs cases of one suite with one replayer, preferably in the suite's order.
 
     `is_probing`: whether every disabled instance is tried in every state on the way.  `known` are those that
     were found in earlier runs.
@@ -102,7 +102,7 @@ class Runner(Generic[S]):
         self._wanted = _probes_at(suite)
 
     def follow(self, before: SuiteCase, case: SuiteCase) -> None:
-        """Continue as after `before`, where `case` is next and another runner runs the cases before it.
+        """Continue as after `before`, where `case` is next and another runner ran the cases before it.
 
         What the two share is done here, too, and counted there.  So the numbers of a suite are the
         same, in however many slices it is taken.
@@ -117,12 +117,12 @@ class Runner(Generic[S]):
         self.done, self.replayer.tally = done, done.tally
 
     def _new_page(self) -> Done:
-        """Count from nothing from now on."""
+        """Reset the counts."""
         self.replayer.tally = ReplayTally()
         return Done(tally=self.replayer.tally, allowed=self.forbidden.found)
 
     def run(self, case: SuiteCase) -> CaseResult:
-        """Take a case from its initial state, or from where the one before it began to differ."""
+        """Run a case from its initial state, or from where the previous case began to differ."""
         divergence = None
         taken = 0
         self.done.cases += 1
@@ -154,7 +154,7 @@ class Runner(Generic[S]):
         return len(case.steps)
 
     def _shared(self, case: SuiteCase) -> int:
-        """The number of steps that lead along known places."""
+        """The number of initial steps that lead along known places."""
         if not self._places or self._places[0].state != self._initial[case.start]:
             self._places.clear()
             return 0
@@ -192,7 +192,7 @@ class Runner(Generic[S]):
 
 
 def after_step(replayer: Replayer[S], place: Place[S], step: CaseStep) -> Place[S] | None:
-    """The place after a step; None where the implementation made another choice of the spec's."""
+    """The place after a step; None if the implementation made another allowed choice."""
     # Looked up anew in the state and not by the case's numbers: a case of another spec is noticed here
     # (`StaleCase`).
     instance = replayer.spec.call(step.action, step.args)
@@ -205,7 +205,7 @@ def after_step(replayer: Replayer[S], place: Place[S], step: CaseStep) -> Place[
 
 
 def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]]:
-    """The probes of a suite by the path that leads to their place."""
+    """The probes of a suite, by the path to their place."""
     places: dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]] = {}
     for probe in suite.probes:
         case = suite.cases[probe.case]
@@ -217,7 +217,7 @@ def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], l
 def run_suite(
     replayer: Replayer[Any], suite: Suite, *, cases: Sequence[SuiteCase] | None = None, workers: int = 1
 ) -> SuiteResult:
-    """Take all cases of a suite, or some, up to the first that fails; with `workers` 0 on every core."""
+    """Run all or some cases of a suite, up to the first that fails; with `workers` 0, on all cores."""
     begun = perf_counter()
     chosen = suite.cases if cases is None else cases
     wanted = workers or cores()
@@ -236,13 +236,13 @@ def run_suite(
 
 
 def slices(count: int, parts: int) -> list[range]:
-    """Positions from 0 up to `count`, divided into at most this many parts of about the same size."""
+    """The positions from 0 up to `count`, divided into at most this many parts of about the same size."""
     size = max(1, -(-count // parts))
     return [range(first, min(first + size, count)) for first in range(0, count, size)]
 
 
 def run_slice(runner: Runner[Any], cases: Sequence[SuiteCase], positions: range) -> Done:
-    """Run some of the cases with a new runner, up to the first that fails; its results."""
+    """Run some of the cases with a new runner, up to the first that fails; returns their results."""
     first = positions.start
     if first > 0 and len(positions) > 0:
         runner.follow(cases[first - 1], cases[first])
@@ -256,7 +256,7 @@ def run_slice(runner: Runner[Any], cases: Sequence[SuiteCase], positions: range)
 
 
 def merged(suite: Suite, cases: Sequence[SuiteCase], parts: Sequence[Done], seconds: float) -> SuiteResult:
-    """The slices of a suite, in their order, put together: the results of a single runner."""
+    """The results of a suite's slices, in order, merged as if by a single runner."""
     done = Done()
     for part in parts:
         done.add(part)

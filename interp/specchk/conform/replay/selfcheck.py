@@ -1,4 +1,4 @@
-"""Whether the harness would notice: a case of a binding's own suite, sabotaged in each way that has a name.
+"""Self-check of the harness: a case of a binding's own suite, with each of the named sabotages.
 
     the start is another state             initial      an enabled step is refused          refused
     the last step leads elsewhere          state        a forbidden step is taken           accepted
@@ -59,7 +59,7 @@ class Detection:
 
     @property
     def is_right(self) -> bool:
-        """Whether the harness was right."""
+        """Whether the harness reported the expected kind."""
         return self.wanted == self.found
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """A case, and the implementation's state at its start, before its last step, and at its end.
+    """A case, and the implementation's states at its start, before its last step, and at its end.
 
     Where it looks like `where` it refuses the action `refused`.
     """
@@ -85,7 +85,7 @@ class _Scene:
 
 
 def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Iterator[Detection]:
-    """Run the suite as it is, then one of its cases with each lie."""
+    """Run the suite unchanged, then one of its cases with each sabotage."""
     result = run_suite(Replayer(cls(instance.program)), suite)
     missed = result.coverage.missed if result.coverage is not None else ()
     kind = "" if result.divergence is None else result.divergence.kind
@@ -131,7 +131,7 @@ def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
 
 
 def _places(replayer: Replayer[Any], case: SuiteCase) -> list[Place[Any]]:
-    """Where a case leads, fewer places where the implementation chooses otherwise."""
+    """The places along a case; fewer if the implementation chooses otherwise."""
     places = [replayer.begin()]
     for step in case.steps:
         after = after_step(replayer, places[-1], step)
@@ -152,7 +152,7 @@ def _look(binding: Binding[Any], place: Place[Any]) -> Plain:
 
 
 def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int, str] | None:
-    """The first place in which the implementation itself refuses something, and which action."""
+    """The first place in which the implementation itself refuses an action, and that action."""
     handlers = {one.action: one.method for one in type(replayer.binding).actions()}
     for number, place in enumerate(places):
         for instance in replayer.spec.options(place.state)[1]:
@@ -167,7 +167,7 @@ def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int
 
 
 def _lies(cls: type[Binding[Any]], scene: _Scene) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each sabotage with the expected kind of divergence, and the methods that commit it."""
+    """Each sabotage with the expected kind of divergence, and the methods that implement it."""
     yield "the start is another state", "initial", _seen(cls, scene.first, scene.last)
     yield AT_THE_END[0], "state", _seen(cls, scene.last, scene.first)
     yield AT_THE_END[1], "state", _answers(cls, scene.action, scene.before, _accept, scene.args)
@@ -207,7 +207,7 @@ def _answers(
     cls: type[Binding[Any]], name: str, where: Plain, reply: Callable[[Callable[[], Answer]], Answer],
     args: Given | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """A handler that answers otherwise in one state, to some arguments or to all."""
+    """A handler that answers otherwise in one state, for some or all arguments."""
     bound = next(one for one in cls.actions() if one.action == name)
     right, look = getattr(cls, bound.method), getattr(cls, cls.marked("project") or "")
 

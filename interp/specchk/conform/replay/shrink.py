@@ -1,4 +1,4 @@
-"""From the path on which a divergence was found to a short one, taken by the implementation at every try.
+"""From the path on which a divergence was found to a short one, replayed on the implementation at every try.
 
 1. Steps are left out as long as the same thing still diverges: halves of the path first, then
    smaller parts, at last single steps (Zeller and Hildebrandt, "Simplifying and Isolating
@@ -34,7 +34,7 @@ Came = dict[State, tuple[State, ActionCall] | None]  # from where, and by what; 
 
 
 def shrunk_result(replayer: Replayer[Any], result: SuiteResult) -> SuiteResult:
-    """A result with its divergence on as short a path as could be found; `replayer` is used up by it."""
+    """A result with its divergence on the shortest path found; `replayer` is consumed."""
     # Breadth first has a shortest path already; and a fault inside a step strikes in no step taken here.
     if result.divergence is None or result.suite in BREADTH_FIRST:
         return result
@@ -42,7 +42,7 @@ def shrunk_result(replayer: Replayer[Any], result: SuiteResult) -> SuiteResult:
 
 
 def shrunk(replayer: Replayer[Any], divergence: Divergence) -> Divergence:
-    """The same divergence on a path as short as could be found; `replayer` is used up by it."""
+    """The same divergence on the shortest path found; `replayer` is consumed."""
     if not divergence.trace.steps:
         return divergence
     shrinker = _Shrinker(replayer, divergence)
@@ -69,7 +69,7 @@ class _Shrinker(Generic[S]):
         self._by_args = {(instance.index, instance.args): instance for instance in replayer.spec.instances}
 
     def _moves(self) -> list[ActionCall]:
-        """The steps of the best path, each in the one way in which it was taken."""
+        """The steps of the best path, each in the way in which it was taken."""
         steps = zip(self.best.trace.steps, self.best.ways, strict=True)
         return [replace(self.replayer.spec.instance(step), ways=(way,)) for step, way in steps]
 
@@ -94,7 +94,7 @@ class _Shrinker(Generic[S]):
         return None
 
     def _go(self, places: list[Place[S]], move: ActionCall) -> None:
-        """One step more, unless the spec does not have it here."""
+        """Take one more step, unless the spec does not have it here."""
         self.left -= 1
         # A budget of steps and not of seconds, so that the same divergence shrinks to the same path
         # everywhere.
@@ -129,7 +129,7 @@ class _Shrinker(Generic[S]):
         return (wanted.kind, action) == (divergence.kind, other)
 
     def leave_out(self) -> None:
-        """Leave out parts of the path, of half its length first, until no single step can go."""
+        """Leave out parts of the path, first of half its length, until no single step can be omitted."""
         size = max(len(self.best.trace.steps) // 2, 1)
         while size and self.left > 0:
             before = len(self.best.trace.steps)
@@ -140,7 +140,7 @@ class _Shrinker(Generic[S]):
             size = min(size, len(self.best.trace.steps)) if is_shorter else size // 2
 
     def _leave_out_parts(self, size: int) -> None:
-        """Try to leave out each part of a size, from the end to the beginning."""
+        """Try to leave out each part of one size, from the end to the beginning."""
         at = len(self.best.trace.steps) - size
         # From the end: what was left out there leaves the places before it, which need not be taken again.
         while at > -size and self.left > 0:
@@ -174,7 +174,7 @@ class _Shrinker(Generic[S]):
         )
 
     def _shortest(self, target: State, longest: int) -> list[tuple[ActionCall, State]] | None:
-        """Instances and states of a shortest path in the spec, None where it is longer than `longest`."""
+        """The instances and states of a shortest path in the spec; None if it is longer than `longest`."""
         program = self.replayer.program
         stepper = Stepper(program)
         reached_by: Came = dict.fromkeys(initial_states(program))

@@ -1,4 +1,4 @@
-"""The spec's side of a replay: instances of actions, and those that a state allows, with their successors.
+"""The spec's side of a replay: action instances, and those that a state allows, with their successors.
 
 What an instance allows depends on what it reads, so it is computed once for the values of that, and only
 where they are others than in the state before: the places of a path differ in a few locations each.
@@ -34,7 +34,7 @@ Options = tuple[Sequence[tuple["ActionCall", tuple[State, ...]]], Sequence["Acti
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """An action with its arguments; `ways` are the environment's choices, one empty without any."""
+    """An action with its arguments; `ways` are the environment's choices, or one empty way."""
 
     index: int
     args: tuple[Value, ...]
@@ -79,19 +79,19 @@ class SpecSide:
                 yield ActionCall(index, tuple(args), given, label, ways[action.name])
 
     def call(self, action: str, args: tuple[str, ...]) -> ActionCall | None:
-        """The instance of an action with these arguments, as the spec writes them; None if there is none."""
+        """The instance of an action with these arguments, as written in the spec; None if there is none."""
         return self._by_label.get((action, args))
 
     def instance(self, step: Step) -> ActionCall:
-        """The instance that a step is of."""
+        """The instance to which a step belongs."""
         return self._by_label[step.action, step.args]
 
     def inside(self, state: State) -> bool:
-        """Whether the spec's constraints let a search continue here."""
+        """Whether the spec's constraints allow a search to continue here."""
         return self._properties.inside(self._properties.environment(state))
 
     def _options(self, state: State) -> Options:
-        """The spec's answer for each instance in a state: enabled, with its successors, or disabled.
+        """The result of each instance in a state: enabled, with its successors, or disabled.
 
         One that only leads beyond a horizon is neither.
         """
@@ -133,7 +133,7 @@ class SpecSide:
         return ways
 
     def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
-        """The successors by one instance; none where it is not enabled."""
+        """The successors by one instance; none if it is disabled."""
         successors = self._stepper.of_action(state, instance.index, instance.args)
         return tuple(dict.fromkeys(after for _, _, after in successors))
 
@@ -142,7 +142,7 @@ class SpecSide:
         return not self.allowed(state, instance) and not self._goes_beyond(state, instance)
 
     def why_forbidden(self, state: State, instance: ActionCall) -> str:
-        """The guards that forbid an instance, with the values that they read: one line for each."""
+        """The guards that forbid an instance, with the values that they read, one line each."""
         action = self.program.actions[instance.index]
         lines = []
         for guard in false_guards(self._stepper.evaluator, action, state, instance.args):

@@ -1,4 +1,4 @@
-"""Suites: which steps of a spec an implementation is made to take.
+"""Suites: selections of a spec's steps for an implementation to take.
 
 - `product`: breadth first through the spec's states, as the implementation reaches them: every
   edge once, every disabled instance of every state probed.  Divergences have shortest paths.
@@ -93,7 +93,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """The result of a suite; `complete` when no budget ended it.
+    """The result of a suite; `complete` unless a budget ended it.
 
     `failed` is the id of the case that diverged, `passed` are the ids of those that were taken before it
     and did not.  A case in neither was not run.  `coverage` is of suites that are made of cases.
@@ -113,12 +113,12 @@ class SuiteResult:
 
     @property
     def steps(self) -> int:
-        """How many steps were taken."""
+        """The number of steps taken."""
         return sum(self.tally.taken.values())
 
     @property
     def probes(self) -> int:
-        """How many disabled instances were tried and refused by the implementation."""
+        """The number of disabled instances that were tried and refused by the implementation."""
         return sum(self.tally.refused.values())
 
 
@@ -158,7 +158,7 @@ def why_vacuous(tally: ReplayTally, blind_to: Sequence[str], disabled: int) -> s
 
 
 class WholeSuite(ABC, Generic[S]):
-    """A suite that is not made of cases: its steps are chosen while it runs."""
+    """A suite that does not consist of cases: its steps are chosen while it runs."""
 
     name = ""
 
@@ -194,7 +194,7 @@ class WholeSuite(ABC, Generic[S]):
 
     @abstractmethod
     def go(self) -> None:
-        """Take the suite's steps; raises `Diverged`."""
+        """Take the steps of the suite; raises `Diverged`."""
 
 
 def breadth_first(
@@ -203,7 +203,7 @@ def breadth_first(
     limit: int | None,
     steps: Callable[[Place[S]], Iterable[Place[S]]],
 ) -> bool:
-    """Go to every place of the product once, and note its state; `steps` takes those of one place.
+    """Visit every place of the product once, and note its state; `steps` takes the steps of one place.
 
     False where `limit` places had their steps taken and others had not.
     """
@@ -233,19 +233,19 @@ class BreadthFirst(WholeSuite[S]):
         self.limit = limit
 
     def go(self) -> None:
-        """Breadth first, from the initial state."""
+        """Take the steps breadth first, from the initial state."""
         self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
 
     @abstractmethod
     def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
-        """Take all steps at one place; the places that they lead to."""
+        """Take all steps at one place; returns the places reached."""
 
 
 class _Product(BreadthFirst[S]):
     name = "product"
 
     def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
-        """All steps at one place, and then all probes."""
+        """Take all steps at one place, and then all probes."""
         self.replayer.check_kept(place)
         enabled, disabled = self.replayer.spec.options(place.state)
         for instance, successors in enabled:
@@ -262,7 +262,7 @@ class _Walker(WholeSuite[S]):
         self.random = random.Random(walks.seed)  # noqa: S311 - chooses tests, keeps no secrets
 
     def go(self) -> None:
-        """Each walk from the start, until it ends or is long enough."""
+        """Take each walk from the start, until it ends or is long enough."""
         for _ in range(self.walks.walks):
             place = self._inside(self.replayer.begin())
             for _ in range(self.walks.steps):
@@ -271,11 +271,11 @@ class _Walker(WholeSuite[S]):
                 place = self._go_on(place)
 
     def _inside(self, place: Place[S]) -> Place[S] | None:
-        """A place that the spec's constraints let a search continue at; None for another one."""
+        """The place, if the spec's constraints allow a search to continue there; otherwise None."""
         return place if self.replayer.spec.inside(place.state) else None
 
     def _go_on(self, place: Place[S]) -> Place[S] | None:
-        """Probe a state that was not seen yet, and take one step; None where there is none to take."""
+        """Probe an unseen state, and take one step; None if no step is possible."""
         enabled, disabled = self.replayer.spec.options(place.state)
         # Probing a state again would show nothing new; the walk's length is better spent on steps.
         if place.state not in self.seen:

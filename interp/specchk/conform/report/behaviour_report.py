@@ -1,4 +1,4 @@
-"""The report of changed behaviour: the run, the step, the observation, its values, and what to do.
+"""The report of changed behaviour: the run, the step, the observation, its values, and the remedy.
 
 None of it is a verdict: a spec may allow the old behaviour and the new one.
 """
@@ -54,12 +54,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def earliest(differences: Sequence[Difference]) -> Difference:
-    """Return the difference with the fewest steps before it: the shortest way to it."""
+    """Return the difference preceded by the fewest steps."""
     return min(differences, key=lambda each: each.number)
 
 
 def _first(behaved: Behaved) -> list[str]:
-    """The run with the shortest way to its difference: the step, and what left the implementation in it."""
+    """The run in which the first difference comes earliest: the step, and the outputs in it."""
     if not behaved.differences:
         return []
     first = earliest(behaved.differences)
@@ -90,7 +90,7 @@ def _short(text: str) -> str:
 
 
 def _others(behaved: Behaved) -> list[str]:
-    """The first differences of all runs, counted by kind."""
+    """The first differences of all other runs, counted by kind."""
     if len(behaved.differences) < 2:
         return []
     places = Counter(each.place for each in behaved.differences)
@@ -104,7 +104,7 @@ def _others(behaved: Behaved) -> list[str]:
 
 
 def json(name: str, behaved: Behaved, lock: str, command: str, code: int) -> dict[str, Any]:
-    """Return the report as an object of JSON."""
+    """Return the report as a JSON object."""
     return {
         "schema": "specchk.behaviour/1",
         "verdict": _verdict(behaved),
@@ -136,7 +136,7 @@ def _as_json(each: Difference) -> dict[str, Any]:
 
 
 def junit(name: str, behaved: Behaved, lock: str, command: str) -> str:
-    """Return the runs as JUnit XML, a test each."""
+    """Return the runs as JUnit XML, with a test for each run."""
     root = Element("testsuites")
     suite = SubElement(root, "testsuite", name="behaviour", tests=str(len(behaved.runs)))
     differing = {each.run: each for each in behaved.differences}

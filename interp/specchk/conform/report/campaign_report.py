@@ -1,4 +1,4 @@
-"""A campaign as text and as plain JSON, of a size that the number of recordings does not change."""
+"""A campaign as text and as JSON, of a size independent of the number of recordings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MOST_BLOCKED = 3
 
 
 def verdict(campaign: Campaign) -> str:
-    """`explained`, `diverges` or `vacuous`; a divergence is worth more than a guard."""
+    """`explained`, `diverges` or `vacuous`; a divergence takes precedence over a guard."""
     if campaign.tally.blocked.count:
         return "diverges"
     return "vacuous" if campaign.vacuous else "explained"
 
 
 def text(campaign: Campaign) -> str:
-    """The campaign as text: the unexplained events first, figures last."""
+    """The campaign as text: the unexplained events first, the figures last."""
     lines = []
     blocked = campaign.tally.blocked
     for one in blocked.items[:MOST_BLOCKED]:
@@ -52,7 +52,7 @@ def _figures(campaign: Campaign) -> list[str]:
 
 
 def figures(campaign: Campaign) -> dict[str, Any]:
-    """The numbers of a campaign, times aside."""
+    """The figures of a campaign, without times."""
     tally = campaign.tally
     power = {kind: tally.power(kind) for kind in KINDS}
     return {
@@ -75,7 +75,7 @@ def figures(campaign: Campaign) -> dict[str, Any]:
 
 
 def as_json(campaign: Campaign, exit_code: int) -> dict[str, Any]:
-    """The campaign as plain values; `missed` has the corrupted copies that were explained."""
+    """The campaign as plain values; `missed` lists the corrupted copies that were explained."""
     tally, numbers = campaign.tally, figures(campaign)
     rate = round(tally.consumed / tally.seconds) if tally.seconds else None
     return {

@@ -27,7 +27,7 @@ REFRESH = "run --update-choices"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The entries of a file and the valid ones among them; `path` as a person writes it.
+    """The entries of a file and the valid ones among them; `path` as a person would write it.
 
     `counted` has by suite how many classes are never taken; `wrong` those that were.
     """
@@ -49,7 +49,7 @@ class Standing:
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """The suites in the file for which it does not count."""
+        """The suites for which the file is outdated."""
         return tuple(sorted(set(self.choices.suites) - set(self.listed)))
 
     @property
@@ -78,7 +78,7 @@ class Standing:
             yield f"  explored with another implementation; this run has not refuted it; {REFRESH}"
 
     def json(self) -> dict[str, object]:
-        """The same as a member of a report's JSON object."""
+        """The same as a member of the report's JSON object."""
         suites = [
             {"label": label, "never": self.counted[label], "states": listed.states, "steps": listed.steps,
              "ways": len(listed.ways), "reason": listed.reason}

@@ -16,7 +16,7 @@ REFRESH = "run --update-conditions"
 
 @dataclass(frozen=True, slots=True)
 class ConditionStatus:
-    """A file of conditions, as a person writes its path, and whether it is of this spec and these models."""
+    """A file of conditions: its path as a person would write it, and whether it fits spec and models."""
 
     path: Path
     conditions: GateConditions
@@ -52,7 +52,7 @@ class ConditionStatus:
             yield f"  never decides: {part}"
 
     def json(self) -> dict[str, object]:
-        """The same as a member of a report's JSON object."""
+        """The same as a member of the report's JSON object."""
         return {
             "conditions": {
                 "all": self.conditions.all,

@@ -1,4 +1,4 @@
-"""The sections that a gate adds to a page: the covered classes of each action, and the figures.
+"""The sections of a gate in a page: the covered classes of each action, and the figures.
 
 A cell of the map is a class: a way in which the action can go, or be refused.  What it is stands in
 its title.
@@ -29,7 +29,7 @@ CELLS = MappingProxyType({
 def sections(
     parts: Sequence[Part], results: Sequence[SuiteResult], held: Held | None, mutants: Sequence[ScoreRow] = ()
 ) -> list[str]:
-    """All of them, each as HTML."""
+    """All sections, each as HTML."""
     parts_of_page = [_map(part, result.coverage) for part, result in zip(parts, results, strict=True)
              if result.coverage is not None]  # fmt: skip
     if parts_of_page:
@@ -42,7 +42,7 @@ def sections(
 
 
 def listed(title: str, lines: Iterable[str], *, is_wrong: bool = False) -> str:
-    """A section that has the lines of the text report."""
+    """A section with the lines of the text report."""
     mark = ' class="violated"' if is_wrong else ""
     return f"<h2>{title}</h2><ul{mark}>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
@@ -84,7 +84,7 @@ def _by_action(classes: Sequence[EffectClass]) -> dict[str, list[tuple[int, Effe
 
 
 def _cells(states: Mapping[str, frozenset[int]], classes: Sequence[tuple[int, EffectClass]]) -> str:
-    """The cells of some classes, each in the first of the states that has it."""
+    """The cells of some classes, each class in the first of the states that applies to it."""
     cells = ""
     for number, one in classes:
         state = next((name for name, numbers in states.items() if number in numbers), "not tried")
@@ -125,7 +125,7 @@ def _scores(mutants: Mapping[str, Kills], layers: Mapping[str, LayerKills]) -> I
 
 
 def _mutants(mutants: Sequence[ScoreRow]) -> Iterator[str]:
-    """A line for each mutant; one that no test killed is marked, unless that is argued."""
+    """A line for each mutant; a surviving mutant is marked, unless it is argued to be equivalent."""
     if mutants:
         missed = ("survived", "weak", "wrongly")
         rows = [

@@ -1,4 +1,4 @@
-"""The results of a gate's controls and lock, for people and for programs."""
+"""The results of a gate's controls and lock, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def render_since(revision: str, ran: Since, audited: bool, wrongly: Sequence[str
 
 
 def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, object]:
-    """The same as a member of a report's JSON object."""
+    """The same as a member of the report's JSON object."""
     plan = ran.plan
     return {
         "since": {
@@ -40,7 +40,7 @@ def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, o
 
 
 def render_held(held: Held, path: Path) -> Iterator[str]:
-    """The lines below the suites' report; `path` is the lock's file."""
+    """The lines below the suites' report; `path` is that of the lock."""
     if held.tried or held.vacuous:
         caught = sum(bool(trial.told) for trial in held.tried)
         yield f"controls: {caught} of {len(held.tried)} planted errors detected"
@@ -71,7 +71,7 @@ def render_held(held: Held, path: Path) -> Iterator[str]:
 
 
 def _scores(lock: Lock) -> Iterator[str]:
-    """The scores in a lock, which are of the campaigns that were recorded last."""
+    """The scores in a lock, which are those of the last recorded campaigns."""
     for kind, score in sorted(lock.mutants.items()):
         yield f"mutants recorded in the lock: {score} {kind} killed"
     for kind, layers in sorted(lock.layers.items()):
@@ -80,7 +80,7 @@ def _scores(lock: Lock) -> Iterator[str]:
 
 
 def held_json(held: Held) -> dict[str, object]:
-    """The same as members of a report's JSON object."""
+    """The same as members of the report's JSON object."""
     return {
         "controls": [{"name": one.name, "kind": one.kind, "found": one.told or None} for one in held.tried],
         "controls_vacuous": held.vacuous or None,

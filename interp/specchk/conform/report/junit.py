@@ -1,4 +1,4 @@
-"""A run as JUnit XML, which build servers read: a suite for each part, a test for each case.
+"""A run as JUnit XML, for build servers: a suite for each part, a test for each case.
 
 The failure of a case is its divergence as text.  A case that was not run is skipped and says why: a part
 ends at its first failure, and a sample, a change or a single case leaves others out.  Parts that are not
@@ -57,7 +57,7 @@ def _suite(root: Element, part: Part, result: SuiteResult, budget: SuiteBudget) 
 
 
 def _tests(part: Part, result: SuiteResult, budget: SuiteBudget) -> Iterator[tuple[str, str]]:
-    """The tests of a part by name; for one that neither passed nor failed, why."""
+    """The tests of a part by name; the reason for one that neither passed nor failed."""
     cases = part.suite(budget).cases if part.at.suite in MADE_OF_CASES else ()
     if not cases or result.vacuous:
         yield result.suite, "" if result.complete else CUT
@@ -81,7 +81,7 @@ def _properties(part: Part, result: SuiteResult) -> Iterator[tuple[str, object]]
 
 
 def _failures(part: Part, result: SuiteResult, budget: SuiteBudget) -> dict[str, str]:
-    """By the name of a case the report of its divergence; by the suite's name that of no case."""
+    """The report of each divergence by the name of its case, or by the suite's name without one."""
     if result.divergence is None and not result.vacuous:
         return {}
     case = None if result.failed is None else part.suite(budget).case(result.failed)

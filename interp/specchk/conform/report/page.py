@@ -66,7 +66,7 @@ def _because(program: Program, divergence: Divergence) -> Iterator[str]:
 
 
 def _instead(program: Program, divergence: Divergence, number: int) -> str:
-    """The two states side by side; empty where the implementation's is unknown."""
+    """The two states side by side; empty if the implementation's state is unknown."""
     beside = wanted(program, divergence)
     other = instead(divergence, beside)
     if beside is None or other is None:
@@ -80,7 +80,7 @@ def _instead(program: Program, divergence: Divergence, number: int) -> str:
 
 
 def _actions(program: Program, tally: ReplayTally) -> Iterator[str]:
-    """The counts by action; one that was never taken is marked."""
+    """The counts by action; an action that was never taken is marked."""
     titles = ("action", "steps taken", "probes refused", "not applicable", "successors never chosen")
     rows = []
     for name in [action.name for action in program.actions]:

@@ -1,4 +1,4 @@
-"""A suite's result, for people and for programs: the verdict first, then its basis.
+"""The result of a suite as text and as JSON: the verdict first, then its basis.
 
 A divergence is shown as the spec's behaviour that leads to it, a lane for each element of the main
 sort, then the implementation's state beside the spec's, and every place where the two differ.
@@ -22,7 +22,7 @@ WIDTH = 80  # of any terminal: the report is the same in a log
 
 
 def verdict(result: SuiteResult) -> str:
-    """`diverges`, `vacuous`, `conforms`, or `conforms so far` where a budget ended the suite."""
+    """`diverges`, `vacuous`, `conforms`, or `conforms so far` if a budget ended the suite."""
     if result.divergence is not None:
         return "diverges"
     if result.vacuous:

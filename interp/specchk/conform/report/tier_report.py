@@ -15,12 +15,12 @@ _WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
 
 
 def overall(results: Sequence[SuiteResult]) -> SuiteResult:
-    """The result that decides for the whole: the first of the worst."""
+    """The result that decides the overall verdict: the first of the worst."""
     return min(results, key=lambda result: _WORST_FIRST.index(verdict(result)))
 
 
 def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]) -> str:
-    """The whole report: a failing suite, if it is the only one, is reported as if it had run alone."""
+    """The whole report; a single failing suite is reported as if it had run alone."""
     if len(parts) == 1:
         return render(parts[0], results[0])
     worst = overall(results)
@@ -51,7 +51,7 @@ def _line(part: Part, result: SuiteResult) -> str:
 def tier_json(
     tier: str, parts: Sequence[Part], results: Sequence[SuiteResult], codes: Sequence[int]
 ) -> dict[str, object]:
-    """The suite that decides for the whole as one JSON object, with the objects of all in `suites`."""
+    """The deciding suite as one JSON object, with the objects of all suites in `suites`."""
     reports = [
         {"label": part.label, **as_json_of(part, result, code)}
         for part, result, code in zip(parts, results, codes, strict=True)

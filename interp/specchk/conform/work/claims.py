@@ -1,4 +1,4 @@
-"""Numbers that several processes share: a free process takes the next one, and none is taken twice.
+"""Numbers shared by several processes: a free process takes the next one, and none is taken twice.
 
     claims = Claims(521)        # before the processes are forked
     for number in claims: ...   # in each of them
@@ -20,7 +20,7 @@ MOST_TOKENS = 4096  # far less than a pipe holds, which would block who writes m
 
 
 class Claims:
-    """The numbers from 0 to `count` - 1, a few at a time."""
+    """The numbers from 0 to `count` - 1, claimed a few at a time."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -35,5 +35,5 @@ class Claims:
             yield from range(first, min(first + self._at_once, self._count))
 
     def close(self) -> None:
-        """Let go of the pipe."""
+        """Close the pipe."""
         os.close(self._tokens)

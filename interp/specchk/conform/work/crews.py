@@ -1,4 +1,4 @@
-"""The interface of crews, which do the pieces of a job elsewhere than in processes of this machine.
+"""The interface of crews, which do the pieces of a job outside the processes of this machine.
 
     conform                        a crew (`cli/crews.py` on `spark/jobs.py`)
     work and its pieces     ->     sends them, with the files of a `kit`
@@ -23,22 +23,22 @@ Found = TypeVar("Found")
 
 
 class LostWork(Exception):
-    """A crew lost the processes that did some pieces, and can do others; the text has its reason."""
+    """A crew lost the processes that did some pieces, but can do others; the text gives the reason."""
 
 
 class Job(Protocol[P, T]):
-    """A job on pieces; `cls` is the user's class, loaded from `folder` where the job runs."""
+    """A job that processes pieces; `cls` is the user's class, loaded from `folder` where the job runs."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[P], T]:
-        """The function that does a piece; called for once in each process."""
+        """The function that processes a piece; called once in each process."""
 
 
 class Crew(Protocol):
-    """Does pieces; `hands` of them at once."""
+    """Processes pieces, `hands` of them in parallel."""
 
     @property
     def hands(self) -> int:
-        """How many pieces are done at once."""
+        """The number of pieces processed in parallel."""
 
     def each(self, work: Job[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
         """The result of each piece, in order; `about` is for observers.  Raises `LostWork`."""

@@ -1,4 +1,4 @@
-"""Work, counted: how many loops and calls a test of an implementation takes, whatever the machine's speed.
+"""Work counted as the loops and calls that a test runs, independent of the machine's speed.
 
 A mutant may never end.  A limit in seconds would call the same mutant killed on one machine and not on
 another, so the code that mutants are made of is compiled with a count: at the head of each function's
@@ -33,18 +33,18 @@ ENDLESS = 1 << 62  # more than anything does
 
 
 class TooMuch(BaseException):
-    """More work than was given; no `Exception`, so that nothing in between catches it."""
+    """More work than allowed; not an `Exception`, so that no code in between catches it."""
 
 
 @dataclass(slots=True)
 class WorkMeter:
-    """Counts work; `left` is the allowed rest, and below zero everything that is counted raises."""
+    """Counts work; `left` is the remaining allowance, and below zero each count raises `TooMuch`."""
 
     given: int = ENDLESS
     left: int = ENDLESS
 
     def tick(self) -> bool:
-        """Count one; raises `TooMuch` when nothing is left.  True, so that a condition may have it."""
+        """Count one; raises `TooMuch` if nothing is left.  Returns True, for use in conditions."""
         # Counted down and not up: one comparison with zero, without a second number to look up.
         self.left -= 1
         if self.left < 0:
@@ -53,7 +53,7 @@ class WorkMeter:
 
     @property
     def done(self) -> int:
-        """How much was done since it was given."""
+        """The work done since the allowance was given."""
         return self.given - self.left
 
     @property
@@ -63,7 +63,7 @@ class WorkMeter:
 
     @contextmanager
     def giving(self, work: int) -> Iterator[None]:
-        """Limit the work inside the block, and allow any amount after it."""
+        """Limit the work inside the block; afterwards it is unlimited."""
         self.given = self.left = work
         try:
             yield
@@ -72,7 +72,7 @@ class WorkMeter:
 
 
 def counted(source: str, path: str) -> CodeType:
-    """The code of a module that counts; it takes a `WorkMeter.tick` under the name `TICK`."""
+    """The code of a module with counting; it requires a `WorkMeter.tick` under the name `TICK`."""
     tree = ast.fix_missing_locations(_Counting().visit(ast.parse(source, path)))
     # Without this module's own `from __future__`, which `compile` would pass on.
     code: CodeType = compile(tree, path, "exec", dont_inherit=True)
@@ -80,10 +80,10 @@ def counted(source: str, path: str) -> CodeType:
 
 
 class _Counting(ast.NodeTransformer):
-    """Puts a count into functions, loops and comprehensions."""
+    """Inserts counts into functions, loops and comprehensions."""
 
     def visit(self, node: ast.AST) -> Any:
-        """Count a call, each time round a loop, and each item of a comprehension."""
+        """Count a call, each iteration of a loop, and each item of a comprehension."""
         self.generic_visit(node)
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -107,7 +107,7 @@ def _count_calls(node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 
 def _call(beside: ast.expr | ast.stmt) -> ast.Call:
-    """A count, on the line of the statement beside it."""
+    """A count, on the line of the adjacent statement."""
     name = ast.copy_location(ast.Name(TICK, ast.Load()), beside)
     call = ast.copy_location(ast.Call(name, [], []), beside)
     # Coverage by lines must be what it is without the count.

@@ -1,4 +1,4 @@
-"""Work on all cores: tasks in forked processes, each of which hands back a value.
+"""Work on all cores: tasks in forked processes, each of which returns a value.
 
 Forked, because a binding and its systems need not be picklable; only what a task returns is.  A
 process that has threads must not be forked, so there the tasks run one after the other: the same
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Lost(Exception):
-    """A process ended before its task was done; `code` as in `Ended`: None where an exception ended it."""
+    """A process ended before its task was done; `code` as in `Ended`, None if an exception ended it."""
 
     def __init__(self, message: str, code: int | None = None) -> None:
         self.code = code
@@ -32,7 +32,7 @@ class Lost(Exception):
 def each(
     tasks: Sequence[Callable[[], T]], workers: int, passing: tuple[type[Exception], ...] = ()
 ) -> list[T]:
-    """The results of all tasks, in their order; `workers` processes at a time.
+    """The results of all tasks, in order, with `workers` processes at a time.
 
     An exception of a task that is `passing` is raised here, that of the first task if there are
     several.  Of any other the process dies, with a traceback, and `Lost` is raised, which names it.

@@ -32,7 +32,7 @@ from specchk.lang.frontend import CheckedSpec
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """Files by their path from the folder `base`; `main` is the user's file, `roots` are imported from."""
+    """Files by path relative to the folder `base`; `main` is the user's file, imports start from `roots`."""
 
     files: tuple[tuple[str, bytes], ...]
     main: str
@@ -41,7 +41,7 @@ class Kit:
 
 
 def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path] = ()) -> Kit:
-    """The kit of a binding or a tracing that was loaded here; `more` are files to be sent as well."""
+    """The kit of a binding or a tracing loaded here; `more` are additional files."""
     own = main.resolve()
     imported = dict.fromkeys(files_of(own))
     patterns = tuple(getattr(cls, "implementation", ()))
@@ -68,7 +68,7 @@ def spec_files(spec: Spec) -> set[Path]:
 
 
 def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Where the modules of some files are imported from, each with its package's folder, if it has one."""
+    """The folders from which the modules of some files are imported, each with its package's, if any."""
     wanted = frozenset(files)
     for name, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -83,7 +83,7 @@ def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """A work, and how to begin it where a kit was unpacked; `deep` is how far Python may recurse there."""
+    """A worker, and how to start it where a kit is unpacked; `deep` is the recursion limit there."""
 
     work: Job[Any, Any]
     main: str
@@ -92,7 +92,7 @@ class Shipped:
     deep: int
 
     def __call__(self, place: Path) -> Callable[[Any], Any]:
-        """The worker that does the pieces; raises the exceptions of importing the user's modules."""
+        """The function that processes pieces; raises the exceptions of importing the user's modules."""
         enter(place, self.roots)
         # A binding that needed more depth here needs it there; a worker starts with Python's own limit.
         sys.setrecursionlimit(max(self.deep, sys.getrecursionlimit()))
@@ -102,18 +102,18 @@ class Shipped:
 
 
 def _done(do: Callable[[Any], Any], piece: Any) -> Any:
-    """The result of a piece; an implementation that calls `os._exit` diverges, as it does here."""
+    """The result of a piece; an implementation that calls `os._exit` diverges, as it does locally."""
     with contained():
         return do(piece)
 
 
 def shipped(work: Job[Any, Any], kit: Kit, cls: type[Any]) -> Shipped:
-    """A work to be sent with a kit."""
+    """A worker to be sent with a kit."""
     return Shipped(work, kit.main, kit.roots, issubclass(cls, Tracing), sys.getrecursionlimit())
 
 
 def enter(place: Path, roots: Iterable[str]) -> None:
-    """Import from a kit first, and no longer from one that was unpacked beside it; zip files there stay."""
+    """Import from a kit first, and no longer from one unpacked beside it; zip files there stay."""
     places = [str((place / root).resolve()) for root in roots]
     around = str(place.parent.resolve()) + os.sep
     sys.path[:] = [

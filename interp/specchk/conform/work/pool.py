@@ -1,4 +1,4 @@
-"""Tasks in forked processes, some at a time, each with a deadline; results are read as they are sent.
+"""Tasks in forked processes, a limited number at a time, each with a deadline; results are read as sent.
 
 Other than `forks.each`, a task may say several things before it ends, and is killed when it takes
 too long: what it has said by then counts.  A task that has said all and whose process lives on (by a
@@ -61,7 +61,7 @@ def run_all(
     done: Callable[[int, Ended], None] = lambda number, ended: None,
     clock: Callable[[], float] = perf_counter,
 ) -> list[Ended]:
-    """Run all tasks, `workers` at a time; `done` receives each one that ends, in the order of ending.
+    """Run all tasks, `workers` at a time; `done` receives each finished one, in the order of ending.
 
     `clock` says when a task has taken more than `seconds`; None: no task ever does.
     """
@@ -104,7 +104,7 @@ def _next(connection: Connection, task: _Running) -> Connection | int:
 
 
 def _patience(running: dict[Connection, _Running], seconds: float | None, now: float) -> float | None:
-    """How long nothing needs to be done."""
+    """The time until the next deadline."""
     if seconds is None:
         return None
     return max(0.0, min(task.begun for task in running.values()) + seconds - now)
@@ -153,7 +153,7 @@ def _finish(connection: Connection, task: _Running) -> None:
 
 
 def _work(to: Connection, task: Task, parent: int) -> None:
-    """A process's life."""
+    """The life of a worker process."""
     end_with(parent)  # nobody would read the results
     # Else a process that the task forks would hold the pipe, and its end would not come with this one's.
     os.register_at_fork(after_in_child=to.close)

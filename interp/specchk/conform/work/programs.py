@@ -24,12 +24,12 @@ Maker = Callable[[CheckedSpec, str | None, Mapping[str, str]], Instance]
 
 
 def whole_instance(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
-    """As `instantiate`, with the program that was kept where there is one."""
+    """As `instantiate`, with the cached program if there is one."""
     return _instance(instantiate, checked, model, overrides)
 
 
 def steps_instance(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
-    """As `instantiate_steps`, with the program that was kept where there is one."""
+    """As `instantiate_steps`, with the cached program if there is one."""
     return _instance(instantiate_steps, checked, model, overrides)
 
 
@@ -48,7 +48,7 @@ def _instance(
 
 
 def _place(sources: Sequence[Source], about: object) -> Path | None:
-    """None for a short text, of which a program is made as fast as a file is read."""
+    """The cache path; None for a short text, whose program is built as fast as a file is read."""
     texts = [source.text for source in sources]
     if sum(map(len, texts)) < LEAST:
         return None

@@ -1,4 +1,4 @@
-"""The seal of a file that the gate believes: a digest of its lines, on a line of its own.
+"""The seal of a file that the gate trusts: a digest of its lines, on a line of its own.
 
 A lock is read by people and written by specchk.  A number in it that was changed by hand, by a merge or
 by a disk would be a gate that sees less and says nothing, so a file whose seal does not fit is refused.
@@ -25,11 +25,11 @@ OLDER = "a fingerprint by an older specchk"  # of a spec; it cannot be compared
 
 
 class BrokenSeal(Exception):
-    """A file that was changed after it was written; the text describes how."""
+    """A file that was changed after it was written; the text describes the change."""
 
 
 def write(path: Path, lines: Iterable[str], people: str = "") -> None:
-    """Write lines with their seal, whole or not at all; those that begin with `people` may be edited."""
+    """Write lines with their seal, completely or not at all; those beginning with `people` may be edited."""
     every = "\n".join(lines).split("\n")
     # Behind the comments at the head, which a person reads first.
     at = next(number for number, line in enumerate(every) if line and not line.startswith("#"))
@@ -38,7 +38,7 @@ def write(path: Path, lines: Iterable[str], people: str = "") -> None:
 
 
 def read(path: Path, people: str = "") -> str:
-    """The text of a file as it was written; raises `BrokenSeal`, and `OSError` where there is none."""
+    """The text of a file as it was written; raises `BrokenSeal`, and `OSError` if it cannot be read."""
     data = path.read_bytes()
     try:
         # A checkout on Windows changes line ends; that is no edit.
@@ -60,7 +60,7 @@ def load(
     path: Path, build: Callable[[Mapping[str, Any]], T], *, version: int, people: str, mend: str,
     error: type[Exception],
 ) -> T | None:  # fmt: skip
-    """The contents of a sealed TOML file, as `build` makes them of its table; None where there is no file.
+    """The contents of a sealed TOML file, built by `build` from its table; None if there is no file.
 
     Also of the version before, which differs in the fingerprints of specs alone: `build` gives `OLDER` for
     them.  Raises `error` for any other file, `mend` being what a person can do about one that was changed.

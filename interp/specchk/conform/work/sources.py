@@ -27,7 +27,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of statements t
 
 
 def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
-    """The files of the implementation that a loaded binding is for; itself is the first.
+    """The files of the implementation of a loaded binding; the binding itself is the first.
 
     With `patterns` those that these name, from the binding's folder, instead of what is imported.
     """
@@ -51,12 +51,12 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
 
 
 def is_theirs(path: Path) -> bool:
-    """Whether a file is the user's own."""
+    """Whether a file belongs to the user."""
     return not any(path.is_relative_to(place) for place in (_OWN, *_FOREIGN))
 
 
 def _imported(path: Path, module: str) -> Iterator[str]:
-    """The modules that a file imports, wherever in it."""
+    """The modules that a file imports, anywhere in it."""
     # Blocks alone: an import is a statement, and most of what `ast.walk` finds are parts of expressions.
     blocks: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while blocks:
@@ -68,7 +68,7 @@ def _imported(path: Path, module: str) -> Iterator[str]:
 
 
 def _loaded(name: str) -> Path | None:
-    """The file that a module of the user's was loaded from; None for one that was not, and for others."""
+    """The file from which a user's module was loaded; None for a module not loaded, and for others."""
     # What was never loaded has no file yet; such an import has not run, so it is no part of the
     # implementation.
     file = getattr(sys.modules.get(name), "__file__", None)
@@ -79,7 +79,7 @@ def _loaded(name: str) -> Path | None:
 
 
 def _names(node: ast.AST, module: str, path: Path) -> Iterator[str]:
-    """The modules that an import may mean, packages around them included."""
+    """The modules that an import may denote, including enclosing packages."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield from _with_packages(alias.name)
@@ -102,7 +102,7 @@ def _with_packages(name: str) -> Iterator[str]:
 
 
 def shown(path: Path, folder: Path) -> str:
-    """A file's path from a folder, the same on every system."""
+    """A file's path relative to a folder, the same on every system."""
     up = PurePath(path)
     root = folder.resolve()
     steps = 0

@@ -1,4 +1,4 @@
-"""The instances of a spec's actions that the calls of a tracing name.
+"""The instances of a spec's actions named by the calls of a tracing.
 
 Not here: their steps (`validate`).
 """
@@ -28,7 +28,7 @@ Ways = tuple[tuple[TracedStep, ...], ...]
 
 
 class RepeatedInstances(NamedTuple):
-    """The instances of a call that an event may be several times."""
+    """The instances of a call that an event may represent repeatedly."""
 
     instances: Instances
     least: int
@@ -40,7 +40,7 @@ SpecWays = tuple[tuple[SpecStep, ...], ...]
 
 
 class CalledInstances:
-    """The instances of a program's actions by calls.
+    """The instances of a program's actions, by call.
 
     `changing` counts the calls with arguments that may change.
     """
@@ -56,7 +56,7 @@ class CalledInstances:
         self.changing = 0
 
     def of_ways(self, ways: Ways) -> tuple[SpecWays, bool]:
-        """The instances of each way, and whether one of them may take no step; raises `ImpossibleEvent`."""
+        """The instances of each way, and whether some way takes no step; raises `ImpossibleEvent`."""
         # As calls are: a tracing may give the same ways for many events, or the same call.
         is_call = len(ways) == 1 and len(ways[0]) == 1 and ways[0][0].__class__ is Call
         given = ways[0][0] if is_call else ways
@@ -78,7 +78,7 @@ class CalledInstances:
         return self.of(step)
 
     def of(self, call: Call) -> Instances:
-        """An action's number, and all arguments that a call may have; raises `ImpossibleEvent`."""
+        """The number of an action, and all possible arguments of a call; raises `ImpossibleEvent`."""
         # A tracing may give the same call for many events.
         known = self._same.get(id(call))
         if known is None:

@@ -1,4 +1,4 @@
-"""The values of a spec's expressions in states, and whether they are as a recording shows them.
+"""The values of a spec's expressions in states, compared with those in a recording.
 
 An expression is compiled once, and those that events often show together become one function: the record of
 their values, which is compared with that of the recorded ones.
@@ -32,7 +32,7 @@ _NOWHERE = Span(Source("", ""), 0, 0)
 
 
 class ShownExpression:
-    """A compiled expression of the spec, with the values that it was compared with.
+    """A compiled expression of the spec, with the values with which it was compared.
 
     Of a number and a truth the plain value is the spec's; `own` is its class, and None of other types.
     `same` has values by the addresses of plain ones.
@@ -59,7 +59,7 @@ class ShownExpression:
             return None
 
     def wanted(self, value: Any) -> Any:
-        """The spec's value of a plain one; the text of the reason, equal to no value, if it is none."""
+        """The spec's value of a plain one; if invalid, the reason as text, which equals no value."""
         # Mostly an object that was given before, since tracings make few; of a class that does not change.
         known = self.same.get(id(value))
         if known is None:
@@ -87,7 +87,7 @@ class ShownExpression:
 
 
 def _key(value: Any) -> bytes | str:
-    """What distinguishes values that may have no hash, by the types of their parts as well."""
+    """A key for values that may be unhashable, which also distinguishes the types of their parts."""
     try:
         # A third of the time of a text; version 2 knows no references, so that equal values have equal bytes.
         return marshal.dumps(dict(value) if isinstance(value, Table) else value, 2)
@@ -96,7 +96,7 @@ def _key(value: Any) -> bytes | str:
 
 
 class ShownTogether:
-    """The expressions that events show together; often enough, one function of their values."""
+    """The expressions that events show together; if frequent, compiled to one function."""
 
     __slots__ = ("_evaluator", "_uses", "_wanted", "expressions", "names", "values")
 
@@ -111,7 +111,7 @@ class ShownTogether:
         self.values: Callable[[list[Any]], Any] = lambda e: tuple([value(e) for value in every])
 
     def wanted(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The spec's values of the plain ones, as those of each expression."""
+        """The spec's values of the plain ones, as for each expression."""
         self._uses += 1
         if self._uses == OFTEN:
             self._join()
@@ -152,7 +152,7 @@ class Fields:
         self.changing = 0
 
     def expression(self, text: str) -> ShownExpression:
-        """An expression of the spec, compiled once; a `SpecError` if it is none."""
+        """An expression of the spec, compiled once; raises `SpecError` if it is invalid."""
         known = self._expressions.get(text)
         if known is None:
             expr, count = self.instance.expression(text)
@@ -162,24 +162,24 @@ class Fields:
         return known
 
     def read(self, kind: Type) -> dict[Any, Any]:
-        """The spec's values of plain ones, which expressions of one type share: brokers show equal logs."""
+        """The spec's values of plain ones, cached across expressions of one type: brokers show equal logs."""
         return self._read.setdefault(kind, {})
 
     def environment(self, state: State) -> list[Any]:
-        """That of a state."""
+        """The environment of a state."""
         self._env[: len(state)] = state
         return self._env
 
     def agree(self, state: State, seen: Sequence[Seen]) -> bool:
-        """Whether a state is as an event shows it."""
+        """Whether a state agrees with the fields of an event."""
         return bool(self.agreeing((state,), seen))
 
     def agreeing(self, states: Sequence[State], seen: Sequence[Seen]) -> list[State]:
-        """Those of the states that are as an event shows them."""
+        """The states that agree with the fields of an event."""
         return self.having(states, self.wanted(seen)) if seen else list(states)
 
     def wanted(self, seen: Sequence[Seen]) -> WantedValues:
-        """The fields of an event, in the spec's values."""
+        """The fields of an event, as values of the spec."""
         shown = seen if isinstance(seen, SeenTogether) else SeenTogether.of(seen)
         together = self._together.get(shown.fields)
         if together is None:

@@ -1,4 +1,4 @@
-"""Events in the spec's own values: the instances that each may be, and its fields.
+"""Events as values of the spec: the possible instances of each, and its fields.
 
 Some are read ahead: in turns with steps of the spec reading takes nearly twice as long, since the code of
 neither stays in the processor's caches.
@@ -20,7 +20,7 @@ READ_AHEAD = 512  # events
 
 
 class ReadEvent(NamedTuple):
-    """A meaning, and the same in the spec's values; `refused` is why the spec has no such action or argument.
+    """A meaning, also as values of the spec; `refused` is the reason if the spec lacks an action or argument.
 
     `lasts` is whether a tracing that reads on cannot change a value of the meaning.
     """
@@ -40,7 +40,7 @@ class EventReader:
         self.instances, self.fields = instances, fields
 
     def read(self, meaning: Meaning) -> ReadEvent:
-        """A meaning in the spec's values; a `SpecError` for a field that is not an expression of the spec."""
+        """A meaning as values of the spec; raises `SpecError` for a field that is not a valid expression."""
         instances, fields = self.instances, self.fields
         changing = instances.changing + fields.changing
         try:
@@ -52,7 +52,7 @@ class EventReader:
         return ReadEvent(meaning, ways, may_be_no_step, shown, lasts)
 
     def ahead(self, tracing: Tracing, events: Sequence[Event]) -> Iterator[ReadEvent]:
-        """Each event; an exception of the tracing is raised at its event."""
+        """Each event, read ahead; an exception of the tracing is raised at its event."""
         ahead: list[ReadEvent] = []
         try:
             for event in events:

@@ -1,4 +1,4 @@
-"""Steps of named instances: of a recording only the states after them are wanted, and nothing is counted.
+"""Steps of named instances: only the states after them are needed, and no coverage is counted.
 
 Not here: what a step is (`meaning.step`), and which instances an event names (`called`).
 """
@@ -25,7 +25,7 @@ class NamedSteps(Stepper):
         self._env = self._fresh()
 
     def make_evaluator(self) -> Evaluator:
-        """The compiler of expressions; without coverage, since a recording is not a search."""
+        """The compiler of expressions, without coverage, since a recording is not a search."""
         return Evaluator(self.size)
 
     def compiled(self, index: int, action: Action, values: Values) -> NamedAction:
@@ -33,7 +33,7 @@ class NamedSteps(Stepper):
         return NamedAction(self, index, action, values)
 
     def after(self, before: Iterable[State], index: int, instances: Iterable[Sequence[Any]]) -> list[State]:
-        """The states after an action's instances in some states; with repetitions.
+        """The states after an action's instances in some states, with repetitions.
 
         An instance that has no meaning in a state is no step there.
         """
@@ -54,7 +54,7 @@ class NamedSteps(Stepper):
         return reached.copy()
 
     def _fresh(self) -> list[Any]:
-        """An environment for all steps: each undoes its writes, and reads no local that it has not bound."""
+        """An environment for all steps: each undoes its writes, and reads only locals that it has bound."""
         return [None] * self.evaluator.first_local + list(self._blank)
 
 
