@@ -1,4 +1,4 @@
-"""A small search by the reference engine, which confirms claims found to hold for any offsets.
+"""A small search by the reference engine, which confirms claims established for all offsets.
 
 Offsets below the horizons of a model are some of all offsets, so whatever the search finds to fail fails.  A
 sample is no proof: it excludes that an encoding which is wrong about common states is believed.
@@ -14,7 +14,7 @@ from specchk.search.replay import CONFIRMING, ReplayFailed, has_first_states
 
 
 def confirm(program: Program, depth: int | None = None) -> None:
-    """Search the first states of a program of which nothing is said to fail (in `depth` steps).
+    """Search the first states of a program for which no failure was reported (in `depth` steps).
 
     `ReplayFailed` where something does.
     """

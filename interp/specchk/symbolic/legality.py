@@ -1,4 +1,4 @@
-"""Uses of offsets that a spec must not have if they are unbounded.
+"""Uses of offsets that are not allowed in a spec if they are unbounded.
 
 Unbounded offsets can be compared, copied and computed with as far as that is linear; they cannot be an
 index or a map's key, be listed one by one, or be multiplied with each other.  `check` finds all such
@@ -25,7 +25,7 @@ ENUMERATE = "run them with --engine native, or select other properties with --pr
 
 
 def check(program: Program) -> None:
-    """Raise `SpecError` with all uses that unbounded offsets do not allow."""
+    """Raise `SpecError` with all uses that are not allowed for unbounded offsets."""
     # A definition that is used twice is inlined twice; its misuse is one mistake.
     found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
     # Zones have no steps of their own to go round: a loop of them may be a way up that never ends.
@@ -81,7 +81,7 @@ def _wrong(expr: Expr) -> str:
 
 
 def _is_ordered(kind: Type) -> bool:
-    """Whether choosing a value of a type would need the order of the offsets in it."""
+    """Whether choosing a value of a type requires the order of the offsets in it."""
     item = kind.item if isinstance(kind, Set) else kind
     return orders_offsets(item) or has_horizon_keys(item)
 
@@ -112,5 +112,5 @@ def _is_offset(kind: Type) -> bool:
 
 
 def orders_offsets(kind: Type) -> bool:
-    """Whether a value keeps offsets in the order of their size: sets and bags do."""
+    """Whether a value stores offsets in the order of their size, as sets and bags do."""
     return any(isinstance(part, Set | Bag) and has_horizon(part.item) for part in components(kind))

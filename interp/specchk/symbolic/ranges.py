@@ -1,4 +1,4 @@
-"""Range checks that lowering leaves out where an interval ends at a horizon.
+"""Range checks that lowering omits if an interval ends at a horizon.
 
 `c' = card(s)` with `c : 0..3` needs no check while three offsets are all there are.  Without the
 horizon, or with a higher one, there may be more.
@@ -45,7 +45,7 @@ def checked(program: Program, found: T) -> T:
 
 
 def _stored(expr: nodes.Expr, kind: Type) -> nodes.Expr:
-    """`expr` with checks where it is computed from offsets: in its branches, fields and items."""
+    """`expr` with checks at the expressions computed from offsets: in its branches, fields and items."""
     match expr:
         case nodes.Narrow():
             return expr
@@ -72,7 +72,7 @@ def _stored(expr: nodes.Expr, kind: Type) -> nodes.Expr:
 
 
 def _parts(expr: nodes.Apply, kind: Type) -> list[Type | None] | None:
-    """The places of an operator's arguments within the place of its result (None: of no part)."""
+    """The places of an operator's arguments within the place of its result (None if not a part of it)."""
     if expr.op is Op.MAP_SET and isinstance(kind, Map):
         return [kind, None, kind.value]
     if expr.op is Op.WITH_FIELD and isinstance(kind, Record):
@@ -83,7 +83,7 @@ def _parts(expr: nodes.Apply, kind: Type) -> list[Type | None] | None:
 
 
 def _is_read(expr: nodes.Expr) -> bool:
-    """Whether a value is part of the state, where all is in its type, horizons aside."""
+    """Whether a value is part of the state, in which all values have their types, apart from horizons."""
     while isinstance(expr, nodes.Apply) and expr.op.card.is_part and expr.args:
         expr = expr.args[0]
     return isinstance(expr, nodes.Var)

@@ -1,4 +1,4 @@
-"""Paths out of models, taken by the reference interpreter before anyone sees them.
+"""Paths from models, replayed by the reference interpreter before they are reported.
 
 Offsets found by the solver may lie above the model's horizon, so the path is taken in the same
 program with a higher one.  A path that cannot be taken is a bug of the encoding: `ReplayFailed`.
@@ -39,20 +39,20 @@ LISTED = 16  # so many of the least numbers are chosen on every path
 
 @dataclass(frozen=True, slots=True)
 class ReplayPath:
-    """States out of a model, and the numbers that were chosen in steps between and out of them."""
+    """States from a model, and the numbers chosen in the steps between and out of them."""
 
     states: tuple[State, ...]
     chosen: tuple[int, ...] = ()
 
     @property
     def most(self) -> int:
-        """A horizon for the path and one step more."""
+        """A horizon sufficient for the path and one more step."""
         # One more for a step out of the last state, and what was chosen there without being stored.
         return max(most_in(self.states) + 1, 0, *self.chosen)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers to choose among, ascending: those of the path with their neighbours, and the least."""
+        """The numbers to choose from, ascending: those of the path, their neighbours, and the least one."""
         own = {number for state in self.states for number in _numbers(state)}.union(self.chosen)
         near = {number + distance for number in own for distance in (-1, 0, 1)}
         return tuple(sorted({number for number in near if number >= 0}.union(range(LISTED))))
@@ -81,7 +81,7 @@ def _numbers(value: Any) -> Iterator[int]:
 
 
 class _Raising:
-    """Copies in which every `nat upto` ends at `high` at least; equal parts stay the same objects."""
+    """Copies a program with every `nat upto` ending at `high` or later; equal parts stay the same objects."""
 
     def __init__(self, high: int, *, choosing: bool) -> None:
         self.high = high
@@ -129,20 +129,20 @@ def _is_any(domain: Any) -> TypeGuard[Const]:
 
 
 class Unended(Stepper):
-    """Steps that no horizon ends; choices are among some numbers, or those up to it (None)."""
+    """A stepper without horizons; choices are among some numbers, or those up to a limit (None)."""
 
     def __init__(self, program: Program, numbers: Sequence[int] | None = None) -> None:
         self.numbers = numbers
         super().__init__(program)
 
     def compiled(self, index: int, action: Action, values: Values) -> Compiled:
-        """One action's functions."""
+        """The functions of one action."""
         if self.numbers is None:
             return super().compiled(index, action, values)
         return _AmongNumbers(self, index, action, Values(self.numbers))
 
     def make_evaluator(self) -> Evaluator:
-        """One that stores numbers above a horizon."""
+        """An evaluator that stores numbers above a horizon."""
         # A step may compute more than any number of the path, `b' = 2 * a`, and go on from there: to a
         # statement that is undefined, which must not be hidden by the end of the step.
         return Evaluator(self.size, self.counts, horizons=False)
@@ -174,7 +174,7 @@ class _AmongNumbers(Compiled):
 
 
 class Replay:
-    """Takes paths in a program whose horizons are high enough, with some numbers to choose from."""
+    """Replays paths in a program with sufficiently high horizons, with some numbers to choose from."""
 
     def __init__(self, program: Program, numbers: Sequence[int] | None = None) -> None:
         self.program = program
@@ -185,11 +185,11 @@ class Replay:
 
     @classmethod
     def along(cls, program: Program, path: ReplayPath) -> Replay:
-        """A replay of one path, in the program with horizons high enough for it."""
+        """A replay of one path, in the program with sufficiently high horizons."""
         return cls(raised_to(program, path.most, choosing=False), path.numbers)
 
     def trace(self, states: Sequence[State]) -> Trace:
-        """The trace along the states, actions filled in; it need not start in an initial state."""
+        """The trace along the states, with its actions; it need not start in an initial state."""
         steps: list[Step] = []
         for before, after in itertools.pairwise(states):
             steps_between = self._steps(before, after)
@@ -200,7 +200,7 @@ class Replay:
         return Trace(states[0], tuple(steps))
 
     def _steps(self, before: State, after: State) -> list[Step]:
-        """The steps between two states, also where another step out of the first one is undefined.
+        """The steps between two states, even if another step out of the first one is undefined.
 
         No search expands such a state, but induction may begin in one: that it is reached is not known.
         """
@@ -224,7 +224,7 @@ class Replay:
         return [*self.met(trace), *self._faults(state)]
 
     def met(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
-        """As `failed`, of the last state and the step to it."""
+        """As `failed`, for the last state and the step to it."""
         before = trace.states[-2] if trace.steps else None
         env = self.properties.environment(trace.last)
         found = [(kind, p.name, b) for p, kind, b in self.properties.failed(env, self.properties.invariants)]
@@ -240,11 +240,11 @@ class Replay:
         return any(answer(prop, test, env) for prop, test in self.properties.witnesses if prop.name == name)
 
     def left(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """As `failed`, of the steps out of a state: one has no meaning, or there is none."""
+        """As `failed`, for the steps out of a state: one is undefined, or there are none."""
         return [*self._undefined(state), *self._ended(state)]
 
     def _ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """Whether a state is a deadlock, or one without steps for which `deadlock ok` has no value.
+        """Whether a state is a deadlock, or one without steps for which `deadlock ok` is undefined.
 
         The caller has found that no number enables a step, listed or not.  Open numbers confirm that where
         they can be computed with; elsewhere only the listed ones do.
@@ -256,7 +256,7 @@ class Replay:
         return [("deadlock", "deadlock", None)] if is_deadlock else []
 
     def _unclear(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """The constraint, or else the witnesses of a state inside all, that have no value."""
+        """The undefined constraint of a state, or the undefined witnesses of a state inside them all."""
         env = self.properties.environment(state)
         try:
             witnesses = self.properties.witnesses if self.properties.inside(env) else []
@@ -271,7 +271,7 @@ class Replay:
         return found
 
     def _faults(self, state: State) -> Iterator[tuple[str, str, Blame | None]]:
-        """The actions that have no meaning in a state, each once."""
+        """The actions that are undefined in a state, each once."""
         for index, action in enumerate(self.program.actions):
             try:
                 for args in self._arguments(action):

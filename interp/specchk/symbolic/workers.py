@@ -1,4 +1,4 @@
-"""Processes that share the zones of a search: each owns those of some shapes.
+"""Processes that share the zones of a search, each owning those of some shapes.
 
 An owner expands its zones and has the set of those that were seen, so nothing is stored twice and no zone
 waits for another process.  Zones are kept to the end and have no cycles, so garbage collection is off
@@ -31,7 +31,7 @@ class _Process:
 
 
 class Workers(Generic[M]):
-    """`count` of them, each with the result of `make` for its number."""
+    """`count` workers, each with the result of `make` for its number."""
 
     def __init__(self, count: int, make: Callable[[int], M]) -> None:
         self.count = count
@@ -41,7 +41,7 @@ class Workers(Generic[M]):
         self._collects = gc.isenabled()
 
     def start(self) -> None:
-        """Fork the processes, or make the only member."""
+        """Fork the processes, or create the only member."""
         # Before the forks, which inherit it.  A collection would look through all zones and find nothing:
         # 20.4 s became 14.8 s (bench/README.md).
         gc.disable()
@@ -52,7 +52,7 @@ class Workers(Generic[M]):
             self._processes.append(self._fork(number))
 
     def close(self) -> None:
-        """End the processes, whatever they are doing."""
+        """End the processes, whatever their state."""
         for process in self._processes:
             process.answers.close()
             # Not by closing its pipe: the processes forked after it have copies of that end, so it would
@@ -69,7 +69,7 @@ class Workers(Generic[M]):
             gc.unfreeze()
 
     def call(self, method: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The results of a method of each with its arguments; an exception of one is raised here."""
+        """The results of calling a method on each worker with its arguments; an exception is raised here."""
         if self.alone is not None:
             return [method(self.alone, *arguments[0])]
         # All are called before the first answer is read, so they work at the same time.  No pipe can block

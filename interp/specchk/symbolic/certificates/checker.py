@@ -1,4 +1,4 @@
-"""The check of a certificate, by Z3, without anything of the search that wrote it.
+"""The check of a certificate by Z3, independent of the search that wrote it.
 
     initiation     every initial state is in the set of the certificate
     safety         in all of it, invariants hold and every action is defined; nothing is stuck
@@ -34,10 +34,10 @@ MAX_PROBLEMS = 20  # of one certificate; what is refused is refused
 
 
 class Decider(Protocol):
-    """What shows obligations of a control part without a query; False where it does not."""
+    """Decides obligations of a control part without a query; returns False if it cannot."""
 
     def excludes(self, group: PartGroup, wrong: Sequence[Truth], unless: Truth) -> bool:
-        """Whether in no state of the control part all of `wrong` hold and `unless` does not."""
+        """Whether no state of the control part satisfies all of `wrong` and not `unless`."""
 
     def covers(self, source: PartGroup, when: Sequence[Truth], trees: Sequence[Any]) -> bool:
         """Whether all steps to trees under conditions lead to listed states."""
@@ -45,7 +45,7 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CertifiedCase:
-    """Some of the states: trees, and what holds of their numbers."""
+    """Some of the states: trees, and the constraints on their numbers."""
 
     label: str
     trees: State
@@ -54,7 +54,7 @@ class CertifiedCase:
 
 @dataclass(slots=True)
 class Recheck:
-    """The result: obligations that were not shown, if any, and the effort."""
+    """The result: the obligations that were not proved, if any, and the effort."""
 
     cases: int = 0
     queries: int = 0
@@ -62,7 +62,7 @@ class Recheck:
 
 
 class CertificateChecker:
-    """Checks the obligations of a program: for each part together, and one by one where that fails.
+    """Checks the obligations of a program: together for each part, and one by one if that fails.
 
     `on_query` is called with each query: its number, the problem that it would show, and its SMT-LIB text.
     Without a `decider` every obligation is in a query.
@@ -123,7 +123,7 @@ class CertificateChecker:
         return [part for prop in self.program.invariants for part in self.system.holds(prop, trees)]
 
     def check(self, case: CertifiedCase, member: Member) -> None:
-        """The obligations of some of the states."""
+        """Check the obligations of some of the states."""
         self.result.cases += 1
         program, where = self.program, case.label
         for prop in program.invariants:
@@ -148,7 +148,7 @@ class CertificateChecker:
         self._arrival(label, outcome.after, member, outcome.guard)
 
     def _arrival(self, label: str, after: State, member: Member, *when: Truth) -> None:
-        """A reached state is in the set; outside a constraint its invariants hold."""
+        """The obligation that a reached state is in the set; outside a constraint, that invariants hold."""
         if self.program.constraints:
             inside = conj(self.system.constrained(after))
             for prop in self.program.constraints:
@@ -171,7 +171,7 @@ class CertificateChecker:
         self._never((*idle, *allowed), f"nothing can be done in {case.label}")
 
     def _never(self, wrong: Sequence[Truth], problem: str, unless: Truth = False) -> None:
-        """Note, if it is open, that in no state of the case all of `wrong` hold and `unless` does not."""
+        """Note, if open, that no state of the case may satisfy all of `wrong` but not `unless`."""
         if unless is True or any(part is False for part in wrong):
             return
         if self._decider and self._group and self._decider.excludes(self._group, wrong, unless):
@@ -179,7 +179,7 @@ class CertificateChecker:
         self._open.append((conj([*wrong, negation(unless)]), problem))
 
     def _decide(self, case_facts: Callable[[], Sequence[Truth]]) -> None:
-        """Have the noted obligations decided: together, and one by one where that shows too little."""
+        """Decide the noted obligations: together, and one by one if that is not sufficient."""
         noted, self._open = self._open, []
         facts = case_facts() if noted else (False,)
         if any(fact is False for fact in facts):
@@ -194,7 +194,7 @@ class CertificateChecker:
                 self.result.problems.append(problem)
 
     def _problem(self, facts: Sequence[Truth], wrong: Truth, label: str) -> str | None:
-        """One query; None where no state is wrong."""
+        """One query; None if no state is wrong."""
         # A solver of its own: the answer then depends on nothing that was asked before.
         solver = z3.SimpleSolver()
         solver.set("timeout", self._milliseconds)

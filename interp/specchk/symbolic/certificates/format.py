@@ -1,4 +1,4 @@
-"""The format of certificates: the reason of a verdict `holds`, for an independent check.
+"""The format of certificates: the reasons for a verdict `holds`, for an independent check.
 
 A certificate is a set of states, described so that Z3 can decide three things: every initial state is in
 it, every step from it leads back into it, and in all of it the properties hold.  It has one of two kinds.
@@ -32,7 +32,7 @@ class MalformedCertificate(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CertifiedPart:
-    """The states of one control part whose offsets satisfy all constraints; a place is None in `state`."""
+    """The states of one control part whose offsets satisfy all constraints; an offset is None in `state`."""
 
     state: tuple[Any, ...]
     constraints: tuple[Constraint, ...]
@@ -40,7 +40,7 @@ class CertifiedPart:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A spec, its model, and the states; `lemmas` are invariants of a proof that the spec does not have."""
+    """A spec, its model, and the states; `lemmas` are invariants of a proof that are not in the spec."""
 
     spec: str
     model: str | None
@@ -52,7 +52,7 @@ class Certificate:
 
 
 def read(path: Path) -> Certificate:
-    """The certificate in a file; raises `MalformedCertificate`, and `OSError` where it cannot be read."""
+    """The certificate in a file; raises `MalformedCertificate`, and `OSError` if it cannot be read."""
     try:
         with path.open(encoding="utf-8") as file:
             return parsed(file)
@@ -61,7 +61,7 @@ def read(path: Path) -> Certificate:
 
 
 def parsed(lines: Iterable[str]) -> Certificate:
-    """The certificate of a file's lines."""
+    """The certificate from the lines of a file."""
     left = enumerate(lines, 1)
     head = _line(*next(left, (1, "")))
     if head.get("schema") != SCHEMA:

@@ -1,4 +1,4 @@
-"""The states of a certificate's parts as formulas of Z3."""
+"""The states in the parts of a certificate, as Z3 formulas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Opened = tuple[Tree, list[str]]  # a tree, and the names of its offsets
 
 @dataclass(slots=True, eq=False)
 class PartGroup:
-    """All parts of one control part: its state with a number of Z3 for each name, and what holds of them."""
+    """All parts of one control part: its state with a Z3 number for each name, and their constraints."""
 
     state: tuple[Any, ...]
     trees: tuple[Tree, ...]
@@ -62,7 +62,7 @@ class CertifiedStates:
         return PartGroup(state, tuple([tree for tree, _ in found]), names, constraints)
 
     def _last_of(self, constraint: Constraint) -> int:
-        """The last offset of a constraint."""
+        """The last offset that occurs in a constraint."""
         if constraint not in self._last:
             numbers = [*_numbers(constraint[0])]
             if any(number < 1 for number in numbers):
@@ -104,7 +104,7 @@ class CertifiedStates:
         return (group.facts,)
 
     def member(self, trees: Sequence[Tree]) -> Truth:
-        """Whether a state is among them; or False where its control part has too many cases."""
+        """Whether a state is among them; or False if its control part has too many cases."""
         try:
             rows = joined([self._outline_all(slot, tree) for slot, tree in enumerate(trees)])
         except Undecided:
@@ -133,7 +133,7 @@ class CertifiedStates:
 
 
 def _numbers(terms: Terms) -> Iterator[int]:
-    """The places in a linear form."""
+    """The places that occur in a linear form."""
     for place, _ in terms:
         yield from [place] if isinstance(place, int) else _numbers(place[0])
 

@@ -1,4 +1,4 @@
-"""Formulas and numbers by cases: a tree of literals, each of which has two ways.
+"""Formulas and numbers as case trees: each literal has two branches.
 
 Which literal is next depends on those before it alone, not on a region.  So a tree is made once for all
 regions, and each node when the first one reaches it (a binary decision diagram without sharing).
@@ -30,7 +30,7 @@ CasePart = tuple[tuple[Literal, ...], Mapping[str, Place]]  # of a region: what 
 
 @dataclass(slots=True)
 class CaseTree:
-    """A formula and numbers, where some literals are known."""
+    """A formula and numbers, after some literals are decided."""
 
     formula: Formula
     numbers: Mapping[str, Number]
@@ -42,7 +42,7 @@ class CaseTree:
     _parts: dict[Projection, list[CasePart]] = field(default_factory=dict)
 
     def within(self, region: DifferenceRegion) -> Iterator[tuple[DifferenceRegion, Mapping[str, Place]]]:
-        """The parts of a region where the formula holds, with the places there of numbers that moved."""
+        """The parts of a region in which the formula holds, with the places of moved numbers there."""
         whole = region.including(self.names)
         # What a region states of these names decides which parts there are, and is often the same.
         key = whole.projected(self.names)
@@ -91,7 +91,7 @@ class CaseTree:
 
 
 def case_tree(formulas: Iterable[Formula | None], numbers: Mapping[str, Number]) -> CaseTree:
-    """The cases in which formulas hold together; None is one that is not known."""
+    """The cases in which all formulas hold; None is an unknown formula."""
     formula = True, tuple([formula for formula in formulas if formula is not None])
     names, seen, todo = {""}, set[int](), [formula, *numbers.values()]
     while todo:
@@ -105,7 +105,7 @@ def case_tree(formulas: Iterable[Formula | None], numbers: Mapping[str, Number])
 
 
 def _truth(formula: Formula, known: Known) -> bool | Literal:
-    """Whether a formula holds, or a literal on which that depends."""
+    """Whether a formula holds, or a literal on which this depends."""
     head = formula[0]
     if isinstance(head, bool):
         left: bool | Literal = head

@@ -1,4 +1,4 @@
-"""Obligations on differences, decided without a query: for a check of certificates that is to be fast.
+"""Obligations on differences, decided without a query, for a fast check of certificates.
 
 What is decided here needs no solver, and what is not remains a query.  A check does without: it then has Z3
 decide all, and shares nothing with this arithmetic.
@@ -27,7 +27,7 @@ Change = tuple[Place, Tree]  # an entry, and its tree after a step
 
 @dataclass(slots=True)
 class Arrival:
-    """Entries after a step, with None for offsets, where formulas hold; `numbers` are the offsets."""
+    """Entries after a step, with None for offsets, if formulas hold; `numbers` are the offsets."""
 
     entries: list[tuple[Place, Any]]
     formulas: list[Formula | None]
@@ -50,7 +50,7 @@ class PartRegions:
 
 
 class DifferenceDecider:
-    """Decides obligations of a certificate's control parts by differences."""
+    """Decides the obligations of a certificate's control parts by differences."""
 
     def __init__(self, states: CertifiedStates) -> None:
         self.states = states
@@ -63,7 +63,7 @@ class DifferenceDecider:
         self._arrivals: dict[tuple[Any, ...], tuple[list[Arrival] | None, list[Change]]] = {}
 
     def excludes(self, group: PartGroup, wrong: Sequence[Truth], unless: Truth) -> bool:
-        """Whether in no state all of `wrong` hold and `unless` does not; False if that is not decided."""
+        """Whether no state satisfies all of `wrong` and not `unless`; False if that is not decided."""
         parts = [*map(self.formulas.of, wrong), self.formulas.of(unless, False)]
         return self.formulas.exclude(self._of(group).regions, parts)
 
@@ -78,7 +78,7 @@ class DifferenceDecider:
         return arrivals is not None and all(self._covers(source, arrival) for arrival in arrivals)
 
     def _changed(self, old: Sequence[Tree], new: Sequence[Tree]) -> Iterator[Change]:
-        """The entries that are other trees."""
+        """The entries whose trees have changed."""
         for slot, (before, after) in enumerate(zip(old, new, strict=True)):
             if after is not before:
                 is_map = isinstance(self.states.kinds[slot], Map)
@@ -87,7 +87,7 @@ class DifferenceDecider:
                 yield from [((slot, position), tree) for position, (one, tree) in entries if tree is not one]
 
     def _arrivals_of(self, when: list[Formula | None], changed: list[Change]) -> list[Arrival] | None:
-        """What changed entries may be; None where that is too much."""
+        """The possible values of changed entries; None if there are too many."""
         try:
             rows = joined([self.states.outline(place, tree) for place, tree in changed])
         except Undecided:

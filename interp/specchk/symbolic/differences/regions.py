@@ -1,4 +1,4 @@
-"""Regions of differences of whole numbers: queries that need no solver.
+"""Regions of integer differences: queries that need no solver.
 
 A region is all numbers that satisfy some literals `u - v <= d`, with the name "" for 0: a closed matrix of
 the greatest differences, with one row for all names that are equal up to a constant (Miné, "The octagon
@@ -32,11 +32,11 @@ MATRICES = 1 << 14  # kept for other regions
 
 
 class NotDecided(Exception):
-    """A question that no differences decide, or only too many of them."""
+    """A query that differences do not decide, or only too many of them."""
 
 
 def at_most(factors: Iterable[tuple[int, Place]], most: int) -> Literal:
-    """That a sum is at most a number; raises `NotDecided` if it is not a difference of two names."""
+    """The literal that a sum is at most a number; `NotDecided` if it is not a difference of two names."""
     terms = dict[Any, int]()
     for times, (name, plus) in factors:
         terms[name] = terms.get(name, 0) + times
@@ -50,7 +50,7 @@ def at_most(factors: Iterable[tuple[int, Place]], most: int) -> Literal:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceRegion:
-    """All numbers that satisfy some literals: the row of each name, its distance to it, and the bounds.
+    """All numbers that satisfy some literals: the row of each name, its distance from it, and the bounds.
 
     It is not empty.  A name that it lacks is any number.
     """
@@ -60,7 +60,7 @@ class DifferenceRegion:
     _projections: dict[tuple[At | None, ...], Projection] = field(default_factory=dict)  # by rows
 
     def projected(self, names: tuple[str, ...]) -> Projection:
-        """The greatest differences of some names: all that the region states of these alone."""
+        """The greatest differences of some names: everything that the region implies about these alone."""
         places = tuple([self.at.get(name) for name in names])
         found = self._projections.get(places)
         if found is None:
@@ -71,7 +71,7 @@ class DifferenceRegion:
         return found
 
     def parts(self, literal: Literal) -> tuple[DifferenceRegion | None, DifferenceRegion | None]:
-        """The numbers of which a literal is true, and the others; None for a part without any."""
+        """The parts of the region in which a literal is true and false; None for an empty part."""
         u, v, most = literal
         (i, p), (j, q) = self.at[u], self.at[v]
         most += q - p
@@ -83,7 +83,7 @@ class DifferenceRegion:
         return DifferenceRegion(self.at, ways[0]), DifferenceRegion(self.at, ways[1])
 
     def narrowed(self, literals: Iterable[Literal]) -> DifferenceRegion:
-        """The numbers of which literals are true, too; there are some."""
+        """The numbers that also satisfy literals; there are some."""
         rows = self.rows
         for u, v, most in literals:
             (i, p), (j, q) = self.at[u], self.at[v]
@@ -91,7 +91,7 @@ class DifferenceRegion:
         return self if rows is self.rows else DifferenceRegion(self.at, rows)
 
     def including(self, names: Iterable[str]) -> DifferenceRegion:
-        """The same numbers, with rows for these names."""
+        """The same numbers, with rows for these names added."""
         region = self
         for name in [name for name in names if name not in self.at]:
             rows = [*[[*row, FAR] for row in region.rows], [*[FAR] * len(region.rows), 0]]
@@ -101,7 +101,7 @@ class DifferenceRegion:
     def is_within(
         self, others: Sequence[Sequence[Literal]], moved: Mapping[str, Place], every: Sequence[Literal] = ()
     ) -> bool:
-        """Whether all numbers satisfy one of some lists, of names that are `moved`; False if not sure.
+        """Whether all numbers satisfy one of several lists of literals, on `moved` names; False if unknown.
 
         `every` has literals that all of these lists have besides.
         """
@@ -174,7 +174,7 @@ def region(literals: Iterable[Literal], names: Iterable[str]) -> DifferenceRegio
 def _closed(
     size: int, bounds: frozenset[tuple[int, int, int]]
 ) -> tuple[Rows, dict[tuple[At | None, ...], Projection]] | None:
-    """The closed matrix of some bounds, and values computed from it; None if nothing satisfies them."""
+    """The closed matrix of some bounds, and data computed from it; None if it is unsatisfiable."""
     rows = [[0 if i == j else FAR for j in range(size)] for i in range(size)]
     for i, j, most in bounds:
         rows[i][j] = most

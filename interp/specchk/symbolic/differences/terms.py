@@ -1,4 +1,4 @@
-"""Terms of Z3 as formulas of differences: comparisons of names plus constants, and of `If` between these."""
+"""Z3 terms as formulas of differences: comparisons of names plus constants, and of `If` between these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JUNCTIONS = MappingProxyType(  # whether all parts must hold; true and false hav
 
 @dataclass(slots=True)
 class Formulas:
-    """Formulas and numbers of Z3's terms, each made once, and what regions exclude."""
+    """The formulas and numbers of Z3 terms, each converted once, and their mutual exclusions."""
 
     # With the terms and formulas, so that no other ones get their identities.
     _known: dict[tuple[int, bool], tuple[Any, Formula]] = field(default_factory=dict)
@@ -30,14 +30,14 @@ class Formulas:
     _excluded: dict[tuple[int, tuple[int, ...]], bool] = field(default_factory=dict)
 
     def of(self, truth: Any, is_true: bool = True) -> Formula | None:
-        """The formula of a truth value, or of its negation; None where it has none."""
+        """The formula of a truth value, or of its negation; None if there is none."""
         try:
             return self._formula(truth, is_true)
         except NotDecided:
             return None
 
     def number(self, term: Any) -> Number | None:
-        """The number of a term; None where it has none."""
+        """The number of a term; None if there is none."""
         try:
             if isinstance(term, int):
                 return _raised(("", 0), term)
@@ -46,7 +46,7 @@ class Formulas:
             return None
 
     def exclude(self, regions: Iterable[DifferenceRegion], formulas: Sequence[Formula | None]) -> bool:
-        """Whether formulas that were made here hold in no region together; False if it is not decided."""
+        """Whether the conjunction of formulas made here is unsatisfiable; False if that is not decided."""
         ids = tuple(map(id, formulas))
         if ids not in self._together:
             self._together[ids] = formulas, case_tree(formulas, {})
@@ -94,7 +94,7 @@ class Formulas:
         return _at_most(terms, 1, most - (kind in (z3.Z3_OP_LT, z3.Z3_OP_GT)), is_true)
 
     def _sum(self, term: Any, times: int = 1) -> tuple[list[tuple[int, Number]], int]:
-        """A term as factors and numbers, and a constant."""
+        """A term as coefficients of numbers, and a constant."""
         if z3.is_int_value(term):
             return [], times * term.as_long()
         kind = term.decl().kind()
@@ -126,7 +126,7 @@ class Formulas:
 
 
 def _at_most(terms: Sequence[tuple[int, Number]], sign: int, most: int, is_true: bool) -> Formula:
-    """That a sum, or the negative one, is at most a number; or that it is not."""
+    """The literal that a sum, or its negative, is at most a number; or the negated literal."""
     if not is_true:
         sign, most = -sign, -most - 1
     factors = tuple([(sign * times, number) for times, number in terms])

@@ -35,7 +35,7 @@ QUERY_SECONDS = 60.0
 
 
 class Unrolling:
-    """The behaviours of a program of exactly `len(states) - 1` steps; `ask` searches for one."""
+    """The behaviours of a program with exactly `len(states) - 1` steps; `ask` searches for one."""
 
     def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
         self.program = program
@@ -63,7 +63,7 @@ class Unrolling:
         self.steps.append(self.system.instances(self.states[-1], f"t{len(self.states)}."))
 
     def extend(self) -> None:
-        """One step more; only states that satisfy the constraints have one."""
+        """Add one step; only states that satisfy the constraints have successors."""
         self.states.append(self.system.state(len(self.states)))
         # As in the searches: a state outside of the constraints is checked, but has no steps.
         inside = self.system.constrained(self.states[-2])
@@ -71,7 +71,7 @@ class Unrolling:
         self._enter()
 
     def wrong(self) -> Truth:
-        """That something fails in the last state or in the step to it."""
+        """The condition that a property fails in the last state or in the step to it."""
         last = self.states[-1]
         # Inside of the constraints or not: a state outside is checked, too, and only has no steps (`extend`).
         goals = [self.system.holds(prop, last) for prop in self.program.invariants]
@@ -84,12 +84,12 @@ class Unrolling:
         return disj([*[negation(conj(parts)) for parts in goals], *unclear])
 
     def undefined(self) -> Truth:
-        """That an action has no meaning in the last state."""
+        """The condition that an action is undefined in the last state."""
         inside = conj(self.system.constrained(self.states[-1]))
         return conj([inside, disj([instance.undefined for instance in self.steps[-1]])])
 
     def stuck(self) -> Truth:
-        """That no action is enabled and `deadlock ok` does not allow it."""
+        """The condition that no action is enabled and `deadlock ok` does not allow it."""
         # A state with a fault has no steps either, but is no deadlock: `undefined` was tried before, and ends
         # the run.
         idle = [instance.idle for instance in self.steps[-1]]
@@ -99,7 +99,7 @@ class Unrolling:
         return conj([inside, *idle, negation(fine)])
 
     def ask(self, goal: Truth) -> ReplayPath | str | None:
-        """A path whose last state satisfies the goal, a reason why that is not known, or None."""
+        """A path whose last state satisfies the goal, or the reason why this is unknown, or None."""
         if goal is False:
             # Decided while encoding; most goals of the first states are.
             return None
@@ -121,7 +121,7 @@ class Unrolling:
         return answer
 
     def _smallest(self) -> Any:
-        """A model whose offsets are small, where a few tries find one."""
+        """A model with small offsets, if a few attempts find one."""
         model = self.solver.model()
         # Also what was chosen without being stored: the horizon of the replay has to contain it.
         chosen = [number for steps in self.steps for instance in steps for number in instance.numbers]
@@ -193,7 +193,7 @@ class _Unrolling:
 
 
 def _wrong_beginnings(program: Program) -> Iterator[Violation]:
-    """The initial states that violate a refinement: they have no offsets that are not known."""
+    """The initial states that violate a refinement; their offsets are all known."""
     if not program.refinements:
         return
     for variable, start in zip(program.variables, program.starts, strict=True):
@@ -204,7 +204,7 @@ def _wrong_beginnings(program: Program) -> Iterator[Violation]:
 
 
 def bounded(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
-    """As `unrolled`; that there is no violation is confirmed on some states."""
+    """As `unrolled`; the absence of a violation is confirmed on some states."""
     outcome = unrolled(program, depth, budget, query_seconds)
     if is_whole(outcome, depth):
         confirm(program, depth)
@@ -212,14 +212,14 @@ def bounded(program: Program, depth: int, budget: Budget, query_seconds: float =
 
 
 def is_whole(outcome: Outcome, depth: int) -> bool:
-    """Whether all behaviours of so many steps were checked, and nothing is wrong in them."""
+    """Whether all behaviours of this length were checked, without a violation."""
     # A limit or the solver may have ended it earlier.
     verdict = outcome.verdict
     return isinstance(verdict, Inconclusive) and verdict.budget and outcome.statistics.depth > depth
 
 
 def unrolled(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
-    """Search for a violation in at most `depth` steps; finding none is not a proof, nor reported as one.
+    """Search for a violation in at most `depth` steps; finding none is not a proof, and not reported as one.
 
     Raises `Unencodable` where the program has something that has no encoding.
     """

@@ -1,4 +1,4 @@
-"""Candidates for lemmas: atoms that exclude each other, for all keys, in the states that were enumerated.
+"""Candidates for lemmas: atoms that exclude each other, for all keys, in the enumerated states.
 
 A clause is written down as what it forbids, literals that are never true together for the same keys.  Only
 minimal ones are candidates: where fewer literals exclude each other, more are redundant.
@@ -33,12 +33,12 @@ class Literal:
 
     @property
     def family(self) -> str:
-        """The place that the atom gives a value of; literals of one family exclude each other in any case."""
+        """The place whose value the atom gives; literals of one family exclude each other in any case."""
         return filled(self.atom.family, self._renumbered) if self.positive else ""
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options whose contents the atom is about."""
+        """The options to whose contents the atom refers."""
         return tuple([filled(option, self._renumbered) for option in self.atom.options])
 
     @property
@@ -48,7 +48,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """For all keys in `domains`, different ones where these are the same: not all of the literals."""
+    """For all keys in `domains`, distinct within a domain: not all of the literals are true."""
 
     domains: tuple[str, ...]
     literals: tuple[Literal, ...]
@@ -90,7 +90,7 @@ class Exclusion:
 
 
 def _named(thing: str, unused: list[str]) -> str:
-    """Remove an unused name from the list and return it: preferably the initial of a thing."""
+    """Remove an unused name from the list and return it: preferably the initial of its domain."""
     initial = thing[0].lower()
     name = initial if initial in unused else unused[0]
     unused.remove(name)
@@ -98,7 +98,7 @@ def _named(thing: str, unused: list[str]) -> str:
 
 
 def _implication(premises: list[str], literals: list[tuple[Literal, Mapping[str, str]]]) -> str:
-    """That the literals are not all true, as what follows from all but one of them."""
+    """The text that the literals are not all true, as an implication from all but one of them."""
     concluded = max(literals, key=lambda pair: (pair[0].atom.relation == "<=", not pair[0].positive))
     said = [literal.said(named) for literal, named in literals if literal is not concluded[0]]
     literal, named = concluded
@@ -107,14 +107,14 @@ def _implication(premises: list[str], literals: list[tuple[Literal, Mapping[str,
 
 
 def frames(atoms: Sequence[Atom]) -> list[tuple[str, ...]]:
-    """The choices of keys of clauses, the fewest first."""
+    """The choices of keys for clauses, those with the fewest first."""
     single = list(dict.fromkeys([domain for atom in atoms for domain in atom.domains]))
     pairs = [(a, b) for a, b in product(single, single) if single.index(a) <= single.index(b)]
     return [(), *[(domain,) for domain in single], *pairs]
 
 
 def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[Exclusion], int]:
-    """The minimal clauses of one to three literals, and how many combinations of literals were tried.
+    """The minimal clauses of one to three literals, and the number of combinations tried.
 
     `masks` has for each atom, true and false, and each choice of its keys a bit for each state; `sizes` the
     numbers of keys of the domains.
@@ -136,7 +136,7 @@ def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[E
 
 
 def rows(domains: tuple[str, ...], sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
-    """The choices of keys: different ones where their domains are the same."""
+    """The choices of keys, distinct if their domains are the same."""
     is_pair = len(domains) == 2 and domains[0] == domains[1]
     every = product(*[range(sizes[domain]) for domain in domains])
     return [row for row in every if not is_pair or row[0] != row[1]]
@@ -168,7 +168,7 @@ def _literals(
 
 
 def _excluding(literals: Sequence[tuple[Literal, int]], length: int) -> Iterator[tuple[Literal, ...]]:
-    """Literals that are never true together, though all but one of them are."""
+    """Sets of literals that are never all true, though all but one of them are."""
     if length == 1:
         yield from ((literal,) for literal, bits in literals if not bits)
         return
@@ -187,7 +187,7 @@ def _excluding(literals: Sequence[tuple[Literal, int]], length: int) -> Iterator
 
 
 def _says_something(literals: Sequence[Literal]) -> bool:
-    """Whether literals could be true together, for all that their atoms say, and few are comparisons."""
+    """Whether the literals could be true together, as far as their atoms show, and few are comparisons."""
     families = [literal.family for literal in literals if literal.family]
     atoms = {(literal.atom, literal.keys) for literal in literals}
     compared = [literal for literal in literals if literal.atom.relation == "<="]
@@ -198,14 +198,14 @@ def _says_something(literals: Sequence[Literal]) -> bool:
 
 
 def _uses_all(domains: tuple[str, ...], literals: Sequence[Literal]) -> bool:
-    """Whether all keys are used, and in one of the two orders of two keys."""
+    """Whether all keys are used, and only in one of the two orders of two keys."""
     used = [key for literal in literals for key in literal.keys]
     is_first = len(set(domains)) == len(domains) or used[:1] == [0]
     return set(used) == set(range(len(domains))) and is_first
 
 
 def merged(clauses: Sequence[Exclusion]) -> list[Exclusion]:
-    """The clauses, those as one that differ in the value of one place only."""
+    """The clauses, with those merged that differ only in the value of one place."""
     groups: dict[tuple[object, ...], list[tuple[Exclusion, Literal]]] = {}
     for clause in clauses:
         groups.setdefault(_but_one_value(clause), []).append((clause, _value(clause)))
@@ -227,7 +227,7 @@ def _value(clause: Exclusion) -> Literal:
 
 
 def _but_one_value(clause: Exclusion) -> tuple[object, ...]:
-    """The common part of clauses that differ in a value only."""
+    """The common part of clauses that differ only in a value."""
     literal = _value(clause)
     if not literal.atom.is_value:
         return (clause,)

@@ -1,4 +1,4 @@
-"""The queries of a proof by k-induction, for one worker process.
+"""The queries of a proof by k-induction, in one worker process.
 
 The hypothesis: k states in a row, all of which satisfy every invariant and constraint.  The goals:
 after one more step (one outcome of one action) each invariant is defined and true, each step
@@ -31,7 +31,7 @@ SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable 
 
 @dataclass(frozen=True, slots=True)
 class ObligationResult:
-    """The result of an obligation: None is proved, a path of states refutes it, a text is unknown."""
+    """The result of an obligation: None is proved, a path of states refutes it, a text means unknown."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ class ObligationResult:
 
 @dataclass(slots=True)
 class InductionWork:
-    """Answers of some instances, with their costs."""
+    """The answers for some instances, with their costs."""
 
     answers: list[ObligationResult] = field(default_factory=list)
     queries: int = 0
@@ -50,23 +50,23 @@ class InductionWork:
 
     @property
     def open(self) -> set[tuple[str, str]]:
-        """Kind and name of the properties that an answer leaves unproved."""
+        """The kind and name of the properties that an answer leaves unproved."""
         return {(answer.kind, answer.name) for answer in self.answers if answer.found is not None}
 
     def add(self, other: InductionWork) -> None:
-        """Count another worker's work, too."""
+        """Add the work of another worker."""
         self.answers += other.answers
         self.add_effort(other)
 
     def add_effort(self, other: InductionWork) -> None:
-        """Count another worker's costs, without its answers."""
+        """Add the costs of another worker, without its answers."""
         self.queries += other.queries
         self.settled += other.settled
         self.seconds_solver += other.seconds_solver
 
 
 class Induction:
-    """The hypothesis of a program, asserted once; `instance` and `initial` check the goals."""
+    """The induction hypothesis of a program, asserted once; `instance` and `initial` check the goals."""
 
     def __init__(self, program: Program, k: int, query_seconds: float) -> None:
         self.program = program
@@ -96,7 +96,7 @@ class Induction:
                 self.known.append(fact)
 
     def check(self, index: int, position: int) -> None:
-        """All goals of one instance of an action: the position-th of its arguments."""
+        """Check all goals of one instance of an action: the position-th of its arguments."""
         last = self.states[-1]
         action = self.program.actions[index]
         given = arguments(self.program, action, "t.")[position]
@@ -143,7 +143,7 @@ class Induction:
     def _ask(
         self, kind: str, name: str, wrong: list[Truth], instance: ActionInstance, outcome: ActionPath | None
     ) -> None:
-        """One query: a state in which all of `wrong` holds."""
+        """One query: for a state in which all of `wrong` holds."""
         self.solver.push()
         self.solver.add(*wrong)
         answer = self._check()
@@ -163,7 +163,7 @@ class Induction:
         return answer
 
     def _path(self, instance: ActionInstance, outcome: ActionPath | None) -> ReplayPath:
-        """The states of a refutation, their offsets small where small ones do."""
+        """The states of a refutation, with small offsets if possible."""
         offsets = [*self.system.fresh.offsets, *instance.numbers]
         model = smallest(self.solver, self._check, offsets, SMALL)
         states = [*self.states, *([outcome.after] if outcome is not None else [])]

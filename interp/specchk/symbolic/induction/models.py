@@ -1,4 +1,4 @@
-"""Paths out of the solver's models: the states, and the numbers that were chosen along the way."""
+"""Paths from the solver's models: the states, and the numbers chosen along the path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from specchk.symbolic.replay import ReplayPath
 def path_of(
     model: Any, program: Program, states: Sequence[Sequence[Tree]], steps: Sequence[Sequence[ActionInstance]]
 ) -> ReplayPath:
-    """The path in a model: `steps` are those out of each state, and the next one shows which were taken."""
+    """The path in a model: `steps` are those out of each state; the next state shows which were taken."""
     reading = ModelReader(model)
     path = tuple([_state(reading, program, state) for state in states])
     numbers: list[int] = []
@@ -35,7 +35,7 @@ def path_of(
 
 
 def smallest(solver: Any, check: Callable[[], Any], numbers: Sequence[Any], ends: Iterable[int]) -> Any:
-    """The model of the last check, or one with all numbers up to an end; ends are tried in their order."""
+    """The model of the last check, or one with all numbers up to one of the `ends`, tried in order."""
     model = solver.model()
     for end in ends:
         solver.push()
@@ -55,7 +55,7 @@ def _state(reading: ModelReader, program: Program, trees: Sequence[Tree]) -> Sta
 
 
 def _is_met(reading: ModelReader, instance: ActionInstance, after: Sequence[Tree] | None) -> bool:
-    """Whether an instance was taken, or is why a state has no steps."""
+    """Whether an instance was taken, or is the reason why a state has no steps."""
     if any(reading.truth(fault.when) for fault in instance.faults):
         return True
     ways = [outcome for outcome in instance.outcomes if after is not None and reading.truth(outcome.guard)]

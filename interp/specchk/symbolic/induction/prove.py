@@ -48,7 +48,7 @@ NO_INVARIANTS = "the model has no invariant to prove"
 
 @dataclass(frozen=True, slots=True)
 class ProofOptions:
-    """How to prove: the length of induction, processes, and seconds for one query."""
+    """The options of a proof: the length of induction, processes, and seconds for each query."""
 
     k: int = 1
     workers: int = 1
@@ -94,14 +94,14 @@ def _is_closed(open_: Container[tuple[str, str]], prop: Property) -> bool:
 
 
 def _without_ends(program: Program) -> Program:
-    """A program without witnesses and deadlocks, which induction leaves out."""
+    """A program without witnesses and deadlocks, to which induction does not apply."""
     return replace(program, witnesses=(), deadlock_ok=any_end(program))
 
 
 def _proved(
     program: Program, asked: ProofOptions, instances: list[tuple[int, int]], work: InductionWork, meter: Meter
 ) -> tuple[str, ...]:
-    """The properties whose obligations hold with no other hypotheses than invariants among them.
+    """The properties whose obligations hold with only invariants among them as hypotheses.
 
     What was proved with the help of an invariant that is open may be false.  So the open ones are
     dropped and the others tried again, until none is (Houdini: Flanagan and Leino, 2001).  Queries
@@ -130,7 +130,7 @@ def _proved(
 
 
 def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
-    """An instance of each class of renamed copies, as (action, position), and how many are left out."""
+    """One instance of each class of renamed copies, as (action, position), and the number left out."""
     renamings = _renamings(program)
     kept: list[tuple[int, int]] = []
     left_out = 0
@@ -153,7 +153,7 @@ def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
 
 
 def _renamings(program: Program) -> list[Renaming]:
-    """The renamings that no action, invariant or constraint can notice; initial states may differ by them."""
+    """The renamings that no action, invariant or constraint detects; initial states may be affected."""
     bodies = [root for action in program.actions for root in roots(action.body)]
     # Initial states play no part in consecution, so they may name elements.
     bodies += [prop.body for prop in judged(program)]
@@ -177,7 +177,7 @@ def _renamings(program: Program) -> list[Renaming]:
 
 
 def instance_work(program: Program, asked: ProofOptions, todo: list[tuple[int, int]]) -> InductionWork:
-    """All goals of some instances; run in a worker process."""
+    """The results for all goals of some instances; run in a worker process."""
     induction = Induction(program, asked.k, asked.query_seconds)
     for index, position in todo:
         induction.check(index, position)
@@ -201,7 +201,7 @@ def _asked(
 def _results(
     program: Program, asked: ProofOptions, instances: list[tuple[int, int]]
 ) -> Iterator[InductionWork]:
-    """The work of each task, in their order.
+    """The results of all tasks, in order.
 
     Which counterexample the solver finds depends on what it was asked before, so each task is asked in
     a process of its own, whatever their number: the same answers on any number of processors.
@@ -268,7 +268,7 @@ def _concluded(
 
 
 def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failure, ...]:
-    """One failure for each property, the first found, replayed."""
+    """One failure for each property, the first one found, replayed."""
     failures: dict[tuple[str, str], Failure] = {}
     for answer in answers:
         key = (answer.kind, answer.name)
@@ -288,13 +288,13 @@ def _failure(program: Program, answer: ObligationResult, path: ReplayPath) -> Fa
 
 
 def _violation(failure: Failure, way: Trace) -> Violation:
-    """A failure whose first state is reached."""
+    """A violation, from a failure whose first state is reachable."""
     trace = Trace(way.initial, (*way.steps, *failure.trace.steps))
     return Violation(failure.kind, failure.name, trace, failure.blame)
 
 
 def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[int, Trace], bool]:
-    """The ways to those first states that the enumerated states contain, and whether all were enumerated.
+    """Traces to those first states that are among the enumerated states, and whether all were enumerated.
 
     One search by the reference engine for all of them, ended after a few seconds.
     """

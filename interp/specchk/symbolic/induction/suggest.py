@@ -48,7 +48,7 @@ NO_NAMES = Vocabulary()
 def suggest(
     program: Program, lowered: Lowered, budget: Budget, vocabulary: Vocabulary = NO_NAMES
 ) -> Suggestion:
-    """Lemmas for the invariants of a program; `lowered` gives the meaning of a text in its spec.
+    """Lemmas for the invariants of a program; `lowered` converts a text to an expression of its spec.
 
     Ends early, with fewer or no lemmas, where the budget does.  Raises `Unencodable` as `prove` does.
     """
@@ -80,7 +80,7 @@ def suggest(
 
 
 def _states(program: Program, most: int) -> list[State]:
-    """States that the enumerated model has, evenly taken."""
+    """Some states of the enumerated model, evenly spaced."""
     bare = replace(program, invariants=(), step_invariants=(), witnesses=())
     options = Options(Budget(MAX_STATES, MAX_SECONDS), symmetry=False, keep_going=True)
     engine = ReferenceEngine(Search(bare, options))
@@ -91,7 +91,7 @@ def _states(program: Program, most: int) -> list[State]:
 
 @dataclass(slots=True)
 class _Step:
-    """A way through an instance of an action, or its lack of meaning: its condition and its goals.
+    """A path through an instance of an action, or its fault: its condition and its goals.
 
     `goals` are by name: the invariants of the program, its step invariants, and the candidates that the
     step may break; `after` has the truths of atoms behind it.
@@ -104,7 +104,7 @@ class _Step:
 
 @dataclass(slots=True)
 class _Lemmas:
-    """Candidates as hypotheses that can be switched off; `active` are those that are not."""
+    """Candidates as hypotheses that can be switched off; `active` are those switched on."""
 
     program: Program
     tables: Mapping[Atom, AtomTable]
@@ -148,7 +148,7 @@ class _Lemmas:
         self.solver.add(z3.Implies(self.switches[name], truth))
 
     def choose(self, clauses: Sequence[Exclusion]) -> None:
-        """Make clauses active, but those that an initial state does not satisfy, whatever the offsets are."""
+        """Activate the clauses that all initial states satisfy, for all offsets."""
         self.active = {}
         for number, clause in enumerate(clauses):
             if self.meter.exceeded(0) is not None:
@@ -169,7 +169,7 @@ class _Lemmas:
         return any(after.may_differ(literal.atom) for literal in clause.literals)
 
     def _said(self, clause: Exclusion, truths: Truths) -> Truth:
-        """That a clause is true."""
+        """The condition that a clause is true."""
         found = []
         for row in clause.rows(self.sizes):
             together = [
@@ -181,11 +181,11 @@ class _Lemmas:
 
     @property
     def goals(self) -> list[str]:
-        """The program's properties, and that its actions have a meaning."""
+        """The program's properties, and the goals that its actions are defined."""
         return [*[prop.name for prop in (*self.program.invariants, *self.program.step_invariants)], UNDEFINED]
 
     def make_inductive(self) -> None:
-        """Drop candidates until those that are left are inductive together with the invariants."""
+        """Drop candidates until the remaining ones are inductive together with the invariants."""
         is_done = False
         while not is_done:
             is_done = True
@@ -196,7 +196,7 @@ class _Lemmas:
                         del self.active[name]
 
     def _broken_by(self, step: _Step) -> list[str]:
-        """The candidates that a step breaks, out of some state that satisfies all; none if it keeps them."""
+        """The candidates that a step breaks from some state that satisfies all of them."""
         goals = {name: goal for name, goal in step.goals.items() if name in self.active}
         wrong = disj([negation(goal) for goal in goals.values()])
         if wrong is False:
@@ -215,7 +215,7 @@ class _Lemmas:
             ]  # fmt: skip
 
     def needed(self) -> tuple[list[str], list[Exclusion]]:
-        """The goals that are proved, and the lemmas that this uses, in the order of the candidates."""
+        """The proved goals, and the lemmas that their proofs use, in the order of the candidates."""
         reasons = {goal: self._reasons(goal, self.active) for goal in self.goals}
         proved = [goal for goal, reason in reasons.items() if reason is not None]
         used = set[str]().union(*[reason for reason in reasons.values() if reason is not None])
@@ -235,7 +235,7 @@ class _Lemmas:
         return all(self._reasons(goal, lemmas) is not None for goal in (*lemmas, *proved))
 
     def _reasons(self, goal: str, lemmas: Iterable[str]) -> set[str] | None:
-        """The lemmas that the proof of a goal uses, for all steps; None where there is no proof."""
+        """The lemmas that the proof of a goal uses, for all steps; None if there is no proof."""
         used = set[str]()
         for step in self.steps:
             if goal in step.goals:
@@ -247,7 +247,7 @@ class _Lemmas:
 
     @contextmanager
     def _checked(self, step: _Step, wrong: Truth, lemmas: Iterable[str]) -> Iterator[Any]:
-        """Check for a state that satisfies all invariants and lemmas, and has this step."""
+        """Check whether a state satisfies all invariants and lemmas, and has this step."""
         wanted = [*[prop.name for prop in self.program.invariants], *lemmas]
         self.solver.push()
         try:

@@ -1,4 +1,4 @@
-"""The truths of atoms in a state, at each choice of their keys: evaluated, and encoded.
+"""The truth of atoms in a state, for each choice of their keys: evaluated, and encoded.
 
 A table is a map of maps of truth values, one map a key.
 """
@@ -34,7 +34,7 @@ def invariant(name: str, lowered: tuple[Expr, int]) -> Property:
 
 @dataclass(frozen=True, slots=True)
 class AtomTable:
-    """The expressions of an atom's truth, and of its falsehood where that is not the rest; what they read.
+    """The expressions for an atom's truth, and for its falsehood if that is not the complement; its reads.
 
     `sizes`: the numbers of values of its keys.
     """
@@ -46,7 +46,7 @@ class AtomTable:
     sizes: tuple[int, ...]
 
     def masks(self, states: Sequence[State], width: int) -> dict[bool, dict[Keys, int]]:
-        """For true and false, at each choice of keys: a bit for each state, the first lowest."""
+        """For true and false, for each choice of keys: a bit for each state, the first one lowest."""
         rows = list(product(*map(range, self.sizes)))
         masks = {True: self._bits(self.true, states, width, rows)}
         full = (1 << len(states)) - 1
@@ -73,7 +73,7 @@ class AtomTable:
 def tables(
     program: Program, atoms: Iterable[Atom], names: Sequence[str], lowered: Lowered
 ) -> dict[Atom, AtomTable]:
-    """The tables of atoms, but of those that may be undefined somewhere."""
+    """The tables of atoms, except those that may be undefined somewhere."""
     state = System(program).state(0)
     by_atom = {}
     for atom in atoms:
@@ -107,7 +107,7 @@ def _at(table: Any, row: Sequence[int]) -> Any:
 
 @dataclass(slots=True)
 class Truths:
-    """The truths of atoms in an encoded state, each found when it is used.
+    """The truth of atoms in an encoded state, computed on demand.
 
     `before`: the truths of a state that a step leads from; what reads no other variables is the same.
     """

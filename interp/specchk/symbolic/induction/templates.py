@@ -1,4 +1,4 @@
-"""Atoms of lemmas, as text of a spec: predicates of its variables and definitions, key by key.
+"""Atoms for lemmas, as spec text: predicates of variables and definitions, key by key.
 
 A place is found through maps (at each key, or at a constant of the key's sort), fields of records and
 options; a definition whose parameters have few values is a place, too.  Of a place or two an atom is made:
@@ -39,7 +39,7 @@ MAX_VALUES = 8  # of a type whose values are written out, or that keys range ove
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The names of a spec for atoms: of types, and of definitions with types of parameters and result."""
+    """The names available to atoms: types, and definitions with the types of parameters and result."""
 
     types: Mapping[Type, str] = field(default_factory=dict)
     definitions: Sequence[tuple[str, tuple[Type, ...], Type]] = ()
@@ -47,7 +47,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a state, with a domain for each key; `option`: the one that it is the content of."""
+    """A place in a state, with a domain for each key; `option`: the option whose content it is."""
 
     text: str
     type: Type
@@ -57,7 +57,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A predicate over keys, which are different where their domains are the same, and contents of options.
+    """A predicate over keys, distinct if their domains are the same, and over contents of options.
 
     Where one of the options is none, the atom is neither true nor false.  Of the atoms of a `family` one is
     true at most, for the same keys.  `is_value`: where it is false another of its family is true.
@@ -73,12 +73,12 @@ class Atom:
 
     @property
     def text(self) -> str:
-        """The atom."""
+        """The text of the atom."""
         return f"{self.left} {self.relation} {self.right}" if self.relation else self.left
 
     @property
     def negation(self) -> str:
-        """That it is false."""
+        """The text of its negation."""
         match self.relation:
             case "<=":
                 return f"{self.right} < {self.left}"
@@ -89,7 +89,7 @@ class Atom:
         return f"not {self.left}"
 
     def table(self, names: Sequence[str], *, negated: bool = False) -> str:
-        """An expression for a map of maps: whether it is true, or false, at each choice of keys."""
+        """An expression for a map of maps with the truth, or falsehood, for each choice of keys."""
         keys, contents = names[: len(self.domains)], names[len(self.domains) :]
         named = {**named_keys(keys), **{f"m{n}": name for n, name in enumerate(contents)}}
         body = filled(self.negation if negated else self.text, named)
@@ -101,17 +101,17 @@ class Atom:
 
 
 def filled(text: str, named: Mapping[str, str]) -> str:
-    """A text with names in their places; those without one stay."""
+    """A text with names substituted; those without a substitute are kept."""
     return Template(text).safe_substitute(named)
 
 
 def named_keys(names: Sequence[str]) -> dict[str, str]:
-    """Names for the keys of a text, in their order."""
+    """The names for the keys of a text, in order."""
     return {f"k{number}": name for number, name in enumerate(names)}
 
 
 def unused_names(program: Program) -> list[str]:
-    """Names for keys and contents of options: none that has a meaning, because a spec cannot hide one."""
+    """Unused names for keys and contents of options, because a spec cannot hide a name."""
     taken = {thing.name for things in (program.variables, program.constants) for thing in things}
     taken |= {member for sort in program.sorts for member in sort.members}
     return [letter for letter in ascii_lowercase if letter not in taken]
@@ -119,13 +119,13 @@ def unused_names(program: Program) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The atoms of a program, with the names of its spec."""
+    """The atoms of a program, using the names of its spec."""
 
     program: Program
     vocabulary: Vocabulary = Vocabulary()
 
     def atoms(self) -> list[Atom]:
-        """The atoms, each once, the same ones in the same order every time: variables, then definitions."""
+        """The distinct atoms in a fixed order: those of variables, then those of definitions."""
         variables = [Site(variable.name, variable.type) for variable in self.program.variables]
         called = [
             Site(f"{name}({', '.join(texts)})", result, domains)
@@ -145,7 +145,7 @@ class Templates:
         return list(atoms)[:MAX_ATOMS]
 
     def _places(self, at: Site) -> Iterator[Site]:
-        """A place and those inside it."""
+        """A place and the places inside it."""
         yield at
         match at.type:
             case Record(fields) if not at.type.is_tuple:  # whose parts have no names in an expression
@@ -178,7 +178,7 @@ class Templates:
         return rows
 
     def _terms(self, kind: Type, first: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Texts for all values of a type, keys standing for those of sorts and ranges; none if too many."""
+        """Texts for all values of a type, with keys for elements of sorts and ranges; none if too many."""
         match kind:
             case Bool():
                 yield from (("true", ()), ("false", ()))
@@ -207,7 +207,7 @@ class Templates:
                 pass
 
     def _alone(self, place: Site) -> Iterator[Atom]:
-        """The atoms of one place; with as many keys as they take."""
+        """The atoms of one place, with as many keys as needed."""
         at, keys = place.text, place.domains
         options = () if place.option is None else (place.option,)
         match place.type:
@@ -232,7 +232,7 @@ def _with_names(kind: Record, texts: Sequence[str]) -> str:
 
 
 def _comparison(a: Site, b: Site) -> Atom:
-    """That one is at most the other; keys of the second follow those of the first."""
+    """The atom that one term is at most the other; keys of the second follow those of the first."""
     moved = {f"k{number}": f"$k{len(a.domains) + number}" for number in range(len(b.domains))}
     options = tuple([option for option in (a.option, b.option and filled(b.option, moved)) if option])
     right = filled(b.text, {**moved, "m0": f"$m{len(options) - 1}"})
@@ -240,7 +240,7 @@ def _comparison(a: Site, b: Site) -> Atom:
 
 
 def _identified(atom: Atom) -> Iterator[Atom]:
-    """An atom whose keys are equal or different, in every way that leaves few of them."""
+    """The variants of an atom with keys equal or distinct, except those with too many keys."""
     for ways in product(*[range(min(number + 1, MAX_KEYS)) for number in range(len(atom.domains))]):
         domains = dict(zip(reversed(ways), reversed(atom.domains), strict=True))
         fits = all(domains[way] == domain for way, domain in zip(ways, atom.domains, strict=True))

@@ -1,4 +1,4 @@
-"""Comparisons that split hulls, by the names of their offsets, so that they hold for every control part.
+"""Comparisons that split hulls, by the names of their offsets, so that they apply to every control part.
 
     ("acked[1]", "log[b2].ends[0]", -1)      acked[1] - log[b2].ends[0] <= -1
 
@@ -30,7 +30,7 @@ class PlaceNames:
     _known: dict[Shape, tuple[str, ...]] = field(default_factory=dict)
 
     def of(self, shape: Shape) -> tuple[str, ...]:
-        """The names of all places of a shape, its further ones last."""
+        """The names of all places of a shape, with its further places last."""
         names = self._known.get(shape)
         if names is None:
             own = ["", *places(self.program, shape)]
@@ -39,7 +39,7 @@ class PlaceNames:
         return names
 
     def atom(self, shape: Shape, question: Question) -> Atom:
-        """A comparison of places of a shape; one atom for it and for its negation."""
+        """The atom of a comparison of places of a shape; the same one for its negation."""
         i, j, bound = question
         names = self.of(shape)
         # x - y <= b is false where y - x <= -b - 1.
@@ -48,14 +48,14 @@ class PlaceNames:
 
 @dataclass(slots=True)
 class SplitAtoms:
-    """Atoms in the order in which they were found, and the comparisons of places that they are."""
+    """Atoms in the order of discovery, and the comparisons of places that they denote."""
 
     names: PlaceNames
     atoms: Sequence[Atom] = ()
     _known: dict[Shape, tuple[Question, ...]] = field(default_factory=dict)
 
     def of(self, shape: Shape) -> tuple[Question, ...]:
-        """The comparisons of a shape."""
+        """The comparisons of places of a shape."""
         if not self.atoms:
             return ()
         questions = self._known.get(shape)
@@ -68,7 +68,7 @@ class SplitAtoms:
 
 
 def _named(terms: Terms, names: Sequence[str]) -> list[Any]:
-    """Terms with names in the place of numbers, in the order of the names."""
+    """Terms with names in place of numbers, in the order of the names."""
     named = [
         (names[part] if isinstance(part, int) else repr((_named(part[0], names), *part[1:])), times)
         for part, times in terms

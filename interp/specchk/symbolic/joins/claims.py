@@ -1,4 +1,4 @@
-"""Invariants that hulls prove, each for itself: for all offsets, and without the exact search.
+"""Invariants that hulls prove one by one: for all offsets, and without the exact search.
 
 All are tried together, since hulls of one round serve all of them.  A round in which something fails ends
 there, and shows nothing of the others (`search`).  So where hulls have failed, the invariants that failed
@@ -21,14 +21,14 @@ from specchk.symbolic.legality import check
 
 @dataclass(frozen=True, slots=True)
 class ClaimOptions:
-    """How to prove: the most hulls of a search, and processes (0: one for each core)."""
+    """The options: the maximal number of hulls in a search, and of processes (0: one for each core)."""
 
     most: int
     workers: int = 0
 
 
 def proved(program: Program, options: ClaimOptions) -> frozenset[str]:
-    """The names of the invariants that hold for all values of a program's offsets, as far as hulls prove it.
+    """The names of the invariants that hulls prove for all offsets of a program.
 
     None where a step may be undefined, or a search reached `most` hulls.  `SpecError` where the program does
     with offsets what only an engine that enumerates can do.
@@ -49,7 +49,7 @@ def proved(program: Program, options: ClaimOptions) -> frozenset[str]:
 
 
 def _failing(program: Program, options: ClaimOptions) -> frozenset[str] | None:
-    """The names of all that failed last; none of a proof, None where there is no answer."""
+    """The names of the claims that failed last; none for a proof, None if there is no answer."""
     settings = JoinOptions(
         Budget(max_states=options.most), workers=options.workers, join_after=0, keep_going=True
     )

@@ -1,4 +1,4 @@
-"""The symbolic engine: an exact search over zones, and a search for hulls beside it.
+"""The symbolic engine: an exact search over zones, with a search for hulls beside it.
 
 The exact search (`zones`) finds violations, with shortest traces, and decides small models.  Once it has
 `join_after` zones a search for hulls has its share of the steps, level by level.
@@ -40,7 +40,7 @@ FIRST_MOST = 1  # zones of a control part, once only witnesses and coverage are 
 
 @dataclass(frozen=True, slots=True)
 class JoinOptions(ZoneOptions):
-    """As `ZoneOptions`; hulls are searched for once there are `join_after` zones, None never."""
+    """As `ZoneOptions`; the search for hulls starts at `join_after` zones, never if None."""
 
     join_after: int | None = JOIN_AFTER
 
@@ -48,7 +48,7 @@ class JoinOptions(ZoneOptions):
 def search(
     program: Program, options: JoinOptions = JoinOptions(), on_progress: OnProgress | None = None
 ) -> Outcome:
-    """Explore a program for all values of its offsets, and answer for all of its properties.
+    """Search a program for all values of its offsets, and answer all of its properties.
 
     `SpecError` where the program does with offsets what only an engine that enumerates can do.
     """
@@ -63,7 +63,7 @@ def search(
 
 @dataclass(slots=True)
 class JoiningEngine(ZoneEngine):
-    """The exact engine, with a search for hulls; `hulls` is None where there is none."""
+    """The exact engine, with a search for hulls; `hulls` is None if there is none."""
 
     options: JoinOptions
     hulls: HullSearch | None = field(init=False, default=None)
@@ -73,11 +73,11 @@ class JoiningEngine(ZoneEngine):
 
     @property
     def is_proved(self) -> bool:
-        """Whether hulls show that nothing is violated."""
+        """Whether hulls prove that nothing is violated."""
         return self.hulls is not None and self.hulls.state is JoinState.PROVED
 
     def failing_hulls(self) -> frozenset[str] | None:
-        """Search for hulls only, to the end: the names of all that fails in them, none if they are a proof.
+        """Search only for hulls, completely; returns the names of all failures in them, none for a proof.
 
         None where there is no answer: a budget ended it, or there is something that open numbers cannot do.
         """
@@ -88,7 +88,7 @@ class JoiningEngine(ZoneEngine):
         return self.hulls.failing() if self.hulls.is_done and not self.search.is_stopped else None
 
     def begin(self) -> range:
-        """The zones of the initial states; a search for hulls with another precision begins, too."""
+        """The zones of the initial states; a search for hulls with another precision also starts."""
         atoms = self.hulls.atoms if self.hulls is not None else []
         self.hull_steps += self.hulls.generated if self.hulls is not None else 0
         self.hulls, self.most, self.is_narrow = None, FIRST_MOST, False
@@ -100,7 +100,7 @@ class JoiningEngine(ZoneEngine):
         return frontier
 
     def expand(self, frontier: range) -> range:
-        """The zones of the next level; none once hulls have a proof and all that they reach was reached."""
+        """The zones of the next level; none once hulls give a proof and all that they reach was reached."""
         if self.options.join_after is not None and len(self.nodes) >= self.options.join_after:
             self._join(is_limited=True)
         if self.search.is_stopped or self.search.is_answered or self._is_confirmed():
@@ -111,7 +111,7 @@ class JoiningEngine(ZoneEngine):
         return following
 
     def finish(self) -> bool:
-        """Whether the search was far enough; a certificate is made of hulls where they have a proof."""
+        """Whether the search was precise enough; a certificate is built from hulls if they give a proof."""
         if self.is_proved:
             self.spurious.clear()  # of a level before the proof
         elif self.options.on_fixpoint is not None and not (self._is_answered() or self.spurious):
@@ -121,7 +121,7 @@ class JoiningEngine(ZoneEngine):
         return ZoneEngine.finish(self)
 
     def totals(self) -> Totals:
-        """The counts at the end, hulls included where they have the proof."""
+        """The counts at the end, including hulls if they give the proof."""
         totals = ZoneEngine.totals(self)
         generated = totals.generated + self.hull_steps
         if self.hulls is None:
@@ -137,7 +137,7 @@ class JoiningEngine(ZoneEngine):
         )  # fmt: skip
 
     def _shown(self, path: Sequence[Taken], candidate: Candidate) -> Real | None:
-        """Real states that show a failure at the end of a path of hulls."""
+        """Real states that exhibit a failure at the end of a path of hulls."""
         self._note_faulty(candidate)
         goal = Goal(candidate.kind, candidate.name, candidate.step)
         with suppress(NotSymbolic):  # of numbers that no real state may have
@@ -161,7 +161,7 @@ class JoiningEngine(ZoneEngine):
                 self.workers.each(HullMember.limit, self.most)
 
     def _use_bound(self, hulls: HullSearch, bound: int) -> None:
-        """Report what real states show, if it is all that fails; else narrow the exact search."""
+        """Report a violation by real states, if it is the only failure; else narrow the exact search."""
         if hulls.shown and not self._unreached():
             for candidate, real in hulls.shown:
                 self.findings.note(
@@ -174,14 +174,14 @@ class JoiningEngine(ZoneEngine):
             self.is_narrow = True
 
     def _is_confirmed(self) -> bool:
-        """Whether hulls have a proof, and real states reach all that hulls do."""
+        """Whether hulls give a proof, and real states reach everything that hulls do."""
         if self.hulls is None or not self.is_proved or self._unreached():
             return False
         pairs = zip(self.hulls.coverage, self.counts.coverage, strict=True)
         return self.outside >= self.hulls.outside and all(own or not some for some, own in pairs)
 
     def _are_left(self) -> bool:
-        """Whether zones were left to be taken, now up to twice as many of each control part."""
+        """Whether zones were postponed; up to twice as many of each control part are now taken."""
         if self.search.is_stopped or self._is_confirmed():
             return False
         self.most *= 2

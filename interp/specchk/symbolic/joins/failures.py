@@ -1,4 +1,4 @@
-"""The comparisons on which a failure in a hull depends, and those before the steps that lead there.
+"""The comparisons on which failures in a hull depend, and those before the steps that lead there.
 
 A property fails in a hull after some comparisons that the hull leaves open.  If no real state fails, the
 hull has joined states on different sides of these: they are the atoms by which it is split.  Where it is
@@ -29,7 +29,7 @@ Way = tuple[Any, Classes, Matrix, Asked]  # a leaf, what is known there, and wha
 
 
 def ways_of(tree: Tree, classes: Classes, rows: Matrix, solver: LinearSolver) -> Iterator[Way]:
-    """The leaves that a zone has reached in a recorded tree, with the comparisons on the way to each."""
+    """The leaves that a zone has reached in a recorded tree, with the comparisons on the path to each."""
     left: list[Way] = [(tree.top.after[0], tree.among(classes), rows, ())]
     places = tree.places
     while left:
@@ -79,7 +79,7 @@ class Failures:
     def atoms(
         self, control: Control, hull: Zone, candidates: Iterable[Candidate]
     ) -> Iterator[tuple[Atom, bool]]:
-        """The atoms on the ways to failures in a hull or in steps out of it, and whether each was open."""
+        """The atoms on the paths to failures in a hull or in steps out of it, and whether each was open."""
         classes, rows = [(0, 0), *hull.classes], self.abstraction.matrix(hull)
         for candidate in dict.fromkeys(candidates):
             for asked in self._asked(control, classes, rows, candidate):
@@ -111,7 +111,7 @@ class Failures:
     def before(
         self, shape: Shape, control: Control, hulls: Sequence[Zone], failing: Mapping[Shape, Sequence[Atom]]
     ) -> Iterator[Atom]:
-        """What atoms of `failing` shapes are before steps to these, where hulls of a shape leave it open."""
+        """The preimages of atoms of `failing` shapes before steps to these, if hulls leave them open."""
         for target, effect in effects_of(control):
             if target not in failing:
                 continue
@@ -126,7 +126,7 @@ class Failures:
 
 
 def effects_of(control: Control) -> Iterator[tuple[Shape, Effect]]:
-    """The recorded steps out of a control part, and the shapes after them."""
+    """The recorded steps out of a control part, and the shapes that they reach."""
     left = [tree.top.after[0] for tree in control.instances]
     while left:
         node = left.pop()

@@ -1,4 +1,4 @@
-"""Hulls: one zone for many of a control part, the least that contains them all.
+"""Hulls: one zone for many zones of a control part, the least that contains them all.
 
 The hull of two zones has of each difference the larger bound: the least upper bound of closed matrices,
 which is closed again (Mine 2001).  It has states that neither zone has, so a property that fails in a
@@ -27,7 +27,7 @@ HullKey = tuple[Shape, Side]
 
 
 class Origin(NamedTuple):
-    """The step after which a hull grew, in a level: out of which hull; None for an initial state.
+    """The step after which a hull grew in a level, and the hull before it; None for an initial state.
 
     Origins are sorted for every step of a search, so numbers come first: the hash of the shape of that hull,
     its side, and the number of the step among those out of it.
@@ -43,14 +43,14 @@ class Origin(NamedTuple):
 
 @dataclass(slots=True)
 class HullPart:
-    """The hulls of one shape, by side, and the comparisons of which these are the sides."""
+    """The hulls of one shape, by side, and the comparisons that define the sides."""
 
     atoms: Sequence[Question]
     hulls: dict[Side, Hull] = field(default_factory=dict)
 
 
 def joined(a: Zone, b: Zone) -> Zone:
-    """The least zone that contains two zones of one shape; `a` itself where it contains the other."""
+    """The least zone that contains two zones of one shape; `a` itself if it contains the other."""
     # One symbol for all places that are at the same distance in both: few, where places are many.
     number: dict[tuple[int, int, int], int] = {}
     first: list[tuple[int, int, int, int]] = []
@@ -92,7 +92,7 @@ class Hull:
 
 
 def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
-    """Zones with all states of a part's hulls, fewer where the two sides of a comparison are one zone.
+    """Zones with all states of a part's hulls; fewer if the two sides of a comparison form one zone.
 
     Comparisons split the hulls of every shape that has their places, also where a proof does not need that.
     """
@@ -118,7 +118,7 @@ def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
 
 @dataclass(slots=True)
 class HullTable:
-    """The hulls of the shapes that a process owns, by the sides of the comparisons that split them.
+    """The hulls of the shapes owned by a process, by the sides of the comparisons that split them.
 
     `changed` are those that grew and are not expanded since, in the order in which they did.  A shape is a
     large key, so that it is looked up once for a zone; hulls are equal only to themselves.
@@ -195,7 +195,7 @@ def _cut(zone: Zone, i: int, j: int, bound: int, joiner: Joiner | None) -> Zone:
 
 
 def cut(zone: Zone, i: int, j: int, bound: int) -> Zone:
-    """The part of a zone in which `y_i - y_j <= bound`, of its classes; it has such states."""
+    """The part of a zone with `y_i - y_j <= bound`, given its classes; it must not be empty."""
     rows = assuming(zone.bounds, i, j, bound)
     smaller = canonical(zone.shape, range(1, len(rows)), range(len(rows)), rows)
     places = ((0, 0), *smaller.classes)

@@ -1,4 +1,4 @@
-"""A process of a search that joins: beside its zones it owns the hulls of some shapes.
+"""A process of a search that joins: besides its zones it owns the hulls of some shapes.
 
 A level of the search for hulls has two parts, as one of the search for zones has: all hulls that grew are
 expanded, and every owner joins what arrived.  The join of some zones does not depend on their order, so
@@ -28,7 +28,7 @@ FailingAtoms = dict[Shape, dict[Atom, bool]]  # on ways to failures: the atoms, 
 
 @dataclass(slots=True)
 class HullTally:
-    """A member's hulls and their control parts, the number that is to be expanded, and failures.
+    """A member's hulls and their control parts, the number to be expanded, and failures.
 
     `counts` and `outside` are of all expansions of a round, so of more than real states do.
     """
@@ -43,7 +43,7 @@ class HullTally:
 
 
 class HullMember(ZoneMember):
-    """A member that owns hulls, too."""
+    """A member that also owns hulls."""
 
     def __init__(self, number: int, count: int, expander: Expander, *, covering: bool) -> None:
         super().__init__(number, count, expander, covering=covering)
@@ -63,7 +63,7 @@ class HullMember(ZoneMember):
     def start_hulls(
         self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken], near: Mapping[Shape, int] | None
     ) -> HullTally:
-        """Begin a round, with hulls that atoms split; a near one has shapes up to a level only."""
+        """Start a round, with hulls split by atoms; a near round has shapes only up to a level."""
         self._near = near
         self._before.clear()  # more may be recorded by then
         self._table = HullTable(SplitAtoms(self._names, atoms))
@@ -117,7 +117,7 @@ class HullMember(ZoneMember):
         return out
 
     def join(self, *parcels: bytes) -> HullTally:
-        """Join what arrived: the next level."""
+        """Join the hulls that arrived into the next level."""
         arrived = self._parcels[self.number]
         self._parcels[self.number] = {}
         for parcel in [pickle.loads(p) for p in parcels if p]:  # noqa: S301 - another member's
@@ -132,7 +132,7 @@ class HullMember(ZoneMember):
         return self._told(Counts(len(self.expander.program.points)))
 
     def failing(self) -> list[tuple[Origin, Candidate]]:
-        """What fails in hulls of the level before, or in steps out of them: of each some."""
+        """A few of each failure in hulls of the level before, or in steps out of them."""
         return nearest([
             (origin, candidate)
             for hull, candidates in self._failing.items()
@@ -142,17 +142,17 @@ class HullMember(ZoneMember):
         ])  # fmt: skip
 
     def origin(self, key: HullKey, level: int) -> list[Origin]:
-        """The step after which a hull grew in a level, if it owns that."""
+        """The step after which a hull grew in a level, if the member owns the hull."""
         hull = self._table.find(key)
         return [] if hull is None else [one for one in hull.origins if one.level == level]
 
     def goals(self, witnesses: Sequence[str]) -> set[Shape]:
-        """The shapes of its hulls in which, or in steps out of which, something fails or is reached."""
+        """The shapes of its hulls in which, or in steps out of which, there is a failure or a witness."""
         shapes = {hull.key[0] for hull in self._failing}
         return shapes.union(*[self._reaching.get(name, ()) for name in witnesses])
 
     def sources(self, targets: Sequence[Shape]) -> set[Shape]:
-        """The shapes out of which recorded steps lead to targets."""
+        """The shapes from which recorded steps lead to targets."""
         if not self._before:
             for shape, control in self.expander.controls.known.items():
                 for target, _ in effects_of(control):
@@ -160,18 +160,18 @@ class HullMember(ZoneMember):
         return {shape for target in targets for shape in self._before.get(target, ())}
 
     def narrow(self, latest: Mapping[Shape, int]) -> None:
-        """From here on take zones of a shape up to a depth only, and of other shapes none."""
+        """From here on, take zones of a shape only up to a depth, and none of other shapes."""
         self.latest = latest
         pairs = zip(self._indexes, self._level, strict=True)
         kept = [one for one in pairs if self._is_in_time(one[1].shape, self.depth - 1)]
         self._indexes, self._level = [index for index, _ in kept], [zone for _, zone in kept]
 
     def failing_names(self) -> set[str]:
-        """The names of all that fails in its hulls, or in steps out of them."""
+        """The names of all failures in its hulls, or in steps out of them."""
         return {candidate.name for candidates in self._failing.values() for candidate in candidates}
 
     def failing_atoms(self) -> FailingAtoms:
-        """The atoms on the ways to failures in hulls, by shape."""
+        """The atoms on the paths to failures in hulls, by shape."""
         by_shape: FailingAtoms = {}
         failures = Failures(self.expander.abstraction, self._names)
         for hull, candidates in self._failing.items():
@@ -183,7 +183,7 @@ class HullMember(ZoneMember):
         return by_shape
 
     def atoms_before(self, failing: Mapping[Shape, Sequence[Atom]]) -> list[Atom]:
-        """What atoms of failing shapes are before the steps that lead to these."""
+        """The preimages of atoms of failing shapes before the steps that lead to these."""
         failures = Failures(self.expander.abstraction, self._names)
         atoms: dict[Atom, None] = {}
         for shape, part in self._table.parts.items():
@@ -198,12 +198,12 @@ class HullMember(ZoneMember):
         return [zone for part in self._table.parts.values() for zone in united(part, joiner)]
 
     def limit(self, most: int) -> int:
-        """Take at most so many zones of a shape from here on, and leave others; how many are left."""
+        """From here on, take at most this many zones of a shape, and postpone others; returns how many."""
         self.most = most
         return len(self.left)
 
     def take_left(self) -> Taking:
-        """Take the remaining ones, up to the limit."""
+        """Take the postponed ones, up to the limit."""
         self._arrived[self.number], self.left = self.left, []
         return self.take(b"")
 
@@ -224,7 +224,7 @@ class HullMember(ZoneMember):
 
 
 def nearest(failing: Iterable[tuple[Origin, Candidate]]) -> list[tuple[Origin, Candidate]]:
-    """Some of each failure."""
+    """A few of each failure."""
     by_kind: dict[tuple[str, str, bool], list[tuple[Origin, Candidate]]] = {}
     for origin, candidate in failing:
         key = candidate.kind, candidate.name, candidate.step is None

@@ -1,4 +1,4 @@
-"""The search for hulls in which all properties hold: a proof for all offsets, of few zones.
+"""The search for hulls in which all properties hold: a proof for all offsets, with few zones.
 
 A round makes the hulls of all control parts, from the initial zones until no step leads out of them, and
 checks each that grew.  It ends with the first level in which a property fails: the atoms of these failures
@@ -77,11 +77,11 @@ class HullSearch:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has proved or failed."""
+        """Whether it has found a proof or failed."""
         return self.state in (JoinState.PROVED, JoinState.FAILED)
 
     def advance(self) -> None:
-        """Check and expand some hulls; at the end of a round find what splits them."""
+        """Check and expand some hulls; at the end of a round, find the comparisons that split them."""
         # Slices end where the number of workers has them end, so only ends of levels may decide anything.
         self.is_between_levels = False
         if self.state is JoinState.NEW_ROUND:
@@ -108,7 +108,7 @@ class HullSearch:
                 self._end_round(failures)
 
     def failing(self) -> frozenset[str] | None:
-        """The names of all that fails in the hulls of the last level; None where a hull was not expanded."""
+        """The names of all failures in the hulls of the last level; None if a hull was not expanded."""
         if self.state is JoinState.PROVED:
             return frozenset()
         return frozenset().union(*self.workers.each(HullMember.failing_names)) or None
@@ -118,7 +118,7 @@ class HullSearch:
         return [zone for zones in self.workers.each(HullMember.united) for zone in zones]
 
     def _note(self, tallies: Sequence[HullTally]) -> int:
-        """Add up the results of the members; the number of failures."""
+        """Add up the results of the members; return the number of failures."""
         self.hulls = sum([tally.hulls for tally in tallies])
         self.parts = sum([tally.parts for tally in tallies])
         self.waiting = sum([tally.waiting for tally in tallies])
@@ -150,12 +150,12 @@ class HullSearch:
         self.state = JoinState.NEW_ROUND
 
     def restart(self) -> None:
-        """Have a whole round up to the bound follow: a near one lacks what is not near to its failures."""
+        """Follow with a whole round up to the bound: a near round lacks hulls far from its failures."""
         self.near = None
         self.state = JoinState.NEW_ROUND
 
     def latest(self, bound: int, witnesses: Sequence[str]) -> dict[Shape, int]:
-        """By shape, the last depth from which a failure or a witness may be within a bound."""
+        """For each shape, the last depth from which a failure or a witness may be within a bound."""
         latest: dict[Shape, int] = {}
         shapes: set[Shape] = set().union(*self.workers.each(HullMember.goals, witnesses))
         for depth in range(bound, -1, -1):
@@ -165,7 +165,7 @@ class HullSearch:
         return latest
 
     def _violation(self) -> int | None:
-        """The steps of a violation that real states show, where hulls of the last level fail."""
+        """The steps of a violation shown by real states, if hulls of the last level fail."""
         # No proof is possible then.
         failing = nearest([one for found in self.workers.each(HullMember.failing) for one in found])
         for is_later in (False, True):
@@ -192,7 +192,7 @@ class HullSearch:
         return path[::-1]
 
     def _new_atoms(self) -> list[Atom]:
-        """Atoms of the failures that do not split hulls yet; else what known ones are one step before."""
+        """The atoms of failures that do not split hulls yet; if none, preimages of known ones by one step."""
         by_member: list[FailingAtoms] = self.workers.each(HullMember.failing_atoms)
         open_ = [
             atom

@@ -1,4 +1,4 @@
-"""The kernels as functions of this process, compiled once for a machine and kept.
+"""The kernels as functions of this process, compiled once per machine and cached.
 
 They are called with the addresses of arrays, or with the bytes of a zone, which they only read.
 """
@@ -30,7 +30,7 @@ ENTRIES = (
 
 
 class Kernels(NamedTuple):
-    """The functions by name: compiled ones, or others that do the same (tests)."""
+    """The functions by name: compiled ones, or equivalents for tests."""
 
     load: Callable[..., int]
     start: Callable[..., int]

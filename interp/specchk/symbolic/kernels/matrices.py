@@ -1,4 +1,4 @@
-"""Kernels on closed difference-bound matrices, row by row in an array of 64-bit words.
+"""Kernels for closed difference-bound matrices, row by row in an array of 64-bit words.
 
 They do what `meaning.paths`, `zones.zones` and `joins.hulls` do with lists, which is their meaning, and are
 translated as they are written (`codegen.functions`).  A zone is one array:
@@ -20,12 +20,12 @@ HEAD = 2  # words of a zone before its places
 
 
 def fits(bound: int) -> int:
-    """Whether a bound is one that kernels handle."""
+    """Whether kernels can handle a bound."""
     return bound >= -CAP and bound <= CAP
 
 
 def assume(rows: Words, at: int, size: int, i: int, j: int, bound: int) -> int:
-    """Add `x_i - x_j <= bound`, which is consistent with the closed matrix, and all that follows."""
+    """Add `x_i - x_j <= bound`, consistent with the closed matrix, and all consequences."""
     # One pass is enough: the matrix is closed, and no shortest way uses the new bound twice, as there is no
     # cycle below 0.
     onward = at + j * size
@@ -63,14 +63,14 @@ def close(rows: Words, at: int, size: int) -> int:
 
 
 def copy(source: Words, first: int, target: Words, to: int, count: int) -> int:
-    """Copy so many words."""
+    """Copy this many words."""
     for word in range(count):
         target[to + word] = source[first + word]
     return 0
 
 
 def forget(rows: Words, at: int, size: int, upper: int, lower: int) -> int:
-    """The closed matrix without bounds beyond a reach."""
+    """Remove the bounds beyond a reach from a closed matrix."""
     # A bound above the reach decides no comparison, so it is free; one below it is as good as the reach
     # itself. Zones that differ in such bounds only become one, so the search ends.
     is_changed = 0
@@ -95,7 +95,7 @@ def forget(rows: Words, at: int, size: int, upper: int, lower: int) -> int:
 def canonical(
     rows: Words, at: int, size: int, places: Words, place: int, count: int, out: Words, to: int
 ) -> int:
-    """The zone of a closed matrix; `places` has the symbol of each place.  Its number of words.
+    """The zone of a closed matrix; `places` has the symbol of each place.  Returns its number of words.
 
     What it needs beside is in `rows` behind the matrix: the class and the distance of each symbol, and the
     first symbol of each class.
@@ -182,7 +182,7 @@ def image(
 
 
 def is_less(words: Words, one: int, other: int, count: int) -> int:
-    """Whether words come before as many others."""
+    """Whether words precede as many others in order."""
     for n in range(count):
         if words[one + n] != words[other + n]:
             return words[one + n] < words[other + n]
@@ -200,7 +200,7 @@ def least_image(
     work: Words,
     out: Words,
 ) -> int:
-    """The least zone after a step, of its renamings: as many words of `out`, from 0."""
+    """The least zone after a step among its renamings, written to `out` from 0; returns its words."""
     images = steps[0]
     count = steps[1]
     best = 0
@@ -221,7 +221,7 @@ def least_image(
 
 
 def pair(one: Words, other: Words, work: Words, first: int, out: Words) -> int:
-    """One symbol for all places that are at the same distance in two zones: how many there are."""
+    """Assign one symbol to all places at the same distance in two zones; returns the number of symbols."""
     distinct = 0
     for n in range(one[1]):
         c = one[HEAD + 2 * n]
@@ -249,7 +249,7 @@ def pair(one: Words, other: Words, work: Words, first: int, out: Words) -> int:
 
 
 def join(one: Words, other: Words, work: Words, out: Words) -> int:
-    """The least zone that contains two of a shape: as many words; 0 if `one` contains the other."""
+    """The least zone that contains two of a shape; returns its words, 0 if `one` contains the other."""
     count = one[1]
     bounds = HEAD + 2 * count
     size_one = one[0]
@@ -295,7 +295,7 @@ def join(one: Words, other: Words, work: Words, out: Words) -> int:
 
 
 def cut(zone: Words, i: int, j: int, bound: int, work: Words, places: Words, out: Words) -> int:
-    """The part of a zone with `y_i - y_j <= bound` of its classes, which is not empty: as many words."""
+    """The part of a zone with `y_i - y_j <= bound` on its classes, not empty; returns its words."""
     size = zone[0]
     count = zone[1]
     bounds = HEAD + 2 * count

@@ -1,4 +1,4 @@
-"""The kernel that walks decision trees with a zone (`recording.trees`, whose walker is its meaning).
+"""The kernel that walks decision trees with a zone (`recording.trees` has the reference walker).
 
 Trees are nodes in one array, each with the words
 
@@ -38,7 +38,7 @@ DONE, UNKNOWN, FULL = range(3)
 
 
 def load(zone: Words, work: Words, job: Words) -> int:
-    """Have a walk begin with a zone; `REFUSED` if its numbers are too large."""
+    """Start a walk with a zone; `REFUSED` if its numbers are too large."""
     size = zone[0]
     count = zone[1]
     words = 2 * count + size * size
@@ -58,7 +58,7 @@ def load(zone: Words, work: Words, job: Words) -> int:
 
 
 def start(job: Words) -> int:
-    """Have a walk begin."""
+    """Start a walk."""
     job[TREE] = -1
     for word in range(DEPTH, ROOM):
         job[word] = 0
@@ -68,7 +68,7 @@ def start(job: Words) -> int:
 
 
 def push(job: Words, child: int, rows: int, assumed: int) -> int:
-    """Leave a child of the present node to be walked later."""
+    """Postpone a child of the current node."""
     item = STACK + job[DEPTH] * ITEM
     job[item] = child
     job[item + 1] = rows
@@ -91,7 +91,7 @@ def end(job: Words, ends: Words, leaf: int) -> int:
 
 
 def enter(plan: Words, work: Words, job: Words) -> int:
-    """Begin with the next tree; 0 if there is none."""
+    """Start the next tree; 0 if there is none."""
     while job[TREE] + 1 < plan[0]:
         job[TREE] += 1
         tree = 1 + job[TREE] * PLANNED
@@ -136,7 +136,7 @@ def reach(plan: Words, leaves: Words, job: Words, ends: Words, leaf: int) -> int
 
 
 def answer(nodes: Words, work: Words, job: Words, node: int) -> int:
-    """Answer a question, or leave one of its answers to be walked later."""
+    """Answer a question, or postpone one of its answers."""
     rows = job[ROWS]
     size = job[SIZE]
     i = job[CLASSES] + 2 * nodes[node + 1]
@@ -174,7 +174,7 @@ def answer(nodes: Words, work: Words, job: Words, node: int) -> int:
 
 
 def choose(nodes: Words, job: Words, node: int) -> int:
-    """Take the first of some ways, and leave the others."""
+    """Take the first of several alternatives, and postpone the others."""
     other = nodes[node + 1] - 1
     if job[DEPTH] + other >= MOST:
         return FULL
@@ -186,7 +186,7 @@ def choose(nodes: Words, job: Words, node: int) -> int:
 
 
 def widen(work: Words, job: Words) -> int:
-    """Give a zone one more symbol, known only not to be negative."""
+    """Add a symbol to a zone, known only to be non-negative."""
     size = job[SIZE]
     count = job[COUNT]
     more = size + 1
@@ -240,7 +240,7 @@ def follow(plan: Words, nodes: Words, leaves: Words, work: Words, job: Words, en
 
 
 def walk(plan: Words, nodes: Words, leaves: Words, work: Words, job: Words, ends: Words, met: Words) -> int:
-    """Walk the trees of a plan, from where a job is."""
+    """Walk the trees of a plan, from the position of a job."""
     while True:
         if job[DEPTH] == 0:
             # Of each tree few places, and so much is left for them.
@@ -256,7 +256,7 @@ def walk(plan: Words, nodes: Words, leaves: Words, work: Words, job: Words, ends
 
 
 def count_hits(leaves: Words, job: Words, met: Words, hit: Words) -> int:
-    """Count the leaves of a walk that is done; those that were not counted before are listed in `hit`."""
+    """Count the leaves of a finished walk; those counted for the first time are listed in `hit`."""
     for n in range(job[MET]):
         leaf = met[n]
         if leaves[leaf * LEAF + 1] == 0:

@@ -1,4 +1,4 @@
-"""Reads of a control part by the runs of actions and properties: variables, and single places of maps.
+"""Reads of a control part by the runs of actions and properties: variables, single places of maps.
 
     action serve(l: Broker, f: Broker):        serve(b1, b2) reads log[b1], epoch[b1], fetch[b2], all of meta
         require meta[epoch[l]].leader == some(l) and fetch[f] != none and leo(log[l]) > 0
@@ -29,7 +29,7 @@ Read = tuple[int, int | None]  # a variable, and the parameter at which it is re
 
 
 class PartNumbers:
-    """Numbers the parts of shapes of a program, and picks those that are read."""
+    """Numbers the parts of the shapes of a program, and selects those that are read."""
 
     def __init__(self, program: Program) -> None:
         kinds = [variable.type for variable in program.variables]
@@ -41,7 +41,7 @@ class PartNumbers:
         self._first = dict(zip(self._maps, starts, strict=False))
 
     def of(self, shape: Sequence[Any]) -> list[int]:
-        """0, a number for each variable of a shape, and one for each place of those that are maps."""
+        """The numbers of a shape's parts: 0, one for each variable, and one for each place of a map."""
         known = self._known
         numbers = [0, *[known.setdefault(part, len(known)) for part in shape]]
         for slot in self._maps:
@@ -49,11 +49,11 @@ class PartNumbers:
         return numbers
 
     def variables(self, slots: Iterable[int]) -> Pick:
-        """Picks the numbers of variables."""
+        """A selector of the numbers of variables."""
         return itemgetter(0, *[1 + slot for slot in slots])
 
     def instance(self, action: Action, args: Sequence[Any]) -> Pick:
-        """Picks the numbers of all that an action with these arguments reads before it writes."""
+        """A selector of the numbers of everything that an action with these arguments reads first."""
         reads = {read for root in roots(action.body) for read in _read(root, len(action.params))}
         whole = {slot for slot, at in reads if at is None}
         single = {self._first[slot] + args[at] for slot, at in reads if at is not None and slot not in whole}

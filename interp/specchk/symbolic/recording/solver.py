@@ -25,7 +25,7 @@ Definitions = tuple[tuple[Terms, int, int], ...]
 
 
 class LinearSolver:
-    """Answers questions about matrices with definitions.
+    """Answers queries about matrices with definitions.
 
     `checks` were made by Z3, `pruned` are the branches that it found to be impossible.
     """
@@ -55,7 +55,7 @@ class LinearSolver:
         return answer
 
     def _is_witnessed(self, rows: Defined, used: Sequence[int]) -> bool:
-        """Whether numbers that Z3 has found for the same definitions satisfy a matrix, too."""
+        """Whether numbers that Z3 found earlier for the same definitions also satisfy a matrix."""
         return any(
             all(x[i] - x[j] <= rows[i][j] for i in used for j in used)
             for x in self._witnesses.get(rows.definitions, ())
@@ -72,7 +72,7 @@ class LinearSolver:
         return None
 
     def least(self, rows: Matrix) -> list[int] | None:
-        """Numbers for the symbols of a matrix, the least sum of those that have one; None if none."""
+        """Numbers for the symbols of a matrix with the least sum; None if there are none."""
         if type(rows) is not Defined:
             # Each x is its own lower bound: row 0 satisfies all other rows since
             # rows[0][j] <= rows[0][i] + rows[i][j].
@@ -104,7 +104,7 @@ class LinearSolver:
             self._solver.pop()
 
     def _keep(self, definitions: Definitions, used: Sequence[int]) -> None:
-        """Keep the numbers that Z3 has found; they satisfy the definitions, of whatever matrix."""
+        """Keep the numbers found by Z3; they satisfy the definitions, whatever the matrix."""
         model, x = self._solver.model(), self._symbols
         if len(self._witnesses) >= MAX_CACHED // MAX_WITNESSES:
             self._witnesses.clear()
@@ -118,11 +118,11 @@ class LinearSolver:
         return found + [self._definition(one) for one in rows.definitions]
 
     def _bound_of(self, i: int, j: int, bound: int) -> Any:
-        """`x_i - x_j <= bound` for Z3."""
+        """`x_i - x_j <= bound` as a Z3 term."""
         return self._symbols[i] - self._symbols[j] <= bound
 
     def _definition_of(self, definition: tuple[Terms, int, int]) -> Any:
-        """A definition for Z3."""
+        """A definition as a Z3 term."""
         terms, number, plus = definition
         return self._sum((terms, -plus)) == self._symbols[number]
 
@@ -131,7 +131,7 @@ class LinearSolver:
         return self._symbols[:size]
 
     def _sum(self, form: Form) -> Any:
-        """A form for Z3; division by a number above 0 rounds down there, too."""
+        """A form as a Z3 term; division by a positive number rounds down there, too."""
         terms, plus = form
         parts = [
             times * (self._symbols[p] if isinstance(p, int) else self._sum((p[0], p[1])) / z3.IntVal(p[2]))

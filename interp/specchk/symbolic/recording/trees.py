@@ -45,7 +45,7 @@ End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whet
 
 
 class TreeNode:
-    """One place of a run, and its continuation after each answer; None was not seen yet."""
+    """A point in a run, and its continuation for each answer; None if not seen yet."""
 
     __slots__ = ("after", "place", "side", "up")
 
@@ -57,7 +57,7 @@ class TreeNode:
 
 
 class Ask(TreeNode):
-    """Whether `x_i - x_j <= bound`: 1 is yes."""
+    """The question whether `x_i - x_j <= bound`: 1 is yes."""
 
     __slots__ = ("bound", "i", "j")
 
@@ -69,19 +69,19 @@ class Ask(TreeNode):
 
 
 class Alternative(TreeNode):
-    """One of so many ways to continue."""
+    """The choice of one of several alternatives."""
 
     __slots__ = ()
 
 
 class Fresh(TreeNode):
-    """A new symbol."""
+    """The creation of a new symbol."""
 
     __slots__ = ()
 
 
 class Define(TreeNode):
-    """A symbol for a number with these terms."""
+    """The definition of a symbol for a number with these terms."""
 
     __slots__ = ("terms",)
 
@@ -91,7 +91,7 @@ class Define(TreeNode):
 
 
 class Recorder(ForkPath):
-    """The path of the recorded runs: it contains the answers to the run, and no more.
+    """The path of recorded runs: the answers given to the run.
 
     Answers come from the tree as far as a zone walked it, and from what is known in that zone beyond.
     """
@@ -99,7 +99,7 @@ class Recorder(ForkPath):
     __slots__ = ("_classes", "_guide", "_node", "_side")
 
     def record(self, start: Matrix, at: tuple[TreeNode, int], classes: Classes, rows: Matrix) -> None:
-        """Begin a run from a matrix that reaches the answer `at` a node, and continues as a zone does."""
+        """Start a run from a matrix that reaches the answer `at` a node, and continues like a zone."""
         # The answers from the top to this place: the code is run again from its beginning, since a run
         # cannot be continued from the middle of a Python function.
         script = []
@@ -121,14 +121,14 @@ class Recorder(ForkPath):
 
     @property
     def is_at_top(self) -> bool:
-        """Whether the run has compared nothing, so that its result depends on no offset."""
+        """Whether the run has compared nothing yet, so that its result is independent of offsets."""
         node = self._node
         while type(node) is Fresh and node.up is not None:
             node = node.up
         return node.up is None
 
     def at_most(self, i: int, j: int, bound: int) -> bool:
-        """Whether `x_i - x_j <= bound`, from here on."""
+        """Whether `x_i - x_j <= bound`; assumed from here on."""
         if self.rows[i][j] <= bound:
             return True
         if self.rows[j][i] < -bound:
@@ -152,7 +152,7 @@ class Recorder(ForkPath):
         return bool(answer)
 
     def choose(self, count: int) -> int:
-        """One of `count` ways to continue."""
+        """Choose one of `count` ways to continue."""
         if count == 1:
             return 0
         node = self._node.after[self._side]
@@ -174,7 +174,7 @@ class Recorder(ForkPath):
         return super().fresh()
 
     def defined(self, terms: Terms) -> tuple[int, int]:
-        """The symbol of a number with these terms, and what to add to it."""
+        """The symbol of a number with these terms, and the number to add to it."""
         for known, number, plus in definitions(self.rows):
             if known == terms:
                 return number, plus
@@ -200,7 +200,7 @@ def moved(terms: Terms, classes: Classes) -> Form:
 
 @cache
 def unknown(size: int, defined: tuple[tuple[Terms, int, int], ...] = ()) -> Matrix:
-    """The matrix of so many unconstrained symbols: offsets, which are not negative, and defined ones."""
+    """The matrix of this many unconstrained symbols: offsets, which are non-negative, and defined ones."""
     rows = [[0] * (size + 1)] + [[FREE] * (size + 1) for _ in range(size)]
     for index, row in enumerate(rows):
         row[index] = 0
@@ -210,7 +210,7 @@ def unknown(size: int, defined: tuple[tuple[Terms, int, int], ...] = ()) -> Matr
 
 
 class Tree:
-    """All runs of one piece of code from a matrix; `run` runs it on the recorder, and gives a leaf.
+    """All runs of one piece of code from a matrix; `run` runs it on the recorder, and returns a leaf.
 
     Control parts that differ in nothing that the code reads share its runs: `places` are the symbols of a
     control part that a tree is of, the number 0 first; None where it is of all.
@@ -225,18 +225,18 @@ class Tree:
         self.places: tuple[int, ...] | None = None
 
     def at(self, places: tuple[int, ...]) -> Tree:
-        """The same runs, of other symbols."""
+        """The same runs with other symbols."""
         other = Tree(self.start, self.run)
         other.top, other.places = self.top, places
         return other
 
     def among(self, symbols: list[T]) -> list[T]:
-        """Of what the symbols of a control part have, that of the tree's symbols."""
+        """The data of a control part's symbols restricted to the symbols of the tree."""
         return symbols if self.places is None else [symbols[place] for place in self.places]
 
     @property
     def only(self) -> Any:
-        """The leaf where no question is left; None if there is one, or nothing is known yet."""
+        """The leaf if no question is left; None if there is one, or nothing is known yet."""
         first = self.top.after[0]
         while type(first) is Fresh:  # an argument that is open, and nothing is compared with it
             first = first.after[0]
@@ -253,13 +253,13 @@ class TreeWalker:
     known: int = 0
 
     def walk_once(self, tree: Tree, classes: Classes, rows: Matrix) -> None:
-        """Have a tree record the first run of a zone, if it has none; counts nothing."""
+        """Record the first run of a zone in a tree that has none; counts nothing."""
         if tree.top.after[0] is None:
             self.recorder.record(tree.start, (tree.top, 0), tree.among(classes), rows)
             self.recorder.end(tree.run())
 
     def walk(self, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[End]:
-        """The leaves that a part of a zone reaches, with the known facts about that part.
+        """The leaves reached by part of a zone, with the facts known about that part.
 
         Every state of the zone is in exactly one part for each choice among ways.
         """
@@ -311,5 +311,5 @@ class TreeWalker:
                 node = child
 
     def _decided(self, rows: Matrix, i: int, j: int, bound: int) -> bool | None:
-        """The solver's answer, where the matrix has definitions; without any it decides all itself."""
+        """The solver's answer for a matrix with definitions; a matrix without any decides by itself."""
         return self.solver.decided(rows, i, j, bound) if type(rows) is Defined else None

@@ -1,4 +1,4 @@
-"""The zones of a fixpoint as the parts of a certificate, and certificates as the lines of a file."""
+"""The zones of a fixpoint as the parts of a certificate, and certificates as lines of a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _constraint(form: Form, bound: int) -> Constraint:
 
 
 def _bounded(zone: Zone, places: Sequence[Form]) -> Iterator[tuple[Form, int]]:
-    """Forms and their greatest values, of which all others of the zone's matrix follow."""
+    """Forms and their greatest values, from which all others of the zone's matrix follow."""
     first: dict[int, Form] = {0: symbol(0)}  # each class by its first place
     for place, (number, plus) in zip(places, zone.classes, strict=True):
         own = added(place, ((), -plus))
@@ -65,7 +65,7 @@ def written(certificate: Certificate) -> Iterator[str]:
 
 
 def _numbered(items: Iterable[T]) -> dict[T, int]:
-    """Items with their positions in the list of different ones."""
+    """Items with their positions in the list of distinct items."""
     return {item: number for number, item in enumerate(dict.fromkeys(items))}
 
 

@@ -1,4 +1,4 @@
-"""The comparisons that decision trees have recorded, and the precision that they need."""
+"""The comparisons recorded in decision trees, and the precision that they require."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SHIFTED = 24
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A form of the offsets of a shape was compared with 0, whether it is at most that."""
+    """A comparison of a form of a shape's offsets with 0: whether it is at most 0."""
 
     shape: Shape
     form: Form
@@ -29,7 +29,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """A step leads from a shape to another, whose offsets are forms of those before (None: chosen).
+    """A step from a shape to another one, whose offsets are forms of those before it (None: chosen).
 
     `has_sums`: numbers were defined on the way.
     """
@@ -85,14 +85,14 @@ def _largest(form: Form) -> int:
 
 
 def _before(terms: Terms, forms: Sequence[Form | None]) -> Form | None:
-    """Terms over places after a step as a form of the offsets before; None if a chosen number is in them."""
+    """Terms over places after a step as a form of offsets before it; None if a chosen number occurs."""
     if any(forms[number] is None for number in symbols(terms)):
         return None
     return substituted((terms, 0), lambda number: forms[number] or NOTHING)
 
 
 def _after(form: Form, images: Sequence[Form], size: int) -> Form | None:
-    """A form of offsets and chosen numbers as one of the offsets after a step; None if it is none.
+    """A form of offsets and chosen numbers as a form of the offsets after a step; None if impossible.
 
     `p + n - q`, where the step stores `p + n` in p and leaves q, is `p - q` after it.
     """
@@ -111,7 +111,7 @@ def _after(form: Form, images: Sequence[Form], size: int) -> Form | None:
 
 
 class PrecisionBuilder:
-    """Makes precision of the records, and of the previous precision."""
+    """Computes the precision from recorded comparisons and the previous precision."""
 
     def __init__(self, precision: Precision) -> None:
         self.before = precision
@@ -177,7 +177,7 @@ class PrecisionBuilder:
             places[place] = None
 
     def precision(self) -> Precision:
-        """What zones are to remember from here on."""
+        """The predicates that zones are to keep from here on."""
         predicates: dict[Shape, ShapePredicates] = {}
         for shape in {*self.shifted, *self.sums, *self.after_sums}:
             shifted, sums = tuple(self.shifted.get(shape, ())), tuple(self.sums.get(shape, ()))

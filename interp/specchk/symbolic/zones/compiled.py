@@ -1,4 +1,4 @@
-"""Expansion of zones by kernels: the same as `expand` does in Python, which is its meaning.
+"""Expansion of zones by kernels: equivalent to `expand`, the reference in Python.
 
 Decision trees are mirrored in an array (`TreeCode`), node by node as a walk reaches them; a place where no
 run was recorded stops the kernel, a run is recorded there (`trees`), and the walk continues.  A zone with
@@ -74,7 +74,7 @@ LARGEST_WORK = 1 << 22  # and at most; a zone that needs more is left to Python
 
 
 class TreeCode:
-    """Decision trees as the nodes of an array; see `kernels.walking`."""
+    """Decision trees as nodes in an array; see `kernels.walking`."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.nodes = Buffer(1 << 12)
@@ -86,14 +86,14 @@ class TreeCode:
         self._places: dict[int, tuple[TreeNode, int]] = {}  # of each child: its node, and the answer
 
     def top(self, tree: Tree) -> int:
-        """The place of a tree's first child."""
+        """The position of a tree's first child."""
         if not tree.top.place:
             self._enter(tree.top)
             self._link(tree.top.place + CHILD)
         return tree.top.place + CHILD
 
     def record(self, tree: Tree, child: int, classes: Classes, rows: Rows) -> None:
-        """Record what follows an answer, as a zone takes it."""
+        """Record the continuation after an answer, as taken by a zone."""
         node, side = self._places[child]
         if node.after[side] is None:
             self._recorder.record(tree.start, (node, side), classes, rows)
@@ -101,7 +101,7 @@ class TreeCode:
         self._link(child)
 
     def take_hits(self) -> list[tuple[Leaf, int]]:
-        """How often leaves were reached since the last call."""
+        """The number of times that leaves were reached since the last call."""
         hit, leaves = self.hit.words, self.leaves.words
         found = []
         for number in hit[1 : 1 + hit[0]]:
@@ -120,7 +120,7 @@ class TreeCode:
             self._places[place + CHILD + side] = node, side
 
     def _link(self, child: int) -> None:
-        """Mirror the records below a child."""
+        """Copy the records below a child to the array."""
         left = [child]
         while left:
             place = left.pop()
@@ -168,7 +168,7 @@ def _kind_of(leaf: Leaf) -> int:
 
 
 class Plan:
-    """Trees that are walked with a zone, in order: of questions, and of instances."""
+    """Trees that are walked with a zone, in order: those of questions, and of instances."""
 
     __slots__ = ("address", "asked", "questions", "trees", "words")
 
@@ -195,7 +195,7 @@ class Plan:
         self.address = self.words.buffer_info()[0]
 
     def skip(self, asked: frozenset[str]) -> None:
-        """Leave out the questions that are decided."""
+        """Leave out the questions that are already decided."""
         for number, (question, _) in enumerate(self.questions):
             at = 1 + PLANNED * number + 2
             self.words[at] = self.words[at] & ~SKIPPED | (SKIPPED if question.last in asked else 0)
@@ -203,13 +203,13 @@ class Plan:
 
 
 def _flags_of(question: Question, *, first: bool) -> int:
-    """The ends of a question: its first finding, or one failure but each way that it has no value."""
+    """The flags of a question's results: its first finding, or one failure and each undefined case."""
     ends = ENDS_UNDEFINED | ENDS_WANTED if first else ENDS_WANTED if question.kind != "reached" else 0
     return (WANTED if question.wanted else 0) | ends
 
 
 class PlanWalk:
-    """A walk of a plan's trees, and its results."""
+    """A walk over a plan's trees, and its results."""
 
     def __init__(self, kernels: Kernels, code: TreeCode, work: Buffer) -> None:
         self._kernels = kernels
@@ -222,24 +222,24 @@ class PlanWalk:
 
     @property
     def ends(self) -> list[int]:
-        """The results of the walk, each in `END` numbers."""
+        """The results of the walk, each as `END` numbers."""
         return self._ends.words[: self.job[ENDS] * END].tolist()
 
     def load(self, zone: Zone) -> bool:
-        """Begin with a zone; False if a kernel refuses it."""
+        """Start with a zone; returns False if a kernel refuses it."""
         self.job[CAPACITY] = len(self.work.words)
         status = self._kernels.load(zone.words, self.work.address, self._job.address)
         return status == DONE or (status == FULL and self._grow() and self.load(zone))
 
     def start_at(self, start: Start, room: int) -> None:
-        """Begin with a part of a zone in the same memory, of which so much is used."""
+        """Start with part of a zone in the same memory, of which this much is used."""
         job = self.job
         job[BASE_ROWS], job[BASE_SIZE], job[BASE_CLASSES], job[BASE_COUNT] = start
         job[ROOM] = room
         job[CAPACITY] = len(self.work.words)
 
     def run(self, plan: Plan) -> bool:
-        """Walk all trees of a plan; False if a kernel refuses one, or has not enough memory."""
+        """Walk all trees of a plan; returns False if a kernel refuses one, or runs out of memory."""
         self._kernels.start(self._job.address)
         while True:
             code = self._code
@@ -264,7 +264,7 @@ class PlanWalk:
         self._kernels.count_hits(code.leaves.address, self._job.address, self._met.address, code.hit.address)
 
     def known(self, start: Start) -> tuple[Classes, Rows]:
-        """Classes and rows that are known in a part of the zone."""
+        """The classes and rows known in the part of the zone."""
         rows, size, classes, count = start
         words = self.work.words
         pairs = words[classes : classes + 2 * count].tolist()
@@ -292,7 +292,7 @@ class CompiledTrees:
         self.joiner = Joiner(kernels)
 
     def walked(self, zone: Zone, control: Control, asked: frozenset[str]) -> list[int] | None:
-        """The ends of a zone in the trees of its control part; None if that is left to Python."""
+        """The results for a zone in the trees of its control part; None if they are left to Python."""
         plan = control.plan
         if plan is None:
             plan = control.plan = Plan(self.code, control.questions, control.instances, first=False)
@@ -304,7 +304,7 @@ class CompiledTrees:
         return walk.ends
 
     def stepped(self, effect: Effect, start: Start) -> list[int] | None:
-        """The findings in the step invariants of a step from a part of a zone; None as for `walked`."""
+        """The findings in the step invariants for a step from part of a zone; None as for `walked`."""
         if not effect.steps:
             return []
         if effect.plan is None:

@@ -36,7 +36,7 @@ from specchk.symbolic.zones.zones import Shape, Shapes
 
 @dataclass(frozen=True, slots=True, order=True)
 class Taken:
-    """A step of a path of zones: the action, its arguments (None where open) and the shape after it.
+    """A step on a path of zones: the action, its arguments (None if open), and the shape after it.
 
     Of an initial zone: which initial state.  Without a shape the step has no meaning.
     """
@@ -48,7 +48,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A condition at the end of a path, or in one more step after it."""
+    """A condition at the end of a path, or on one more step after it."""
 
     kind: str
     name: str
@@ -57,7 +57,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A behaviour of real states, and why the property fails at its end.
+    """A behaviour of real states, and the reason why the property fails at its end.
 
     `condition`: what holds of the offsets of all states that the same steps end in where the goal is met.
     """
@@ -79,7 +79,7 @@ REPLAYS = 8  # kept for other paths
 
 @dataclass(slots=True)
 class _Way:
-    """The ends of all ways along some steps, computed as far as a path needed them.
+    """The ends of all paths along some steps, computed on demand.
 
     Paths of one search have long beginnings in common: `after` has the ways that continue this one.
     """
@@ -89,7 +89,7 @@ class _Way:
     after: dict[Taken, _Way] = field(default_factory=dict)
 
     def ends(self) -> Iterator[_Point]:
-        """All of them, those that are known first."""
+        """All ends, the known ones first."""
         number = 0
         while True:
             if number == len(self.points):
@@ -125,7 +125,7 @@ class Concretiser:
         self._points = 0
 
     def find(self, chain: Sequence[Taken], goal: Goal) -> Real | None:
-        """A behaviour along the chain that has the goal at its end; None if there is none, or time is up."""
+        """A behaviour along the chain with the goal at its end; None if there is none, or time is up."""
         steps = list(chain)
         if goal.step is not None and goal.step.shape is not None:
             steps.append(goal.step)
@@ -139,12 +139,12 @@ class Concretiser:
         return None
 
     def _images(self, state: State, shape: Shape | None) -> list[State]:
-        """The renamings of a state, itself included, that have a shape."""
+        """The renamings of a state, including itself, that have a given shape."""
         images = [state, *(self.symmetry.images(state) if self.symmetry is not None else ())]
         return [image for image in images if self.shapes.split(image)[0] == shape]
 
     def _along(self, steps: Sequence[Taken]) -> Iterator[_Point]:
-        """The ends of all ways along the steps, the first of which is an initial state."""
+        """The ends of all paths along the steps, the first of which is an initial state."""
         # More actions without a meaning leave fewer states.
         if self._faults != len(self.faulty) or self._points > MOST_POINTS:
             self._starts.clear()
@@ -163,7 +163,7 @@ class Concretiser:
         yield from [_Point((image,), START) for image in self._images(state, taken.shape)]
 
     def _continued(self, way: _Way, wanted: Taken) -> Iterator[_Point]:
-        """The ends after one more step, each once: from equal ones the same is reached."""
+        """The ends after one more step, without duplicates, since equal ones continue equally."""
         known = set[Any]()
         instance = [(wanted.action, wanted.args)]
         for point in way.ends():
@@ -189,11 +189,11 @@ class Concretiser:
                     yield _Point((*point.states, after), move.rows)
 
     def _forms(self, state: State) -> tuple[Any, ...]:
-        """The offsets of a state, which can be compared without a fork."""
+        """The offsets of a state, if they can be compared without a fork."""
         return tuple([o.form if isinstance(o, OpenNumber) else o for o in self.shapes.split(state)[1]])
 
     def _defined(self, point: _Point, *, before: int | None = None) -> list[Matrix]:
-        """The parts of a point in which every step, of actions `before` one, has a meaning.
+        """The parts of a point in which every step, of actions `before` one, is defined.
 
         From other states no step is taken, and their first action without a meaning is to blame.
         """
@@ -207,7 +207,7 @@ class Concretiser:
         return reduce(lambda parts, fault: outside(parts, fault, size, solver), faults, [point.rows])
 
     def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
-        """The known facts where the goal is met."""
+        """The facts known where the goal is met."""
         properties, moves, state = self.moves.properties, self.moves, point.states[-1]
         if goal.name == "deadlock":
             yield from self._ended(state, point.rows, goal)
@@ -235,7 +235,7 @@ class Concretiser:
                             yield self.path.rows
 
     def _ended(self, state: State, rows: Matrix, goal: Goal) -> Iterator[Matrix]:
-        """As `_goal`, where nothing can be done."""
+        """As `_goal`, for states in which no step is possible."""
         properties = self.moves.properties
         allowed = partial(answered, properties.may_deadlock, properties.environment(state))
         for idle in self._idle(state, rows):
@@ -244,7 +244,7 @@ class Concretiser:
                     yield self.path.rows
 
     def _idle(self, state: State, rows: Matrix) -> list[Matrix]:
-        """Where nothing can be done, also beyond the ends of horizons."""
+        """The facts known where no step is possible, even beyond horizons."""
         within = self.moves.idle(state, rows)
         if self.beyond is None:
             return within
@@ -253,7 +253,7 @@ class Concretiser:
         return [part for known in within for part in self.beyond.idle(state, known)]
 
     def _unclear(self, state: State) -> str | None:
-        """The constraint that has no value in a state."""
+        """The undefined constraint of a state."""
         try:
             self.moves.properties.inside(self.moves.properties.environment(state))
         except NoAnswer as unclear:
@@ -261,7 +261,7 @@ class Concretiser:
         return None
 
     def _real(self, point: _Point, rows: Matrix, values: Sequence[int], goal: Goal) -> Real:
-        """The states of the least solution, and the reference's word on them."""
+        """The states of the least solution, and the result of the reference engine on them."""
         split = self.shapes.split(point.states[-1])
         ends = condition(self.program, self.shapes.zone(split, rows, None))
         ends += sums(self.program, split, rows)
@@ -281,7 +281,7 @@ class Concretiser:
         raise ReplayFailed(f"`{goal.name}` does not fail where the zones say so")
 
     def _trace(self, replay: Replay, states: Sequence[State], goal: Goal) -> Trace:
-        """The behaviour along the states, of renamed states where there is symmetry."""
+        """The behaviour along the states; under symmetry, along renamed states."""
         if self.symmetry is None:
             # Without symmetry the states are the spec's own, and the steps between them are all that is
             # missing.

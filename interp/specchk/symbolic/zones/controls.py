@@ -36,7 +36,7 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Instance:
-    """An action with its arguments: what it reads of a control part, and by that where it did nothing."""
+    """An action with its arguments: its reads in a control part, and the cases where it did nothing."""
 
     action: int
     args: Arguments
@@ -46,7 +46,7 @@ class _Instance:
 
 @dataclass(slots=True)
 class Control:
-    """The trees of one shape; `still` is what those count in which no zone finds anything.
+    """The trees of one shape; `still` has the counts of those in which no zone finds anything.
 
     `stops`: whether a state of the shape is a deadlock if nothing can be done there.
     """
@@ -61,7 +61,7 @@ class Control:
     plan: Any = None  # of its trees (`compiled`)
 
     def prune(self) -> list[Idle | PredicateValue]:
-        """Keep only the checks that some zone of this shape needs; the leaves of the others.
+        """Keep only the checks that some zone of this shape needs; returns the leaves of the others.
 
         Each tree was walked once.
         """
@@ -73,7 +73,7 @@ class Control:
 
 
 def _is_idle(tree: Tree) -> bool:
-    """Whether an instance does nothing in any zone; one that a horizon ends is not part of a deadlock."""
+    """Whether an instance does nothing in any zone; one cut off by a horizon is not part of a deadlock."""
     return type(tree.only) is Idle and not tree.only.cuts
 
 
@@ -82,7 +82,7 @@ def _is_settled(question: Question, tree: Tree) -> bool:
 
 
 class Controls:
-    """The control parts of a program, and the code that their trees record."""
+    """The control parts of a program, and the code recorded in their trees."""
 
     def __init__(
         self, program: Program, symmetry: Symmetry | None, abstraction: Abstraction, *, horizons: bool
@@ -138,7 +138,7 @@ class Controls:
     def _of_instances(
         self, parts: SplitState, numbers: Sequence[int], start: Matrix
     ) -> tuple[list[Tree], Idle]:
-        """The trees of instances; the counts of those that did nothing where they read the same."""
+        """The trees of instances; the counts of those that did nothing when they read the same values."""
         trees: list[Tree] = []
         idle: list[Idle] = []
         for instance in self._instances:
@@ -153,7 +153,7 @@ class Controls:
         return trees, self._all_of(idle)
 
     def _shared(self, parts: SplitState, numbers: Sequence[int]) -> list[tuple[Question, Tree]]:
-        """The trees of all questions, for each one tree for all shapes that are equal in what it reads."""
+        """The trees of all questions; shapes share one if they are equal in the variables that it reads."""
         sizes = tuple([len(offsets) for _, offsets in parts.splits])
         symbols = self._symbols.get(sizes)
         if symbols is None:
@@ -168,13 +168,13 @@ class Controls:
         return pairs
 
     def _of_part(self, question: Question, parts: SplitState) -> Tree:
-        """A tree of a question for the variables that it reads."""
+        """The tree of a question for the variables that it reads."""
         state, offsets = self._reduced(question, parts)
         env = self.moves.properties.environment(state)
         return Tree(unknown(offsets), partial(self._answer, question.test, env))
 
     def _reduced(self, question: Question, parts: SplitState) -> tuple[State, int]:
-        """A state of what a question reads, with symbols in order, and their number."""
+        """The part of a state that a question reads, with symbols in order, and their number."""
         # What is not read is None, so that a read of it would fail.
         part = tuple([p if slot in question.slots else None for slot, (p, _) in enumerate(parts.splits)])
         offsets = sum([len(parts.splits[slot][1]) for slot in question.slots])
@@ -186,11 +186,11 @@ class Controls:
         return [(one, Tree(start, partial(self._answer, one.test, env))) for one in questions]
 
     def prune(self, control: Control) -> None:
-        """Have a control part keep only what some zone of it needs, after its first zone."""
+        """Keep only the trees of a control part that some zone needs, after its first zone."""
         control.still = self._all_of(control.prune())
 
     def _all_of(self, leaves: Sequence[Leaf]) -> Idle:
-        """A leaf that counts what these count."""
+        """A leaf with the sum of these counts."""
         points: dict[int, int] = {}
         for leaf in leaves:
             for point, count in leaf.delta:
@@ -198,7 +198,7 @@ class Controls:
         return self._idle(tuple(points.items()), sum([leaf.cuts for leaf in leaves]))
 
     def _idle(self, delta: Delta, cuts: int) -> Idle:
-        """The leaf where nothing is done, one for all that count the same: it is counted by its hits."""
+        """The leaf where nothing is done; one for all with the same counts, since hits are per leaf."""
         leaf = self._idles.get((delta, cuts))
         if leaf is None:
             leaf = self._idles[delta, cuts] = Idle(delta, cuts)
@@ -217,7 +217,7 @@ class Controls:
         return result, delta, moves.horizon_cuts
 
     def drop_counts(self) -> None:
-        """Forget the counts of a run that did not end."""
+        """Discard the counts of a run that did not end."""
         self.moves.counts[:] = [0] * len(self.moves.counts)
 
     def _answer(self, test: Test, env: list[Any]) -> PredicateValue:
@@ -270,7 +270,7 @@ class Controls:
         return self.symmetry.images_like(state, like.state, [image.state for image in like.images])
 
     def _inside(self, env: list[Any]) -> PredicateValue:
-        """Whether a state is inside all constraints, or which one has no value."""
+        """Whether a state satisfies all constraints, or which constraint is undefined."""
 
         def ask() -> tuple[bool | Undefined, str]:
             try:
@@ -282,12 +282,12 @@ class Controls:
         return PredicateValue(delta, cuts, value, name)
 
     def _stops(self, env: list[Any]) -> PredicateValue:
-        """Whether a state is a deadlock if nothing can be done there, or why `deadlock ok` has no value."""
+        """Whether a state without steps is a deadlock, or why `deadlock ok` is undefined."""
         may_deadlock = self.moves.properties.may_deadlock
         return self._answer(lambda here: not may_deadlock(here), env)
 
     def _checks_of(self, control: Control, effect: Effect, env: list[Any]) -> list[tuple[Question, Tree]]:
-        """The trees of all step invariants; shared where a step changes nothing that one reads."""
+        """The trees of all step invariants; shared if a step changes nothing that one reads."""
         before, after = control.parts.state, effect.after
         assert after is not None
         checks = []
@@ -317,7 +317,7 @@ class Controls:
     def complete(
         self, control: Control, effect: Effect, walker: TreeWalker, known: tuple[Classes, Matrix]
     ) -> None:
-        """Give a step from a state the trees of its checks: step invariants and constraints.
+        """Add to a step from a state the trees of its checks: step invariants and constraints.
 
         `known` is of the first zone that takes the step; what needs no question is settled with it.
         """

@@ -25,7 +25,7 @@ GROWTH = 4  # they are chosen again when there are so many times as many masks
 
 
 class Covered:
-    """The zones seen so far; unless `within`, a zone lies only within an equal one.
+    """The zones seen so far; unless `within`, a zone is covered only by an equal one.
 
     All of them were made with one `reach`.
     """
@@ -36,7 +36,7 @@ class Covered:
         self._seen: dict[Shape, _Seen] = {}
 
     def add(self, zone: Zone) -> bool:
-        """Remember a zone; False if it lies within one that is remembered."""
+        """Remember a zone; returns False if it lies within a remembered one."""
         seen = self._seen.setdefault(zone.shape, _Seen())
         if zone in seen.zones:
             # Equal zones are the common case, and a hash finds them.
@@ -59,19 +59,19 @@ class Covered:
         return True
 
     def has(self, zone: Zone) -> bool:
-        """Whether a zone lies within one that is remembered here."""
+        """Whether a zone lies within one remembered here."""
         seen = self._seen.get(zone.shape)
         if seen is None:
             return False
         return zone in seen.zones or (self._within and seen.has(_mask(zone, seen.limits)))
 
     def count(self, shape: Shape) -> int:
-        """How many of a shape were added."""
+        """The number of zones of a shape that were added."""
         seen = self._seen.get(shape)
         return 0 if seen is None else len(seen.zones)
 
     def zones(self) -> Iterator[Zone]:
-        """Those that were added."""
+        """The zones that were added."""
         for seen in self._seen.values():
             yield from seen.zones
 
@@ -98,7 +98,7 @@ class _Seen:
         return False
 
     def add(self, mask: int) -> None:
-        """Remember the mask of one that is among the zones now."""
+        """Remember the mask of a zone that was just added."""
         self.groups.setdefault(mask & self.signs, []).append(mask)
         if len(self.zones) >= self.enough:
             # With each regrouping four times rarer, a mask is moved a constant number of times on average.
@@ -114,7 +114,7 @@ class _Seen:
 
 
 def _telling(masks: list[int]) -> int:
-    """The bits that best distinguish masks: about half of them have each, and no two always agree."""
+    """The bits that best distinguish masks: each is in about half of them, and no two always agree."""
     width = max(masks).bit_length()
     columns = zip(*[format(mask, f"0{width}b") for mask in masks], strict=True)
     places = {column: width - 1 - number for number, column in enumerate(columns)}
@@ -125,7 +125,7 @@ def _telling(masks: list[int]) -> int:
 
 
 def _limits(zone: Zone, reach: Reach) -> set[int]:
-    """All bounds of a zone that others do not follow from."""
+    """The bounds of a zone that do not follow from others."""
     symbols = {(0, 0), *zone.classes}
     bounds = {zone.bounds[i][j] + c - d for i, c in symbols for j, d in symbols}
     # What is less than the lowest limit follows from the others: `zones._forget` made it from them.
@@ -133,7 +133,7 @@ def _limits(zone: Zone, reach: Reach) -> set[int]:
 
 
 def _mask(zone: Zone, limits: list[int]) -> int:
-    """The mask of a zone: for each limit, a bit for each two places; place 0 is the number 0."""
+    """The mask of a zone: for each limit, a bit for each pair of places; place 0 is the number 0."""
     symbols: dict[tuple[int, int], list[int]] = {}
     places = len(zone.classes) + 1
     for place, symbol in enumerate(((0, 0), *zone.classes)):

@@ -1,4 +1,4 @@
-"""Exhaustive search over zones: the answer for every length of the logs.
+"""Exhaustive search over zones: the answer for logs of every length.
 
 Breadth first over zones of states (`zones`), by the spec's own meaning run on open numbers (`moves`).
 A zone that lies within one seen before is dropped.  Zones forget differences beyond a reach, so that
@@ -54,7 +54,7 @@ FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
 
 @dataclass(frozen=True, slots=True)
 class ZoneOptions(Options):
-    """How to search over zones.
+    """The options of a search over zones.
 
     `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
     the zones have exactly the states that the other engines find.  Without `covering` only equal
@@ -72,7 +72,7 @@ class ZoneOptions(Options):
 
 
 class _Spurious(Exception):
-    """A property fails in zones, and no concrete states along its path show it: too much was forgotten."""
+    """A property fails in zones, but not in concrete states along its path: too much was forgotten."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -82,7 +82,7 @@ class _Spurious(Exception):
 def search(
     program: Program, options: ZoneOptions = ZoneOptions(), on_progress: OnProgress | None = None
 ) -> Outcome:
-    """Explore a program for all values of its offsets, and answer for all of its properties.
+    """Search a program for all values of its offsets, and answer all of its properties.
 
     `SpecError` where the program does with offsets what only an engine that enumerates can do.
     """
@@ -97,7 +97,7 @@ def search(
 
 @dataclass(slots=True)
 class ZoneEngine(Engine[range]):
-    """`nodes` are the zones found: the one before each (-1: none), and the step from it.
+    """Searches over zones; `nodes` has the predecessor of each zone (-1: none), and the step from it.
 
     A frontier is a range of their numbers.
     """
@@ -145,7 +145,7 @@ class ZoneEngine(Engine[range]):
         self.workers = Workers(count, partial(self._member, count))
 
     def begin(self) -> range:
-        """The zones of the initial states, with the present reach."""
+        """The zones of the initial states, with the current reach."""
         self.abstraction.reach = self.reach
         self.nodes.clear()
         self.steps.clear()
@@ -170,7 +170,7 @@ class ZoneEngine(Engine[range]):
         return len(frontier)
 
     def expand(self, frontier: range) -> range:
-        """The zones of the next level; none where this level has the violation that ends the search."""
+        """The zones of the next level; none if this level has the violation that ends the search."""
         with self._answered():
             level = self._level(only_ask=False)
             # States before steps: what fails in a zone of this level is one step shorter than what fails in a
@@ -186,7 +186,7 @@ class ZoneEngine(Engine[range]):
         return range(0)
 
     def finish(self) -> bool:
-        """Whether the reach was far enough; otherwise the next search has a further one."""
+        """Whether the reach was sufficient; otherwise the next search has a larger one."""
         # A witness that was only doubted is no reason to search again if some real state reached it after
         # all.
         unsettled = self.spurious or self.doubtful.intersection(self._unreached())
@@ -221,7 +221,7 @@ class ZoneEngine(Engine[range]):
         return self.search.is_stopped or bool(self.findings.found)
 
     def _parts(self) -> list[CertifiedPart]:
-        """All zones, each as a part of a certificate, in one order for any number of members."""
+        """All zones as parts of a certificate, in an order that does not depend on the number of members."""
         zones = chain.from_iterable(self.workers.each(ZoneMember.zones))
         parts = [part_of(zone, self.abstraction.of(zone.shape)) for zone in zones]
         return sorted(parts, key=repr)
@@ -239,7 +239,7 @@ class ZoneEngine(Engine[range]):
 
     @contextmanager
     def _answered(self) -> Iterator[None]:
-        """Have what zones cannot answer end the level."""
+        """End the level with the questions that zones cannot answer."""
         try:
             yield
         except _Spurious as spurious:
@@ -256,7 +256,7 @@ class ZoneEngine(Engine[range]):
         return [prop.name for prop in self.program.witnesses if prop.name not in self.findings.reached]
 
     def _is_inside(self, state: State) -> bool:
-        """Whether an initial state is within all constraints; another one is checked here, and left out."""
+        """Whether an initial state satisfies all constraints; if not, it is checked here and left out."""
         if not self.program.constraints:
             return True
         replay = Replay(self.program)
@@ -289,12 +289,12 @@ class ZoneEngine(Engine[range]):
         return level
 
     def _next(self) -> range:
-        """Have every zone that arrived taken by its owner; the next frontier."""
+        """Have each zone that arrived taken by its owner; return the next frontier."""
         parcels = self.workers.each(ZoneMember.sent)
         return self._number(self.workers.call(ZoneMember.take, list(zip(*parcels, strict=True))))
 
     def _number(self, takings: list[Taking]) -> range:
-        """Number the new zones in one order, whoever owns them."""
+        """Number the new zones in one order, independent of their owners."""
         first = len(self.nodes)
         arrived = [(order, owner, taken) for owner, own in enumerate(takings) for order, taken in own.found]
         arrived.sort(key=itemgetter(0))
@@ -307,7 +307,7 @@ class ZoneEngine(Engine[range]):
         return range(first, len(self.nodes))
 
     def _unanswered(self) -> frozenset[str]:
-        """The open questions: `kind name` of all that was not found yet."""
+        """The open questions: `kind name` of everything not found yet."""
         return frozenset(f"{kind} {name}" for kind, name in self.findings.found) | frozenset(
             f"reached {name}" for name in self.findings.reached
         )
@@ -320,7 +320,7 @@ class ZoneEngine(Engine[range]):
         return self.search.meter.exceeded(0) is not None and self._look(0)
 
     def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
-        """Find real states for the findings in zones; raises `_Spurious` where there are none."""
+        """Find real states for the findings in zones; raises `_Spurious` if there are none."""
         by_what: dict[tuple[str, str], list[tuple[int, Candidate]]] = {}
         for index, candidate in candidates:
             self._note_faulty(candidate)
@@ -364,7 +364,7 @@ class ZoneEngine(Engine[range]):
         return self.concretiser.find(chain[::-1], Goal(candidate.kind, candidate.name, candidate.step))
 
     def totals(self) -> Totals:
-        """The counts at the end, those of searches with a shorter reach included."""
+        """The counts at the end, including those of searches with a smaller reach."""
         counts = self.counts
         symbolic = Symbolic(
             forks=counts.forks, questions=counts.forks + counts.known, answered=counts.known,

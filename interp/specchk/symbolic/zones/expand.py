@@ -1,4 +1,4 @@
-"""Expansion of a zone: its properties are checked, and its successors made.
+"""Expansion of a zone: its properties are checked, and its successors computed.
 
 An `Expander` works on zones alone, so that any process can do it: what it finds are candidates (a
 property may fail here) and successor zones, and how often it did what.
@@ -35,7 +35,7 @@ Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; Fals
 
 @dataclass(frozen=True, slots=True, order=True)
 class Candidate:
-    """Something that may be so in a zone: `kind` as in `Violation`, or `reached`.
+    """A possible finding in a zone: `kind` as in `Violation`, or `reached`.
 
     `step`: the step after the zone that does it, for step invariants, states outside a constraint
     and steps without meaning.
@@ -47,7 +47,7 @@ class Candidate:
 
     @property
     def is_in_step(self) -> bool:
-        """Whether a step out of the zone does it, or that there is none."""
+        """Whether the finding is in a step out of the zone, or that there is no step."""
         return self.step is not None or self.name == "deadlock"
 
 
@@ -69,7 +69,7 @@ class Counts:
         self.coverage = [0] * self.points
 
     def add(self, other: Counts) -> None:
-        """Add the counts of another one."""
+        """Add other counts."""
         self.coverage = [a + b for a, b in zip(self.coverage, other.coverage, strict=True)]
         self.generated += other.generated
         self.covered += other.covered
@@ -115,14 +115,14 @@ class Expander:
 
     @property
     def compiled(self) -> CompiledTrees | None:
-        """The kernels, once they are worth loading; None if they are not, or where nothing is forgotten."""
+        """The kernels, once they are worth loading; None if they are not, or if nothing is forgotten."""
         if self._compiled is None and self.compile_after == 0 and self.abstraction.reach is not None:
             self._compiled = CompiledTrees(compiled(), self.controls.recorder)
         return self._compiled
 
     @property
     def joiner(self) -> Joiner | None:
-        """What joins zones by kernels, once these are loaded."""
+        """The joiner of zones by kernels, once these are loaded."""
         return None if self._compiled is None else self._compiled.joiner
 
     def initial(self, state: State) -> Zone:
@@ -135,7 +135,7 @@ class Expander:
     def expand(
         self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]
     ) -> Expansion:
-        """Check and expand; without `arrive`, only check.  The questions `asked` are decided already."""
+        """Check and expand a zone; without `arrive`, only check.  Questions in `asked` are decided."""
         part = Expansion(Counts(len(self.program.points)))
         walker = self.walker
         walker.forks = walker.known = self.solver.checks = self.solver.pruned = 0
@@ -176,7 +176,7 @@ class Expander:
     def _is_quick(
         self, index: int, zone: Zone, control: Control, arrive: Arrive, asked: frozenset[str], part: Expansion
     ) -> bool:
-        """Check and expand a zone by kernels; False if that is left to Python, and then nothing was done."""
+        """Check and expand a zone by kernels; returns False, without effect, if that is left to Python."""
         trees = self.compiled
         if trees is None or (self.abstraction.precision and self.abstraction.of(zone.shape).size):
             return False
@@ -198,7 +198,7 @@ class Expander:
     def _note_findings(
         self, index: int, control: Control, ends: list[int], asked: frozenset[str], part: Expansion
     ) -> None:
-        """As `_failures`, of the ends of a walk."""
+        """As `_failures`, for the results of a walk."""
         assert self.compiled is not None
         met: set[int] = set()
         for at in range(0, len(ends), END):
@@ -217,7 +217,7 @@ class Expander:
         self, index: int, control: Control, effect: Effect, start: Start, trees: CompiledTrees,
         arrive: Arrive, part: Expansion,
     ) -> None:  # fmt: skip
-        """As `_arrive`, of a part of a zone in the memory of a walk."""
+        """As `_arrive`, for part of a zone in the memory of a walk."""
         if effect.still is None:
             self.controls.complete(control, effect, self.walker, trees.walk.known(start))
         found = trees.stepped(effect, start) if effect.inside is None else None
@@ -249,12 +249,12 @@ class Expander:
         leaf.hits += 1
 
     def drop_counts(self) -> None:
-        """Forget the counts of an expansion that did not end."""
+        """Discard the counts of an expansion that did not end."""
         self._tell(Counts(len(self.program.points)))
         self.controls.drop_counts()
 
     def _tell(self, counts: Counts) -> None:
-        """The counts of the leaves that were reached."""
+        """Add the counts of the leaves that were reached."""
         counts.forks, counts.known = self.walker.forks, self.walker.known
         counts.checks, counts.pruned = self.solver.checks, self.solver.pruned
         for leaf in self._hit:
@@ -270,7 +270,7 @@ class Expander:
                 counts.coverage[point] += count * hits
 
     def _failures(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
-        """The results of a property in a zone: each way that it has no value, and one failure."""
+        """The findings for a property in a zone: each reason for being undefined, and one failure."""
         is_met = False
         for answer, *_ in self.walker.walk(tree, classes, rows):
             self._count(answer)
@@ -332,7 +332,7 @@ class Expander:
         self, index: int, control: Control, effect: Effect, classes: Classes, rows: Matrix,
         arrive: Arrive, part: Expansion,
     ) -> None:  # fmt: skip
-        """A state after a step: its step invariants, the constraints, and its zone."""
+        """Check the step invariants and constraints for a state after a step, and add its zone."""
         if effect.still is None:
             # Not when the step is recorded: the recorder is in the middle of that run then, and cannot
             # record another.
@@ -369,7 +369,7 @@ class Expander:
             part.counts.covered += 1
 
     def _resting(self, index: int, control: Control, classes: Classes, rows: Matrix, part: Expansion) -> None:
-        """Nothing can be done here: whether there are states in which that is a deadlock."""
+        """Check whether there are states here, without steps, that are deadlocks."""
         for answer, *_ in self.walker.walk(control.stops, classes, rows):
             self._count(answer)
             if isinstance(answer.value, Undefined):

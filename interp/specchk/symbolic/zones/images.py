@@ -1,4 +1,4 @@
-"""Zones made by kernels: those after steps, hulls, and parts.
+"""Zones computed by kernels: those after steps, hulls, and parts.
 
 Each is the zone that `zones.zone_at`, `joins.hulls.joined` and `joins.hulls.cut` make of lists, or None where
 a number does not fit; the caller then uses lists.
@@ -17,7 +17,7 @@ Start = tuple[int, int, int, int]  # rows, size, classes and their count, in the
 
 
 class Buffer:
-    """An array of 64-bit words that grows, at an address."""
+    """An array of 64-bit words that grows, and its address."""
 
     __slots__ = ("address", "words")
 
@@ -26,7 +26,7 @@ class Buffer:
         self.address = self.words.buffer_info()[0]
 
     def hold(self, size: int) -> None:
-        """Have room for so many words."""
+        """Ensure room for this many words."""
         if size > len(self.words):
             more = array("q", bytes(8 * max(size, 2 * len(self.words))))
             more[: len(self.words)] = self.words
@@ -35,7 +35,7 @@ class Buffer:
 
 
 class Images:
-    """The zones after steps, made by a kernel."""
+    """The zones after steps, computed by a kernel."""
 
     def __init__(self, kernels: Kernels, work: Buffer) -> None:
         self._kernels = kernels
@@ -44,7 +44,7 @@ class Images:
         self._out = Buffer(1 << 12)
 
     def zone(self, effect: Effect, start: Start, reach: Reach) -> Zone | None:
-        """The zone after a step from a part of a zone; None if the kernel refuses."""
+        """The zone after a step from part of a zone; None if the kernel refuses."""
         code = effect.code
         if code is None:
             code = effect.code = _image_code(effect)
@@ -65,7 +65,7 @@ class Images:
 
 
 class ImageCode:
-    """The places after a step in all its renamings, 0 first; nothing if a distance is too large."""
+    """The places after a step in all its renamings, 0 first; empty if a distance is too large."""
 
     __slots__ = ("address", "mark", "words")
 
@@ -84,12 +84,12 @@ def _image_code(effect: Effect) -> ImageCode:
 
 
 def _scratch_words(places: int) -> int:
-    """What kernels need to work in: a matrix, some rows, and some words."""
+    """The words that kernels need as working memory: a matrix, some rows, and some words."""
     return places * places + 6 * places + 64
 
 
 class Joiner:
-    """Hulls and parts of zones, made by kernels; `joins.hulls` is their meaning."""
+    """Hulls and parts of zones, computed by kernels; `joins.hulls` is the reference."""
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
@@ -98,7 +98,7 @@ class Joiner:
         self._out = Buffer(1 << 12)
 
     def joined(self, a: Zone, b: Zone) -> Zone | None:
-        """The least zone that contains both, `a` itself where it does; None if the kernel refuses."""
+        """The least zone that contains both; `a` itself if it does; None if the kernel refuses."""
         self._hold(a.size + 1)
         length = self._kernels.join(a.words, b.words, self._scratch.address, self._out.address)
         if length == REFUSED:

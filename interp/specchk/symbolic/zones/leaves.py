@@ -1,4 +1,4 @@
-"""The leaves of decision trees: the result of a run, and its addition to the coverage.
+"""The leaves of decision trees: the result of a run, and its effect on coverage.
 
     Idle              an instance does nothing: a guard is false
     Effect            a step of an instance
@@ -28,7 +28,7 @@ Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which cov
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A property of states: its kind of finding, the answer that is one, and its trees' code."""
+    """A property of states: its kind of finding, the answer that is a finding, and its trees' code."""
 
     kind: str
     name: str
@@ -38,7 +38,7 @@ class Question:
 
     @property
     def last(self) -> str:
-        """The finding after which nothing is left to find, as the search records it."""
+        """The last finding of the question, after which nothing is left to find."""
         # A witness is evaluated in every state: where it has no value is a violation, reached or not.
         return f"{'undefined' if self.kind == 'reached' else self.kind} {self.name}"
 
@@ -62,12 +62,12 @@ class Leaf:
 
 @dataclass(slots=True)
 class Idle(Leaf):
-    """Nothing was done: a guard is false."""
+    """Nothing was done, because a guard is false."""
 
 
 @dataclass(slots=True)
 class PredicateValue(Leaf):
-    """The value of a predicate, or the reason why it has none; then `name` is that of a constraint."""
+    """The value of a predicate, or the reason why it is undefined; `name` is then that of a constraint."""
 
     value: bool | Undefined
     name: str = ""
@@ -75,7 +75,7 @@ class PredicateValue(Leaf):
 
 @dataclass(slots=True)
 class Effect(Leaf):
-    """A step: its offsets after it, as symbols of the state before and distances from them.
+    """A step: the offsets after it, as symbols of the state before and distances from them.
 
     `images` are those of its renamings that may be the least: all have one shape.  `after` is None where
     the step has no meaning.
@@ -93,7 +93,7 @@ class Effect(Leaf):
     plan: Any = None
 
     def zone(self, classes: Classes, rows: Matrix, abstraction: Abstraction) -> Zone:
-        """The zone after the step, from the known facts about the symbols."""
+        """The zone after the step, given the facts known about the symbols."""
         shape = self.taken.shape
         assert shape is not None
         first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]

@@ -1,4 +1,4 @@
-"""One of the processes that search: the zones of some shapes, the visited ones, and their steps.
+"""One of the processes of a search: the zones of some shapes, the visited ones, and their steps.
 
 A level has two parts.  First every member expands its zones, slice by slice; a successor goes to the
 member that owns its shape, its own ones too.  Then every member puts what arrived in order, drops what
@@ -30,14 +30,14 @@ Arrival = tuple[Order, Zone, Taken]
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """A member's zones of the next level, in order, by the steps to them; and how many it dropped."""
+    """A member's zones of the next level, in order of the steps to them, and the number dropped."""
 
     found: list[tuple[Order, Taken]]
     dropped: int
 
 
 class ZoneMember:
-    """The member with a number, of so many."""
+    """The member with a number, among a number of members."""
 
     def __init__(self, number: int, count: int, expander: Expander, *, covering: bool) -> None:
         self.number = number
@@ -60,12 +60,12 @@ class ZoneMember:
         return self.take(b"")
 
     def number_level(self, indexes: Sequence[int]) -> None:
-        """Receive the search's numbers of the zones that `take` returned."""
+        """Receive the search's numbers for the zones that `take` returned."""
         self._indexes = indexes
         self._met.clear()
 
     def expand(self, first: int, asked: frozenset[str], only_ask: bool) -> tuple[Expansion, bool]:
-        """Check and expand a slice of the frontier; whether there is more."""
+        """Check and expand a slice of the frontier; returns whether there is more."""
         last = first + SLICE
         zones = list(zip(self._indexes[first:last], self._level[first:last], strict=True))
         part = self.expander.expand(zones, None if only_ask else self._arrive, asked)
@@ -79,7 +79,7 @@ class ZoneMember:
         return out
 
     def take(self, *parcels: bytes) -> Taking:
-        """Take what arrived, and have that of it that is new."""
+        """Take the zones that arrived, and return the new ones."""
         arrived, dropped = self._arrived[self.number], 0
         self._arrived[self.number] = []
         for parcel in parcels:
@@ -108,7 +108,7 @@ class ZoneMember:
         return list(self.covered.zones())
 
     def recorded(self) -> list[Record]:
-        """The comparisons and steps that the trees of its control parts have recorded, each once."""
+        """The distinct comparisons and steps recorded in the trees of its control parts."""
         controls, abstraction = self.expander.controls, self.expander.abstraction
         records = [
             recorded(control, shape, abstraction.of(shape)) for shape, control in controls.known.items()
@@ -116,7 +116,7 @@ class ZoneMember:
         return list(dict.fromkeys(chain.from_iterable(records)))
 
     def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
-        """A successor: it is sent to its owner, unless it would be dropped there."""
+        """Send a successor to its owner, unless it would be dropped there."""
         owner = self._owner(zone.shape)
         # Both are only savings: the owner would drop the zone in `take`.  Another member's `covered` is not
         # consulted.

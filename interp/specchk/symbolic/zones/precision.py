@@ -1,4 +1,4 @@
-"""Precision: the predicates that zones of a shape keep beside differences within their reach.
+"""Precision: the predicates that zones of a shape keep, in addition to differences within their reach.
 
 Zones forget differences beyond a reach, and all sums.  Where that is too coarse they keep more, of each
 shape the forms that the spec compares there: they have further places, whose numbers are forms of the
@@ -94,7 +94,7 @@ class Abstraction:
         return rows
 
     def matrix(self, zone: Zone) -> Matrix:
-        """The matrix of a zone, with what its further places are."""
+        """The matrix of a zone, including the definitions of its further places."""
         predicates = self.precision.get(zone.shape)
         if predicates is None:
             return zone.bounds
@@ -121,7 +121,7 @@ def _is_difference(form: Form) -> bool:
 
 
 def _equal(rows: Matrix, form: Form) -> Matrix:
-    """A matrix in which a difference with a known number is 0."""
+    """A matrix in which a difference equal to a known number is 0."""
     terms, factor, plus = primitive(form)
     pair = pair_of(terms)
     assert pair is not None

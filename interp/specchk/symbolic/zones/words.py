@@ -1,4 +1,4 @@
-"""Path conditions in the spec's terms: the constraints of a zone on the offsets in its states.
+"""Path conditions in terms of the spec: the constraints of a zone on the offsets in its states.
 
 Of offsets that are equal, or known numbers apart, the first one is named for all; of the order of the
 others only those constraints are given that the rest does not imply.  Sums are given where they are less
@@ -30,7 +30,7 @@ def places(program: Program, shape: Shape) -> list[str]:
 
 
 def condition(program: Program, zone: Zone) -> tuple[str, ...]:
-    """The constraints of a zone, one each; none on offsets that are 0."""
+    """The constraints of a zone, one line each; none on offsets that are 0."""
     names = ["", *places(program, zone.shape)]
     first: dict[int, tuple[str, int]] = {0: ("", 0)}
     said = []
@@ -44,7 +44,7 @@ def condition(program: Program, zone: Zone) -> tuple[str, ...]:
 
 
 def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> tuple[str, ...]:
-    """The constraints on sums of the offsets of a state of terms, taken apart, over a matrix."""
+    """The constraints on sums of the offsets of a split state of terms, over a matrix."""
     shape, offsets = split
     names = places(program, shape)
     place: dict[int, Form] = {0: symbol(0)}
@@ -69,7 +69,7 @@ def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> 
 
 
 def _compared(names: Sequence[str], terms: Terms, order: str, bound: int) -> str:
-    """`terms order bound`, each term on the side where its factor is above 0."""
+    """The text `terms order bound`, with each term on the side where its coefficient is positive."""
     left = [_times(names, part, times) for part, times in terms if times > 0]
     right = [_times(names, part, -times) for part, times in terms if times < 0]
     right += [str(bound)] if bound > 0 or (not right and bound == 0) else []

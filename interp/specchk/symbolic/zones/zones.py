@@ -48,7 +48,7 @@ OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so sma
 
 
 class HashedShape(tuple[Any, ...]):
-    """A shape that keeps its hash, which is that of hundreds of numbers, for a look-up at each zone."""
+    """A shape with a cached hash (of hundreds of numbers), for the lookup of each zone."""
 
     _hash: int
 
@@ -77,13 +77,13 @@ class Reach:
     lower: int
 
     def further(self) -> Reach:
-        """The next larger one."""
+        """The next larger reach."""
         # From (0, 1): 1 and 3, 3 and 7, ... up to (31, 63) after five refinements.
         return Reach(2 * self.upper + 1, 2 * self.lower + 1)
 
 
 class Zone:
-    """A set of states; see the module's text.
+    """A set of states; see the module's docstring.
 
     `words` has its classes and bounds as 64-bit numbers (`kernels.matrices`), so that kernels read them as
     they are, and equal zones are found by a hash of bytes.  `mark` is the hash of the shape.
@@ -130,7 +130,7 @@ class Zone:
 
     @property
     def classes(self) -> tuple[tuple[int, int], ...]:
-        """For each open place its class, and its distance from it."""
+        """For each open place, its class and its distance from it."""
         numbers = _numbers(self.words, 4, 2 * self.size)
         return tuple(zip(numbers[::2], numbers[1::2], strict=True))
 
@@ -162,7 +162,7 @@ def own_bounds(bounds: Matrix) -> Iterator[tuple[int, int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class SplitState:
-    """A state, and each of its variables taken apart; `images` are its renamings."""
+    """A state, and each of its variables split; `images` are its renamings."""
 
     state: State
     splits: tuple[tuple[Any, list[Any]], ...]
@@ -170,7 +170,7 @@ class SplitState:
 
 
 class Shapes:
-    """Takes the states of a program apart."""
+    """Splits the states of a program into shape and offsets."""
 
     def __init__(self, program: Program) -> None:
         kinds = [variable.type for variable in program.variables]
@@ -183,7 +183,7 @@ class Shapes:
         return tuple([split(part, found) for split, part in zip(self._splits, state, strict=True)]), found
 
     def parts(self, state: State, images: Iterable[State] = ()) -> SplitState:
-        """Each variable of a state apart, and of its renamings."""
+        """Each variable of a state separately, with its renamings."""
         splits = []
         for split, value in zip(self._splits, state, strict=True):
             found: list[Any] = []
@@ -191,7 +191,7 @@ class Shapes:
         return SplitState(state, tuple(splits), tuple([self.parts(image) for image in images]))
 
     def split_like(self, state: State, parts: SplitState) -> tuple[Shape, list[Any]]:
-        """As `split`, of a state that has some values of another one."""
+        """As `split`, for a state that shares some values with another one."""
         found: list[Any] = []
         shape = []
         for split, value, before, known in zip(self._splits, state, parts.state, parts.splits, strict=True):
@@ -203,12 +203,12 @@ class Shapes:
         return tuple(shape), found
 
     def join(self, shape: Shape, offsets: Sequence[Any]) -> State:
-        """The state of a shape with these offsets."""
+        """The state with a shape and these offsets."""
         left = iter(offsets)
         return tuple([join(part, left) for join, part in zip(self._joins, shape, strict=True)])
 
     def join_part(self, part: Shape, offsets: Sequence[Any]) -> State:
-        """As `join`, of some variables: the others are None in the part, and in the state."""
+        """As `join`, for some variables: the others are None in the part, and in the state."""
         left = iter(offsets)
         pairs = zip(self._joins, part, strict=True)
         return tuple([None if shape is None else join(shape, left) for join, shape in pairs])  # type: ignore[misc]
@@ -222,7 +222,7 @@ class Shapes:
         return self.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
 
     def zone(self, split: tuple[Shape, list[Any]], rows: Matrix, reach: Reach | None) -> Zone:
-        """The zone of a state of terms, taken apart, over a matrix; None for `reach` forgets nothing."""
+        """The zone of a split state of terms, over a matrix; None for `reach` forgets nothing."""
         shape, offsets = split
         at = [(term.symbol, term.plus) if isinstance(term, Term) else (0, term) for term in offsets]
         return zone_at(shape, at, rows, reach)
@@ -240,7 +240,7 @@ def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Re
 
 
 def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matrix: Rows) -> Zone:
-    """The zone of a closed matrix over the symbols `distinct`, of which each open place has one."""
+    """The zone of a closed matrix over the symbols `distinct`, one of which is in each open place."""
     # After forgetting, which may leave or break equalities: only what is known now makes two offsets one
     # class.
     place, kept = _classes(matrix)
@@ -250,7 +250,7 @@ def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matr
 
 
 def _forget(matrix: Rows, reach: Reach) -> Rows:
-    """The closed matrix without bounds beyond `reach`."""
+    """The closed matrix without the bounds beyond `reach`."""
     upper, lower = reach.upper, -reach.lower
     # As with clocks (Bengtsson and Yi, 2004) this gives finitely many matrices.  With differences compared,
     # no such abstraction is exact (Bouyer, 2003): that is why no finding in zones is accepted before
@@ -279,7 +279,7 @@ def closed(matrix: Rows) -> Rows:
 
 
 def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
-    """For each symbol its class and its distance from it; and the first symbol of each class."""
+    """For each symbol, its class and its distance from it; and the first symbol of each class."""
     place: list[tuple[int, int]] = []
     kept: list[int] = []
     for i, row in enumerate(matrix):
@@ -345,7 +345,7 @@ def _split_each(parts: Sequence[Split], *, repeat: bool = False) -> Split:
 
 
 def _has_numbers(kind: Type) -> bool:
-    """Whether a value may have an open number in it, by right or by mistake."""
+    """Whether a value may contain an open number, allowed or not."""
     return any(isinstance(part, Int | Union) for part in components(kind))
 
 

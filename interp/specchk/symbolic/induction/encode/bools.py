@@ -1,4 +1,4 @@
-"""Truth values that are decided as long as they can be: a Python bool, or a Z3 term.
+"""Truth values decided as far as possible: a Python bool, or a Z3 term.
 
 Every rule folds what is decided, so that a term is made only of what a state leaves open; an
 encoding of a concrete state is concrete.  Nothing here calls the solver.
@@ -15,17 +15,17 @@ Truth = Any  # bool | z3.BoolRef; z3 has no types
 
 
 def conj(parts: Iterable[Truth]) -> Truth:
-    """All of them."""
+    """The conjunction of the parts."""
     return _joined(parts, False, _and)
 
 
 def disj(parts: Iterable[Truth]) -> Truth:
-    """Some of them."""
+    """The disjunction of the parts."""
     return _joined(parts, True, _or)
 
 
 def _joined(parts: Iterable[Truth], decisive: bool, term: Callable[[list[Any]], Any]) -> Truth:
-    """The term of the open parts, unless one of the others is decisive."""
+    """The term of the open parts, unless one of the other parts decides."""
     kept: list[Any] = []
     for part in parts:
         if part is decisive:
@@ -72,7 +72,7 @@ def implies(a: Truth, b: Truth) -> Truth:
 
 
 def iff(a: Truth, b: Truth) -> Truth:
-    """Whether both are the same."""
+    """The equivalence of two truth values."""
     if isinstance(a, bool):
         return b if a else negation(b)
     if isinstance(b, bool):
@@ -81,7 +81,7 @@ def iff(a: Truth, b: Truth) -> Truth:
 
 
 def choice(condition: Truth, then: Truth, orelse: Truth) -> Truth:
-    """`then` where the condition holds, else `orelse`."""
+    """`then` if the condition holds, else `orelse`."""
     if isinstance(condition, bool):
         return then if condition else orelse
     if then is orelse or (not isinstance(then, bool) and not isinstance(orelse, bool) and then.eq(orelse)):
@@ -120,7 +120,7 @@ def conjuncts(a: Truth) -> list[Any]:
 
 
 def _distributed(part: Any) -> list[Any]:
-    """`x or (b and c)` as `x or b`, `x or c`."""
+    """`x or (b and c)` as the two parts `x or b` and `x or c`."""
     inner = next(child for child in part.children() if z3.is_and(child))
     rest = [child for child in part.children() if not z3.is_and(child)]
     return [z3.Or([*rest, one]) for one in inner.children()]

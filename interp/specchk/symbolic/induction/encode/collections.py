@@ -1,4 +1,4 @@
-"""Rules of sets, sequences and bags whose items or lengths may be open."""
+"""The rules for sets, sequences and bags whose items or lengths may be open."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
 
 def items_of(tree: Tree) -> SetOf:
-    """A set whose items can be iterated."""
+    """A set as one whose items can be iterated."""
     if isinstance(tree, RangeOf):
         raise CannotEncode("a range of offsets without a bound cannot be listed")
     assert isinstance(tree, SetOf)
@@ -38,7 +38,7 @@ def items_of(tree: Tree) -> SetOf:
 
 
 def numbers(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """`low..high`."""
+    """The set `low..high`."""
     # Between offsets, which have no largest one, no range is too large.
     if is_partial(expr) and not has_horizon(expr.type):
         size = combine(lambda x, y: x - y, args[1], args[0])
@@ -53,22 +53,22 @@ def numbers(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 
 def union(a: Tree, b: Tree) -> SetOf:
-    """Items of either."""
+    """The items of either set."""
     return set_of([*items_of(a).items, *items_of(b).items])
 
 
 def intersection(a: Tree, b: Tree) -> SetOf:
-    """Items of both."""
+    """The items of both sets."""
     return set_of([(item, both(guard, has(b, item))) for item, guard in items_of(a).items])
 
 
 def difference(a: Tree, b: Tree) -> SetOf:
-    """Items of the first that are not in the second."""
+    """The items of the first set that are not in the second."""
     return set_of([(item, both(guard, negation(has(b, item)))) for item, guard in items_of(a).items])
 
 
 def distinct(listing: SetOf) -> list[tuple[Tree, Truth]]:
-    """The items, each value once: a later one counts where no earlier one is equal."""
+    """The items without duplicates: an item counts if no earlier one is equal."""
     if listing.listed:
         return list(listing.items)
     rows: list[tuple[Tree, Truth]] = []
@@ -79,7 +79,7 @@ def distinct(listing: SetOf) -> list[tuple[Tree, Truth]]:
 
 
 def cardinality(a: Tree) -> Number:
-    """How many items."""
+    """The number of items."""
     if isinstance(a, RangeOf) and a.high is not None:
         size = combine(lambda x, y: x - y, combine(lambda x, y: x + y, a.high, 1), a.low)
         return merge_by(less(size, 0), 0, size)
@@ -92,7 +92,7 @@ def total(a: Tree) -> Number:
 
 
 def summed(rows: Sequence[tuple[Tree, Truth]]) -> Number:
-    """The sum of the numbers whose guard holds."""
+    """The sum of the numbers whose guards hold."""
     result: Number = 0
     for item, guard in rows:
         result = combine(lambda x, y: x + y, result, merge_by(guard, item, 0))
@@ -100,7 +100,7 @@ def summed(rows: Sequence[tuple[Tree, Truth]]) -> Number:
 
 
 def extreme(before: Callable[[Number, Number], Truth], name: str) -> Rule:
-    """`min` and `max` of a set of numbers."""
+    """The `min` or `max` of a set of numbers."""
 
     def rule(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
         if isinstance(args[0], RangeOf):
@@ -115,7 +115,7 @@ def extreme(before: Callable[[Number, Number], Truth], name: str) -> Rule:
 def first_by(
     before: Callable[[Number, Number], Truth], rows: Sequence[tuple[Number, Truth]]
 ) -> tuple[Truth, Number]:
-    """Whether some guard holds, and the first of those items in the order `before`."""
+    """Whether some guard holds, and the first such item in the order `before`."""
     exists: Truth = False
     first: Number = 0
     for item, guard in rows:
@@ -150,7 +150,7 @@ def seq_of(*items: Tree) -> SeqOf:
 
 
 def _at(expr: Apply, args: Sequence[Tree], scope: StepScope) -> list[Truth]:
-    """For each slot, whether it is the one meant; a fault outside the sequence."""
+    """For each slot, whether it is the indexed one; a fault outside the sequence."""
     seq, index = args[0], args[1]
     inside = both(at_most(0, index), less(index, seq.length))
     scope.fail(negation(inside), expr.span, "this index is outside the sequence")
@@ -194,7 +194,7 @@ def tail(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 
 def concat(a: SeqOf, b: SeqOf) -> SeqOf:
-    """One sequence, then the other."""
+    """The concatenation of two sequences."""
     size = len(a.slots) + len(b.slots)
     slots = []
     for k in range(size):
@@ -217,13 +217,13 @@ def _cut_inside(expr: Apply, args: Sequence[Tree], scope: StepScope, name: str) 
 
 
 def prefix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """The first n items."""
+    """The first n items of a sequence."""
     _cut_inside(expr, args, scope, "prefix")
     return SeqOf(args[1], args[0].slots)
 
 
 def suffix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """The items from the n-th on."""
+    """The items of a sequence from the n-th on."""
     _cut_inside(expr, args, scope, "suffix")
     seq, size = args
     count_ = len(seq.slots)
@@ -240,7 +240,7 @@ def seq_items(seq: SeqOf) -> SetOf:
 
 
 def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """One less: the first equal item is removed."""
+    """The bag without the first item that is equal to the given one."""
     bag, item = args
     gone: Truth = False
     rows = []

@@ -1,4 +1,4 @@
-"""Expressions to trees: `meaning.evaluate`'s rules with the undecided parts left open.
+"""From expressions to trees: the rules of `meaning.evaluate`, with the undecided parts left open.
 
 A branch that is decided is the only one encoded.  Otherwise both are, each under its condition, and
 the results are merged; quantifiers over listed sets unfold.
@@ -68,7 +68,7 @@ def _apply(expr: nodes.Apply, scope: StepScope) -> Tree:
 
 
 def _entry(expr: nodes.Apply, variable: nodes.Var, scope: StepScope) -> Tree:
-    """An entry of a variable: where the key is decided, the others are not read."""
+    """An entry of a variable: if the key is decided, the others are not read."""
     key = encode(expr.args[1], scope)
     state = scope.after if variable.primed else scope.before
     position = decided_position(of_shape(variable.type, Map).key, key)
@@ -79,7 +79,7 @@ def _entry(expr: nodes.Apply, variable: nodes.Var, scope: StepScope) -> Tree:
 
 
 def _any(tree: Tree, expr: nodes.Expr) -> Tree:
-    """Where there is certainly no value (a fault), any value of the type is returned."""
+    """Any value of the type, for an expression that is certainly undefined (a fault)."""
     # The fault is noted; the rest of the expression still needs a tree of the right shape.
     return default(expr.type) if tree is None else tree
 
@@ -94,7 +94,7 @@ def _const(expr: nodes.Const) -> Tree:
 
 
 def _junction(parts: tuple[nodes.Expr, ...], scope: StepScope, *, every: bool) -> Truth:
-    """`and` (`every`) or `or`: a part counts where those before it have not decided."""
+    """`and` (`every`) or `or`: a part counts only if those before it have not decided."""
     truths: list[Truth] = []
     size = len(scope.path)
     for part in parts:
@@ -158,7 +158,7 @@ def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
 
 
 def _ordered(domain: SetOf, failed: bool, expr: nodes.Expr) -> None:
-    """The fault depends on the order of the items, which must be known."""
+    """Raise an error if the fault depends on the order of the items, which must be known."""
     if failed and not domain.listed and len(domain.items) > 1:
         raise Unencodable(expr.span, "an expression that may be undefined, over offsets in no known order")
 
@@ -185,7 +185,7 @@ def _choose(expr: nodes.Choose, scope: StepScope) -> Tree:
 def _gathered(
     expr: nodes.Collect, scope: StepScope, depth: int, guard: Truth
 ) -> Iterator[tuple[Tree, Truth]]:
-    """The bodies for every choice of the binders, each with the condition under which it counts."""
+    """The bodies for every choice of the binders, each with its condition."""
     if depth == len(expr.binders):
         counts: Truth = True
         if expr.condition is not None:

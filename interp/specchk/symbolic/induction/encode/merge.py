@@ -1,4 +1,4 @@
-"""Operations common to trees of one type: `merge`, `equal`, and the rules of sets.
+"""Operations common to all types of trees: `merge`, `equal`, and the rules of sets.
 
 `merge` puts the condition into the leaves, so that the parts in which two trees agree stay as they
 are; most of a state is not touched by a step.
@@ -38,7 +38,7 @@ from specchk.symbolic.induction.encode.trees import (
 
 
 def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
-    """A set of items where their guards hold: listed if their values can be, else as they are."""
+    """A set of items with guards: listed if all values of the items can be listed, else unchanged."""
     kept = [(item, guard) for item, guard in items if guard is not False]
     table: dict[Value, list[Truth]] = {}
     lifted: dict[Value, Tree] = {}
@@ -55,7 +55,7 @@ def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
 
 
 def has(among: SetOf | RangeOf, item: Tree) -> Truth:
-    """Membership."""
+    """Whether a set contains an item."""
     if isinstance(among, RangeOf):
         above = at_most(among.low, item)
         return above if among.high is None else both(above, at_most(item, among.high))
@@ -63,7 +63,7 @@ def has(among: SetOf | RangeOf, item: Tree) -> Truth:
 
 
 def same(a: Tree, b: Tree) -> bool:
-    """Whether two trees are the same by form."""
+    """Whether two trees are syntactically equal."""
     if a is b:
         return True
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -86,7 +86,7 @@ def _same_truth(a: Truth, b: Truth) -> bool:
 
 
 def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
-    """`a` where the condition holds, else `b`; None is a part that does not matter."""
+    """`a` if the condition holds, else `b`; None is an irrelevant part."""
     if isinstance(condition, bool):
         return a if condition else b
     if a is None or b is None:
@@ -143,7 +143,7 @@ def _merge_seqs(condition: Truth, a: SeqOf, b: SeqOf) -> SeqOf:
 
 
 def select(rows: Sequence[tuple[Truth, Tree]]) -> Tree:
-    """The tree whose guard holds: one does, wherever the result is used."""
+    """The tree whose guard holds; one guard does, wherever the result is used."""
     open_ = [(guard, tree) for guard, tree in rows if guard is not False]
     if not open_:
         return None
@@ -152,7 +152,7 @@ def select(rows: Sequence[tuple[Truth, Tree]]) -> Tree:
 
 
 def equal(a: Tree, b: Tree) -> Truth:
-    """`a == b`; parts that do not matter (None) are equal to all."""
+    """`a == b`; irrelevant parts (None) are equal to everything."""
     if a is None or b is None or same(a, b):
         return True
     match a:
@@ -196,17 +196,17 @@ def equal(a: Tree, b: Tree) -> Truth:
 
 
 def subset(a: SetOf | RangeOf, b: SetOf | RangeOf) -> Truth:
-    """Whether every item of one is in the other."""
+    """Whether every item of one set is in the other."""
     if isinstance(a, RangeOf):
         raise CannotEncode("a range without a bound as a set of items")
     return conj([implies(guard, has(b, item)) for item, guard in a.items])
 
 
 def count(bag: BagOf, item: Tree) -> Number:
-    """How often an item is in a bag."""
+    """The number of occurrences of an item in a bag."""
     return counted([both(guard, equal(item, other)) for other, guard in bag.items])
 
 
 def tag_is(tree: Tagged, tag: int) -> Truth:
-    """Whether a union value is of a variant."""
+    """Whether a union value has a given variant."""
     return equal_numbers(tree.tag, tag)

@@ -1,4 +1,4 @@
-"""Numbers (and members of enums and sorts) of which as much is decided as can be.
+"""Numbers (and members of enums and sorts), decided as far as possible.
 
 A number is one of
 - an int: decided;
@@ -36,7 +36,7 @@ def ways(a: Number) -> tuple[tuple[int, Truth], ...] | None:
 
 
 def cases(rows: list[tuple[int, Truth]]) -> Number:
-    """The number that has each value where its guard holds (guards exclude each other)."""
+    """The number that has each value if its guard holds (guards exclude each other)."""
     table: dict[int, list[Truth]] = {}
     for value, guard in rows:
         if guard is not False:
@@ -59,7 +59,7 @@ def term(a: Number) -> Any:
 
 
 def same_number(a: Number, b: Number) -> bool:
-    """Whether both are the same by form (not: whether they can differ)."""
+    """Whether both are syntactically equal (not: whether they can differ)."""
     if a is b:
         return True
     if isinstance(a, int) or isinstance(b, int):
@@ -70,7 +70,7 @@ def same_number(a: Number, b: Number) -> bool:
 
 
 def merge_numbers(condition: Truth, a: Number, b: Number) -> Number:
-    """`a` where the condition holds, else `b`."""
+    """`a` if the condition holds, else `b`."""
     if same_number(a, b):
         return a
     some, others = ways(a), ways(b)
@@ -103,7 +103,7 @@ def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
 
 
 def _holding(test: Callable[[Any, Any], Any], some: Any, others: Any) -> list[Truth]:
-    """For each value of one side, where the other has a value that passes."""
+    """For each value of one side, the condition that the other has a value that passes."""
     rows = []
     for value, guard in some:
         fitting = [other for x, other in others if test(value, x)]
@@ -129,7 +129,7 @@ def at_most(a: Number, b: Number) -> Truth:
 def combine(
     rule: Callable[[Any, Any], Any], a: Number, b: Number, general: Callable[[Any, Any], Any] | None = None
 ) -> Number:
-    """An operation by its rule on ints, and a `general` one on terms where that is another."""
+    """An operation by its rule on ints, and by `general` on terms if that differs."""
     some, others = ways(a), ways(b)
     if some is not None and others is not None and len(some) * len(others) <= MAX_CASES:
         return cases([(rule(x, y), both(g, h)) for x, g in some for y, h in others])
@@ -137,12 +137,12 @@ def combine(
 
 
 def least(a: Number, b: Number) -> Number:
-    """The smaller one."""
+    """The smaller of two numbers."""
     return merge_by(at_most(a, b), a, b)
 
 
 def greatest(a: Number, b: Number) -> Number:
-    """The larger one."""
+    """The greater of two numbers."""
     return merge_by(at_most(b, a), a, b)
 
 
@@ -154,7 +154,7 @@ def merge_by(condition: Truth, a: Number, b: Number) -> Number:
 
 
 def quotient(a: Number, b: Number) -> Number:
-    """Floor division; the divisor is not 0 where it matters."""
+    """Floor division; the divisor is not 0 wherever the result is used."""
     # Z3 divides as SMT-LIB does, with a remainder that is never negative; specs divide as Python, to the
     # floor.  For a negative divisor both signs are changed first.
     return _divided(lambda x, y: x // y, lambda x, y: z3.If(y > 0, x / y, (-x) / (-y)), a, b)
@@ -175,7 +175,7 @@ def _divided(
 
 
 def counted(guards: list[Truth]) -> Number:
-    """How many of the guards hold."""
+    """The number of guards that hold."""
     sure = sum(1 for guard in guards if guard is True)
     open_ = [guard for guard in guards if not isinstance(guard, bool)]
     if len(open_) > MAX_CASES:

@@ -89,13 +89,13 @@ def _get_or(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 
 def decided_position(kind: Type, key: Tree) -> int | None:
-    """The position of a key in a map over `kind`; None if it is not decided, or not there."""
+    """The position of a key in a map over `kind`; None if it is not decided, or not in the map."""
     value = key if isinstance(key, int) else plain(key)
     return None if value is None else positions(kind).get(value)
 
 
 def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:
-    """For each position of a map over `kind`, whether the key is there; a fault outside the type."""
+    """For each position of a map over `kind`, whether it is the key's; a fault outside the type."""
     known = keys(kind)
     guards: list[Truth] = [False] * len(known)
     values = expanded(key)
@@ -129,7 +129,7 @@ def _map_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 
 def _somewhere(tree: Tree, among: Sequence[Tree]) -> Tree:
-    """The item, or (where there cannot be one, which is a fault) any value of the type."""
+    """The item, or (if there cannot be one, which is a fault) any value of the type."""
     return among[0] if tree is None and among else tree
 
 

@@ -1,4 +1,4 @@
-"""A program over open states: initial states, invariants and steps, each as Z3 terms.
+"""A program on open states: initial states, invariants and steps, each as Z3 terms.
 
 `System` names fresh states `s0`, `s1`, ...; a predicate of a state comes as its conjuncts, the
 conditions under which it is defined among them, so that "holds" means "is defined and true".
@@ -26,7 +26,7 @@ State = tuple[Tree, ...]
 
 @dataclass(slots=True)
 class System:
-    """The encoding of a program; `fresh.facts` holds of all open states made so far."""
+    """The encoding of a program; `fresh.facts` hold for all open states created so far."""
 
     program: Program
     fresh: OpenTrees = field(default_factory=OpenTrees)
@@ -38,13 +38,13 @@ class System:
                 raise Unencodable(constant.span, f"`{constant.name}` is a map with offsets as its keys")
 
     def state(self, index: int) -> State:
-        """An open state; a second call returns the same one and records its facts again."""
+        """An open state; a repeated call returns the same one and records its facts again."""
         return tuple([
             self._variable(variable, f"s{index}.{variable.name}") for variable in self.program.variables
         ])  # fmt: skip
 
     def beginning(self) -> State:
-        """Open state 0 of a behaviour, in which the variables with one initial value have it already.
+        """Open state 0 of a behaviour, with the values of the variables that have one initial value.
 
         What depends on them is then decided while it is encoded, instead of encoded for all states.
         """
@@ -65,11 +65,11 @@ class System:
             return self.fresh.tree(variable.type, name)
 
     def instances(self, state: State, tag: str = "") -> list[ActionInstance]:
-        """Every action with its arguments from a state."""
+        """Every action with its arguments, from a state."""
         return all_instances(self.program, state, tag)
 
     def holds(self, prop: Property, state: ReadState, after: ReadState | None = None) -> list[Truth]:
-        """The conjuncts of a property that is defined and true of a state, or of a step."""
+        """The conjuncts stating that a property is defined and true in a state, or of a step."""
         scope = of_state(state, after)
         truth = encode(prop.body, scope)
         # That it has a value is part of what holds: an invariant must not be true by being undefined.
@@ -77,17 +77,17 @@ class System:
         return [*parts, *conjuncts(truth)]
 
     def unclear(self, prop: Property, state: ReadState) -> Truth:
-        """That a property is undefined in a state."""
+        """The condition that a property is undefined in a state."""
         scope = of_state(state)
         encode(prop.body, scope)
         return disj([fault.when for fault in scope.faults])
 
     def constrained(self, state: State) -> list[Truth]:
-        """The conjuncts of the state constraints: other states are not expanded."""
+        """The conjuncts of the state constraints; other states are not expanded."""
         return [part for prop in self.program.constraints for part in self.holds(prop, state)]
 
     def initial(self, state: State) -> list[Truth]:
-        """The conditions of an initial state; offsets have no upper bound here, either."""
+        """The conditions of an initial state; offsets have no upper bound here either."""
         facts: list[Truth] = []
         pairs = zip(self.program.variables, self.program.starts, state, strict=True)
         for variable, start, tree in pairs:
@@ -113,7 +113,7 @@ def _constant(expr: Expr) -> tuple[Tree, list[Truth]]:
 
 
 def step(instances: Sequence[ActionInstance], after: State) -> Truth:
-    """That some outcome is taken and leads to `after`, from a state in which every action is defined."""
+    """The condition that some outcome leads to `after`, from a state in which every action is defined."""
     ways = [
         conj([outcome.guard, *[equal(a, b) for a, b in zip(outcome.after, after, strict=True)]])
         for found in instances
@@ -124,7 +124,7 @@ def step(instances: Sequence[ActionInstance], after: State) -> Truth:
 
 
 def distinct_from(goals: Sequence[Any], known: Sequence[Any]) -> list[Any]:
-    """The goals that are not, by form, among what is known."""
+    """The goals that are not syntactically equal to known facts."""
     # Z3 shares equal terms, so equal forms have one number.
     forms = {fact.get_id() for fact in known if not isinstance(fact, bool)}
     return [goal for goal in goals if isinstance(goal, bool) or goal.get_id() not in forms]

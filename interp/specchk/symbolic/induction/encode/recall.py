@@ -1,4 +1,4 @@
-"""Encodings that are kept, for states that share trees.
+"""Cached encodings, for states that share trees.
 
 An encoding depends on the trees that it reads, and on nothing else.  So it is noted which ones it reads,
 and where another state has these very trees it is not made again.  Which place is read next depends on
@@ -31,7 +31,7 @@ Locals = Mapping[int, Tree]
 
 @dataclass(frozen=True, slots=True)
 class _Result(Generic[T]):
-    """An encoding, the places it has read, and their trees, so that no other ones get their identities."""
+    """An encoding, the places it read, and their trees, kept so that their identities are not reused."""
 
     value: T
     places: tuple[ReadPlace, ...]
@@ -40,7 +40,7 @@ class _Result(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Read(Generic[T]):
-    """The place that is read next, and how it continues with each tree there, by its identity."""
+    """The place that is read next, and the continuation for each tree there, by identity."""
 
     slot: int
     position: int | None
@@ -48,7 +48,7 @@ class _Read(Generic[T]):
 
 
 class Recall(Generic[T]):
-    """Results by the trees that were read for them."""
+    """Cached results, by the trees that were read for them."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, _Read[T] | _Result[T]] = {}
@@ -56,7 +56,7 @@ class Recall(Generic[T]):
     def get(
         self, key: Hashable, state: State, after: State, run: Callable[[WatchedState, WatchedState], T]
     ) -> _Result[T]:
-        """The result of a run for a state and the one after it."""
+        """The result of a run for a state and the state after it."""
         trees = (*state, *after) if after else state
         known = self._known.get(key)
         while isinstance(known, _Read):
@@ -85,7 +85,7 @@ class Recall(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """What all of (`every`) or one of must hold, in this order: expressions, each with names bound."""
+    """Conditions in order, all (`every`) or one of which must hold: expressions, each with bound names."""
 
     every: bool
     parts: tuple[tuple[nodes.Expr, Locals], ...]
@@ -93,7 +93,7 @@ class _Items:
 
 @dataclass(frozen=True, slots=True)
 class _Predicate:
-    """Where it is undefined, and its truth elsewhere."""
+    """The condition under which a predicate is undefined, and its truth elsewhere."""
 
     faults: tuple[Truth, ...]
     truth: Truth
@@ -101,7 +101,7 @@ class _Predicate:
 
 @dataclass(frozen=True, slots=True)
 class _EncodedProperty:
-    """That a property has no value, and that it has one and is true."""
+    """The conditions that a property is undefined, and that it is defined and true."""
 
     unclear: Truth
     kept: Truth
@@ -109,7 +109,7 @@ class _EncodedProperty:
 
 @dataclass(slots=True)
 class RecallingSystem(System):
-    """As `System`, for many states with trees in common; its instances have names that start with `t.`."""
+    """As `System`, for many states with common trees; its instances have names that start with `t.`."""
 
     _rows: list[tuple[int, Arguments]] = field(init=False)
     _instances: Recall[ActionInstance] = field(init=False, default_factory=Recall)
@@ -124,7 +124,7 @@ class RecallingSystem(System):
         ]
 
     def instances(self, state: State, tag: str = "t.") -> list[ActionInstance]:
-        """Every action with its arguments from a state."""
+        """Every action with its arguments, from a state."""
         instances = []
         for number, (index, row) in enumerate(self._rows):
             made = self._instances.get(
@@ -137,11 +137,11 @@ class RecallingSystem(System):
         return instances
 
     def kept(self, prop: Property, state: State, after: State | None = None) -> Truth:
-        """Whether a property is defined and true of a state, or of a step."""
+        """The condition that a property is defined and true of a state, or of a step."""
         return self._decision(prop, state, after or ()).kept
 
     def unclear(self, prop: Property, state: ReadState) -> Truth:
-        """That a property is undefined in a state."""
+        """The condition that a property is undefined in a state."""
         assert isinstance(state, tuple)
         return self._decision(prop, state, ()).unclear
 
@@ -154,7 +154,7 @@ class RecallingSystem(System):
         return self._properties.get(id(prop), state, after, made).value
 
     def _whole(self, prop: Property, state: State, after: State, read: dict[ReadPlace, None]) -> _Predicate:
-        """A property out of its parts; as in the evaluator, those behind one that decides do not count."""
+        """A property composed of its parts; as in the evaluator, those after a deciding one do not count."""
         if id(prop) not in self._items:
             self._items[id(prop)] = _items(prop.body)
         items = self._items[id(prop)]
@@ -178,7 +178,7 @@ def _items(body: nodes.Expr) -> _Items:
 
 
 def _bodies(expr: nodes.Expr, every: bool, known: Locals) -> Iterator[tuple[nodes.Expr, Locals]]:
-    """The bodies of nested quantifiers of one kind over constants, for each item of these."""
+    """The bodies of nested quantifiers of one kind over constants, for each of their items."""
     match expr:
         case nodes.Quantifier(domain=nodes.Const(ends_at_horizon=False) as domain) if expr.every is every:
             listing = lift(domain.value, domain.type)
@@ -196,7 +196,7 @@ def _predicate(body: nodes.Expr, known: Locals, state: WatchedState, after: Watc
 
 
 def _rebased(made: ActionInstance, state: State) -> ActionInstance:
-    """An instance whose outcomes have another state's trees where nothing is assigned."""
+    """An instance whose outcomes have another state's trees in unassigned places."""
     # By what is assigned, not by what is as before: a value that the first state had by chance is assigned
     # in others, too.
     outcomes = []

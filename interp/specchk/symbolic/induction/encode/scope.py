@@ -1,4 +1,4 @@
-"""The context of an encoded expression: the state, the locals, and the path that leads to it.
+"""The context of an encoded expression: the state, the locals, and the path to it.
 
 An undefined expression is a fault only where it is evaluated, so every fault is noted with the path:
 the guards, branches and short circuits passed on the way.
@@ -17,7 +17,7 @@ from specchk.symbolic.induction.encode.trees import CannotEncode, Tree
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An expression has no value where `when` holds."""
+    """An expression is undefined if `when` holds."""
 
     when: Truth
     span: Span
@@ -25,7 +25,7 @@ class Fault:
 
 
 class Unencodable(Exception):
-    """A use that the symbolic engines cannot encode, with its place."""
+    """A construct that the symbolic engines cannot encode, with its place."""
 
     def __init__(self, span: Span, reason: str) -> None:
         self.span = span
@@ -42,7 +42,7 @@ ReadPlace = tuple[int, int | None]  # a slot, and the position of one entry of i
 
 @dataclass(frozen=True, slots=True)
 class WatchedState:
-    """A state that notes the places that are read, in their order, with slots from number `first` on."""
+    """A state that records the places read, in order, with slots from number `first` on."""
 
     trees: Sequence[Tree]
     read: dict[ReadPlace, None]
@@ -68,17 +68,17 @@ def entry(state: ReadState, slot: int, position: int) -> Tree:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """New entries at some positions of a map; the other ones stay."""
+    """New entries at some positions of a map; the others are unchanged."""
 
     table: Mapping[int, Tree]
 
     def over(self, old: Sequence[Tree]) -> Tree:
-        """The map after it, where these were its entries before."""
+        """The map after the step, given its entries before it."""
         return tuple([self.table.get(position, tree) for position, tree in enumerate(old)])
 
 
 def written(state: ReadState, writes: Mapping[int, Tree | Entries]) -> tuple[Tree, ...]:
-    """The state after writes: places that are not written keep their very trees, which are not read."""
+    """The state after writes; unwritten places keep their trees, which are not read."""
     trees = list(state.trees if isinstance(state, WatchedState) else state)
     for slot, new in writes.items():
         trees[slot] = new.over(trees[slot]) if isinstance(new, Entries) else new
@@ -87,7 +87,7 @@ def written(state: ReadState, writes: Mapping[int, Tree | Entries]) -> tuple[Tre
 
 @dataclass(slots=True)
 class StepScope:
-    """`after` is the state before as long as there is no step."""
+    """The scope of a step; `after` is the state before it as long as nothing is written."""
 
     before: ReadState
     after: ReadState
@@ -96,7 +96,7 @@ class StepScope:
     faults: list[Fault] = field(default_factory=list)
 
     def fail(self, when: Truth, span: Span, reason: str) -> None:
-        """Note that an expression has no value on this path where `when` holds."""
+        """Note that an expression is undefined on this path if `when` holds."""
         condition = conj([*self.path, when])
         if condition is not False:
             # A fault that cannot happen is none: most checks of a step are decided by its constants.
@@ -104,7 +104,7 @@ class StepScope:
 
     @contextmanager
     def under(self, *conditions: Truth) -> Iterator[None]:
-        """Anything encoded inside is evaluated only where the conditions hold."""
+        """A context whose encodings are evaluated only if the conditions hold."""
         size = len(self.path)
         self.path.extend(c for c in conditions if c is not True)
         try:
@@ -115,7 +115,7 @@ class StepScope:
 
 @contextmanager
 def placed(span: Span) -> Iterator[None]:
-    """Give `CannotEncode` its place."""
+    """A context that adds a place to `CannotEncode`."""
     try:
         yield
     except CannotEncode as reason:

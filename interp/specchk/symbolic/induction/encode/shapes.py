@@ -1,4 +1,4 @@
-"""The shapes of trees: the decided part of a state of which only the offsets are open.
+"""The shapes of trees: the decided parts of a state in which only the offsets are open.
 
 opened: a value with None in the places of offsets, as a tree with a number for each.  outlines: the values
 that a tree may have, again with None for its offsets.
@@ -48,16 +48,16 @@ MAX_OUTLINES = 64  # of a tree
 
 
 class NotOfType(Exception):
-    """A value that is not of its type."""
+    """A value does not have its type."""
 
 
 class Undecided(Exception):
-    """A tree that may have too many values, offsets aside."""
+    """A tree may have too many values, apart from offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A value that a tree may have, with None for its offsets; `numbers` are these, under the guards."""
+    """A possible value of a tree, with None for its offsets; `numbers` are these, under the guards."""
 
     guards: tuple[Truth, ...]
     value: Any
@@ -65,7 +65,7 @@ class Outline:
 
 
 def outlines(tree: Tree, kind: Type) -> list[Outline]:
-    """All values that a tree may have, offsets aside; raises `Undecided` where they are too many.
+    """All values that a tree may have, apart from offsets; raises `Undecided` if they are too many.
 
     In each state one of them is the tree's, with guards that hold.
     """
@@ -106,7 +106,7 @@ def _ways(number: Number) -> Sequence[tuple[int, Truth]]:
 
 
 def _of_term(tree: Tree, kind: Type) -> list[tuple[Any, Truth]]:
-    """The values of a term without cases, and None for all beyond its type."""
+    """The values of a term without cases, and None for all values beyond its type."""
     if not isinstance(kind, Int | Enum | Sort) or cardinality(kind) > MAX_OUTLINES:
         raise Undecided
     first = kind.low if isinstance(kind, Int) else 0
@@ -115,7 +115,7 @@ def _of_term(tree: Tree, kind: Type) -> list[tuple[Any, Truth]]:
 
 
 def joined(parts: Sequence[Sequence[Outline]]) -> list[Outline]:
-    """The values of a tuple of parts; raises `Undecided` where they are too many."""
+    """The values of a tuple of parts; raises `Undecided` if they are too many."""
     if prod(map(len, parts)) > MAX_OUTLINES:
         raise Undecided
     return [
@@ -133,7 +133,7 @@ def _under(guard: Truth, one: Outline) -> Outline:
 
 
 def opened(value: Any, kind: Type, names: list[str], name: str) -> Tree:
-    """A value with None for offsets as a tree, a new number for each, whose names are added to a list.
+    """A value with None for offsets as a tree with new numbers, whose names are added to a list.
 
     Raises `NotOfType` if it is no such value.
     """
@@ -171,7 +171,7 @@ def opened(value: Any, kind: Type, names: list[str], name: str) -> Tree:
 
 
 def _kinds(value: tuple[Any, ...], kind: Type) -> Sequence[Type] | None:
-    """The types of the parts of a value, if there can be as many."""
+    """The types of the parts of a value, if their number is possible."""
     match kind:
         case Record():
             return [part for _, part in kind.fields]

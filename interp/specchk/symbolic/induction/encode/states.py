@@ -1,4 +1,4 @@
-"""Open states: fresh trees of a type, the facts that hold of all its values, and values out of models.
+"""Open states: fresh trees of a type, the facts about all their values, and values from models.
 
 The upper end of a `nat upto` is dropped here: its numbers are Z3 integers from the lower end on.
 Numbers of a small range are propositions, one a value; a state's items that a length or a `none`
@@ -52,7 +52,7 @@ MAX_SLOTS = 64
 
 
 def keys(kind: Type) -> list[Value]:
-    """All values of a type, ascending; `CannotEncode` where offsets or their number forbid it."""
+    """All values of a type, ascending; `CannotEncode` if it has offsets or too many values."""
     if has_horizon(kind):
         raise CannotEncode("offsets are unbounded here, so they cannot be listed or be an index")
     if cardinality(kind) > MAX_KEYS:
@@ -81,7 +81,7 @@ def default(kind: Type) -> Tree:
 
 @dataclass(slots=True)
 class OpenTrees:
-    """Makes open trees; `facts` holds for every value of their types, `offsets` are unbounded.
+    """Creates open trees; `facts` hold for every value of their types, `offsets` are unbounded.
 
     `made`: all constants of Z3's that the trees are made of.
     """
@@ -95,7 +95,7 @@ class OpenTrees:
         return self.made[-1]
 
     def tree(self, kind: Type, name: str) -> Tree:
-        """An open value of a type; names start with `name` and differ."""
+        """An open value of a type; its names are distinct and start with `name`."""
         match kind:
             case Bool():
                 return self._bool(name)
@@ -124,13 +124,13 @@ class OpenTrees:
                 return self._slots(kind, name)
 
     def _one_value_each(self, pairs: list[Value], present: list[Any]) -> None:
-        """No key of a partial map has two values."""
+        """Assert that no key of a partial map has two values."""
         for key in dict.fromkeys(key for key, _ in pairs):  # type: ignore[misc]
             mine = [is_in for (own, _), is_in in zip(pairs, present, strict=True) if own == key]  # type: ignore[misc]
             self.facts.append(z3.AtMost(*mine, 1))
 
     def number(self, kind: Int | Enum | Sort, name: str) -> Number:
-        """An open number, enum or sort member."""
+        """An open number, or member of an enum or sort."""
         low, high = (kind.low, kind.high) if isinstance(kind, Int) else (0, len(kind.members) - 1)
         horizon = isinstance(kind, Int) and kind.horizon
         # Control parts as propositions: the SAT core decides them without arithmetic.
@@ -173,7 +173,7 @@ class OpenTrees:
 
 
 class ModelReader:
-    """Reads values out of a model of the solver; a part that the model leaves open is any value."""
+    """Reads values from a model of the solver; a part that the model leaves open is any value."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -218,7 +218,7 @@ class ModelReader:
 
 
 def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
-    """Where a tree is not a value of a type: conditions and reasons; horizons have no upper end."""
+    """The conditions under which a tree is outside its type, with reasons; horizons have no upper end."""
     match kind:
         case Int():
             return _outside_int(tree, kind)

@@ -1,4 +1,4 @@
-"""Actions to outcomes: `meaning.step`'s rules with the undecided parts left open.
+"""From actions to outcomes: the rules of `meaning.step`, with the undecided parts left open.
 
 An outcome is one way through an action with its arguments: under its guard, the variables after the
 step are trees over the state before it.  `either` and `any` make several outcomes, `when` makes one
@@ -42,7 +42,7 @@ Place = tuple[Tree, ...]
 
 @dataclass(frozen=True, slots=True)
 class ActionPath:
-    """One way through an action: its position, its arguments, when it is taken, the state after.
+    """A path through an action: its position, its arguments, its condition, and the state after it.
 
     `assigned` has the slots that it assigns, also those to which it assigns what they had: with the
     positions, where it assigns only some entries of a map.
@@ -57,7 +57,7 @@ class ActionPath:
 
 @dataclass(frozen=True, slots=True)
 class ActionInstance:
-    """An action with its arguments: its effects, and where it is undefined.
+    """An action with its arguments: its effects, and the conditions under which it is undefined.
 
     `undefined`: that one of the faults is there.  `refused`: that no outcome is taken, with what is chosen.
     `chosen`: the fresh numbers in it, of arguments and of `any`; each value of theirs is a step of its own.
@@ -78,7 +78,7 @@ class ActionInstance:
 
     @property
     def idle(self) -> Truth:
-        """That it can do nothing, whatever is chosen."""
+        """The condition that it can do nothing, whatever is chosen."""
         if isinstance(self.refused, bool) or not self.chosen:
             return self.refused
         # "Nothing can be chosen" is for all numbers: with a free number the solver would choose one that is
@@ -88,7 +88,7 @@ class ActionInstance:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A position on one way."""
+    """A position on one path."""
 
     guards: tuple[Truth, ...] = ()
     locals: dict[int, Tree] = field(default_factory=dict)
@@ -96,17 +96,17 @@ class _Frame:
     claims: tuple[tuple[int, Truth, Place], ...] = ()  # variable, when, path
 
     def when(self, *guards: Truth) -> _Frame:
-        """Continues only where the guards hold."""
+        """The frame continued under the guards."""
         return replace(self, guards=(*self.guards, *[g for g in guards if g is not True]))
 
     def knowing(self, slot: int, tree: Tree) -> _Frame:
-        """With a name bound."""
+        """The frame with a name bound."""
         return replace(self, locals={**self.locals, slot: tree})
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of an instance, and the facts about open ones, which are made of `chosen`."""
+    """The arguments of an instance, and the facts about open ones, which are derived from `chosen`."""
 
     trees: tuple[Tree, ...]
     fact: Truth
@@ -114,7 +114,7 @@ class Arguments:
 
 
 def arguments(program: Program, action: Action, tag: str) -> list[Arguments]:
-    """All arguments of an action; those with offsets in them are open, their names starting with `tag`."""
+    """All arguments of an action; those that contain offsets are open, with names starting with `tag`."""
     domains: list[list[Tree]] = []
     fresh = OpenTrees()
     with placed(action.span):
@@ -175,7 +175,7 @@ class _Encoding:
         )
 
     def scoped(self, frame: _Frame) -> StepScope:
-        """Where the frame's expressions are encoded."""
+        """The scope in which the frame's expressions are encoded."""
         return StepScope(self.state, self.state, dict(frame.locals), list(frame.guards), self.faults)
 
     def eval(self, expr: nodes.Expr, frame: _Frame) -> Tree:
@@ -217,7 +217,7 @@ class _Encoding:
         return [after for start in starts for after in self.block(stmt.body, [start])]
 
     def _choices(self, stmt: nodes.Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
-        """The possible choices and their conditions; with offsets in them, one open value."""
+        """The possible choices and their conditions; one open value for a choice that contains offsets."""
         fresh = OpenTrees()
         # Different for each choice on each way: two choices must not be one number.
         name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
@@ -246,7 +246,7 @@ class _Encoding:
         return [*then, *orelse]
 
     def _merged(self, condition: Truth, frame: _Frame, a: _Frame, b: _Frame) -> _Frame:
-        """Both branches as one way: the code after `when` is encoded once."""
+        """Both branches as one path, so that the code after `when` is encoded once."""
         known = len(frame.guards)
         guard = disj((conj(a.guards[known:]), conj(b.guards[known:])))
         if len(a.guards) == known + 1 and len(b.guards) == known + 1:
@@ -283,7 +283,7 @@ class _Encoding:
     def _written(
         self, stmt: nodes.Assign, path: Place, frame: _Frame, value: Tree, scope: StepScope
     ) -> Tree | Entries:
-        """A variable, or its entries, after a part of it was assigned."""
+        """A variable, or its entries, after part of it was assigned."""
         slot, kind = stmt.slot, stmt.path[0].container
         position = decided_position(kind.key, path[0]) if isinstance(kind, Map) else None
         if position is None:
@@ -315,7 +315,7 @@ class _Encoding:
         return encode(step.key, scope)
 
     def _claim(self, stmt: nodes.Assign, path: Place, frame: _Frame, scope: StepScope) -> None:
-        """A fault where this place, or one around or in it, is assigned already."""
+        """A fault if this place, or one around or in it, is already assigned."""
         for slot, when, other in frame.claims:
             if slot == stmt.slot:
                 again = conj([equal(a, b) for a, b in zip(path, other, strict=False)])

@@ -1,4 +1,4 @@
-"""Values of the core with parts left open: trees in the shape of their type.
+"""Values of the core with open parts: trees in the shape of their type.
 
 | type | tree |
 |---|---|
@@ -33,12 +33,12 @@ MAX_WAYS = 1024  # of a structure whose parts are listed
 
 
 class CannotEncode(Exception):
-    """A use that has no encoding; the evaluator adds its place."""
+    """A construct without an encoding; the evaluator adds its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opt:
-    """`item` is None where `present` is decided to be False."""
+    """An option; `item` is None if `present` is decided to be False."""
 
     present: Truth
     item: Tree
@@ -46,7 +46,7 @@ class Opt:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """One record for each variant; None for variants that it cannot be."""
+    """A union: one record for each variant; None for impossible variants."""
 
     tag: Number
     records: tuple[Tree, ...]
@@ -54,7 +54,7 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class SetOf:
-    """Items and guards.  `listed`: all items are decided and different, ascending in core's order."""
+    """A set: items and guards.  `listed`: all items are decided and distinct, ascending in core's order."""
 
     items: tuple[tuple[Tree, Truth], ...]
     listed: bool
@@ -62,7 +62,7 @@ class SetOf:
 
 @dataclass(frozen=True, slots=True)
 class RangeOf:
-    """All numbers from `low` to `high`, or without end."""
+    """All numbers from `low` to `high`, or without an upper end."""
 
     low: Number
     high: Number | None
@@ -70,7 +70,7 @@ class RangeOf:
 
 @dataclass(frozen=True, slots=True)
 class SeqOf:
-    """The first `length` of the slots."""
+    """A sequence: the first `length` of the slots."""
 
     length: Number
     slots: tuple[Tree, ...]
@@ -78,7 +78,7 @@ class SeqOf:
 
 @dataclass(frozen=True, slots=True)
 class BagOf:
-    """The items whose guard holds, in no order."""
+    """A bag: the items whose guards hold, in no order."""
 
     items: tuple[tuple[Tree, Truth], ...]
 
@@ -118,13 +118,13 @@ def lift(value: Value, kind: Type) -> Tree:
 
 
 def plain(tree: Tree) -> Value | None:
-    """The core value of a tree that is decided throughout, else None."""
+    """The core value of a tree without open parts, else None."""
     values = expanded(tree, 1)
     return values[0][0] if values is not None and len(values) == 1 else None
 
 
 def expanded(tree: Tree, limit: int = MAX_WAYS) -> list[tuple[Value, Truth]] | None:
-    """The core values that a tree may be, with guards; None where they are too many or have no list."""
+    """The possible core values of a tree, with guards; None if they are too many or cannot be listed."""
     match tree:
         case bool():
             return [(tree, True)]
@@ -207,7 +207,7 @@ def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[
 
 
 def decided(tree: Tree, value: Value) -> Tree:
-    """The tree of a value that `expanded` found in a tree."""
+    """The tree of a value returned by `expanded` for a tree."""
     match tree:
         case tuple():
             assert isinstance(value, tuple)
