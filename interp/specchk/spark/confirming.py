@@ -1,4 +1,4 @@
-"""Confirmed by the driver: deadlocks that tasks noted, and states where nothing is found to be wrong."""
+"""Confirmation by the driver: of deadlocks noted by tasks, and of a sample of states without violations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from specchk.spark.parcel import Host
 def confirmed(
     host: Host, level: int, noted: Iterable[NotedState], ends: Ends, findings: Findings
 ) -> Iterator[NotedState]:
-    """The records of the states of a level; of deadlocks the smallest real one."""
+    """The confirmed records of a level's states; for deadlocks, the smallest real one."""
     for noted_state in noted:
         if noted_state.record != DEADLOCK or not ends.lists_horizon:
             yield noted_state
@@ -41,7 +41,7 @@ def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]
 
 
 def confirm(explain: Explainer, host: Host, levels: Sequence[int]) -> None:
-    """Check some states of a search that found no violation against the meaning of the spec; `ReplayFailed`.
+    """Check some states of a search without violations against the reference semantics; `ReplayFailed`.
 
     Not whether the states after them are kept: only the tables of their partitions could say.
     """
@@ -49,7 +49,7 @@ def confirm(explain: Explainer, host: Host, levels: Sequence[int]) -> None:
 
 
 def _sampled(host: Host, levels: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Packed states of some levels, by their sizes, spread over all partitions; of more states more."""
+    """Packed states of some levels, by size, spread over all partitions; more for more states."""
     ends, many = list(accumulate(levels)), host.parcel.partitions
     for number in sampled([(0, ends[-1])]):
         with host.slices.open(bisect_right(ends, number), number % many) as opened:

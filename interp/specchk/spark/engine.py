@@ -63,7 +63,7 @@ SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few 
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions(Options):
-    """How to search on Spark.
+    """The options of a search on Spark.
 
     `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of
     the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for
@@ -84,7 +84,7 @@ class SparkOptions(Options):
 def search(
     program: Program, options: SparkOptions = SparkOptions(), on_progress: OnProgress | None = None
 ) -> Outcome:
-    """Explore a program on Spark.
+    """Search a program on Spark.
 
     `Unsupported` where only the reference engine can, `SpecError` where variables are ignored, `Unavailable`
     without Spark, `Unusable` for a ledger that cannot be taken up, or that another search has.
@@ -133,7 +133,7 @@ def _searched(
 
 @dataclass(slots=True)
 class SparkEngine(Engine[int]):
-    """Levels as slices in a ledger; a frontier is the number of its states."""
+    """Keeps levels as slices in a ledger; a frontier is its number of states."""
 
     name: ClassVar[str] = "spark"
     search: Search
@@ -168,7 +168,7 @@ class SparkEngine(Engine[int]):
         )
 
     def small_levels(self, room: Room) -> Outcome | None:
-        """Search on the native engine and hand over; its answer, if that is all.  `NoRoom`, as there."""
+        """Search on the native engine and hand over; the outcome, if complete.  `NoRoom`, as there."""
         ledger.make_ready(self.storage)
         options = self.options
         small = NativeEngine(self.search, NativeOptions(
@@ -197,7 +197,7 @@ class SparkEngine(Engine[int]):
         return None
 
     def take_up(self) -> None:
-        """Continue the search of a driver that was lost."""
+        """Resume the search of a driver that was lost."""
         handed = ledger.read_handed(self.storage, self.identity)
         if self.options.partitions not in (0, handed.partitions):
             raise Unusable(f"the ledger has {handed.partitions} partitions, and they cannot be changed")
@@ -213,7 +213,7 @@ class SparkEngine(Engine[int]):
             raise Unusable(str(error)) from error
 
     def _catch_up(self) -> None:
-        """Count the levels that were done."""
+        """Count the levels that are already complete."""
         levels = self.search.levels
         while levels[-1] and not self.search.is_answered:
             if (slices := self._slices.level(len(levels), self.handed.partitions)) is None:
@@ -239,7 +239,7 @@ class SparkEngine(Engine[int]):
         return host_of(self.packed).slices
 
     def begin(self) -> int:
-        """The frontier of the levels that are there, ready for Spark to expand."""
+        """The frontier of the available levels, ready to be expanded on Spark."""
         # `Search.run` adds the size of each frontier, and of this one again.
         frontier = self.search.levels.pop()
         makes = LevelMaker(
@@ -255,7 +255,7 @@ class SparkEngine(Engine[int]):
 
     @property
     def _is_one_stage(self) -> bool:
-        """Whether all partitions have a core at once, and a file system in common."""
+        """Whether all partitions can run at once, each on a core, with a common file system."""
         # A barrier stage begins only where all of its tasks can run at once; with fewer cores than partitions
         # Spark would refuse it.
         has_cores = self.handed.partitions <= slots(self.context)
@@ -285,7 +285,7 @@ class SparkEngine(Engine[int]):
 
     @contextmanager
     def _given_up(self) -> Iterator[None]:
-        """Have what ends Spark's work end the search, with the reason."""
+        """A context in which a failure of Spark's work ends the search, with the reason."""
         try:
             yield
         except (SpoiledSlice, Unwritable, Crowded) as error:
@@ -296,7 +296,7 @@ class SparkEngine(Engine[int]):
             self.findings.stopped = over or given_up(error, len(self.search.levels) + 1)
 
     def _within_time(self, job: Callable[[], list[Slice]]) -> list[Slice]:
-        """The job's result; it is cancelled when time is up."""
+        """The job's result; the job is cancelled when time is up."""
         limit = self.options.budget.max_seconds
         if limit is None:
             return job()
@@ -305,7 +305,7 @@ class SparkEngine(Engine[int]):
             return job()
 
     def _count(self, slices: Sequence[Slice]) -> int:
-        """Count a completed level, and record its findings; the number of its states."""
+        """Count a completed level, and record its findings; returns the number of its states."""
         tally = sum((about.tally for about in slices), SliceTally())
         depth = len(self.search.levels)
         host = host_of(self.packed)
@@ -322,7 +322,7 @@ class SparkEngine(Engine[int]):
         self.search.report(sum(self.search.levels) + size, self.tally.generated, size, note)
 
     def _note(self, noted: NotedState, depth: int) -> None:
-        """Keep the findings after this many levels, the first of each kind and name."""
+        """Keep the findings after this many levels, only the first of each kind and name."""
         record = records_of(self.program)[noted.record]
         name = record.kind, record.name
         if not self.findings.has(*name):
@@ -331,7 +331,7 @@ class SparkEngine(Engine[int]):
                 self.findings.announced.add(name)
 
     def finish(self) -> bool:
-        """Make violations and witnesses of the records, also after a stop; confirm that there are none."""
+        """Convert records to violations and witnesses, even after a stop; confirm if there are none."""
         # Only now, when all cores are free for it.
         if self.made is not None:
             self.made.close()
@@ -360,7 +360,7 @@ class SparkEngine(Engine[int]):
         return preceding(host_of(self.packed), level, range(many), wanted)
 
     def step_source(self, fair: FairSteps, look: Look) -> StepSource:
-        """The step graph over all states, in the driver; as on the native engine."""
+        """The step graph over all states, in the driver, as on the native engine."""
         if not are_numbered(fair):
             return Engine.step_source(self, fair, look)
         host, limit = host_of(self.packed), self.options.budget.max_memory_bytes
@@ -378,7 +378,7 @@ class SparkEngine(Engine[int]):
         return SliceSource(self.context, self.parcel, self.packed, levels, levels - (not self.is_exhausted))
 
     def release(self) -> None:
-        """Release the driver's memory and the executors' tables; those of unreachable machines are left."""
+        """Release the driver's memory and the executors' tables; those of unreachable machines remain."""
         if self.steps is not None:
             self.steps.release()
         with suppress(*SPARK_FAILED):
@@ -386,7 +386,7 @@ class SparkEngine(Engine[int]):
             remove_tables(self.context, self.parcel, host_of(self.packed))
 
     def totals(self) -> Totals:
-        """The counts at the end, those of the native engine's levels included."""
+        """The counts at the end, including those of the native engine's levels."""
         tally, states = self.tally, sum(self.search.levels)
         generated = tally.generated + self.handed.initial
         return Totals(states, generated, tally.counts, tally.cuts, outside=self.outside > 0)

@@ -1,4 +1,4 @@
-"""The export of a search on Spark: executors turn the ledger's slices into parts of tables.
+"""The export of a search on Spark: executors convert the ledger's slices to parts of tables.
 
 A partition's states and steps are one task.  A step's end is named by its hash, so that no task needs the
 table of another.  As the hash decides the partition, too, states of equal names would be in one task, which
@@ -30,7 +30,7 @@ from specchk.spark.states.slices import BrokenSlice
 def export_slices(
     parcel: Any, draft: Draft, levels: int, expanded: int, partitions: Iterable[int]
 ) -> Iterator[Written]:
-    """The parts of each partition, with their counts; `parcel` is a broadcast.
+    """The table parts of each partition, with their counts; `parcel` is a broadcast.
 
     Of the `levels` the first `expanded` ones have steps.
     """

@@ -1,4 +1,4 @@
-"""Homes: the executor that has a partition's table, and the lots of partitions that a task takes.
+"""Homes: the executor that has a partition's table, and the lots of partitions taken by tasks.
 
 A table is in files of one executor.  A task that runs elsewhere has to read all levels before from slices,
 and leaves a second table there: without homes two executors have twice all states between them, four have
@@ -39,12 +39,12 @@ class Executor(NamedTuple):
 
     @property
     def location(self) -> str:
-        """As a preferred location."""
+        """The executor as a preferred location."""
         return f"executor_{self.host}_{self.name}"
 
 
 class Placement(NamedTuple):
-    """The tasks of a job: for each its lot, and where it is to run ("" where Spark chooses)."""
+    """The tasks of a job: for each its lot, and where it is to run ("" if Spark chooses)."""
 
     lots: tuple[Lot, ...]
     places: tuple[str, ...]
@@ -52,7 +52,7 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The work of a job: states to expand, states that are known, and the bytes of one."""
+    """The work of a job: states to expand, known states, and the bytes of one state."""
 
     frontier: int
     known: int
@@ -60,7 +60,7 @@ class Load:
 
 
 class Homes:
-    """The homes of a search's partitions; `is_known` is False where Spark does not name its executors."""
+    """The homes of a search's partitions; `is_known` is False if Spark does not name its executors."""
 
     def __init__(self, context: SparkContext, partitions: int) -> None:
         self._context = context
@@ -70,7 +70,7 @@ class Homes:
         self.is_known = True
 
     def placed(self, load: Load) -> Placement:
-        """The tasks of the next job, homes having been found for all partitions."""
+        """The tasks of the next job, after assigning homes to all partitions."""
         alive = self._executors()
         self._homes = dealt(self._homes, alive)
         cores = max(1, slots(self._context) // max(1, len(alive)))
@@ -84,7 +84,7 @@ class Homes:
         return Placement(tuple(lots), tuple(places))
 
     def is_lost(self) -> bool:
-        """Whether a home is no longer there; False where that cannot be known."""
+        """Whether a home is no longer available; False if that cannot be known."""
         alive = self._executors()
         return self.is_known and not {home for home in self._homes if home is not None}.issubset(alive)
 
@@ -104,7 +104,7 @@ class Homes:
 
 
 def executors(context: SparkContext) -> list[Executor]:
-    """The executors that are there, in order."""
+    """The available executors, in order."""
     scheduler: Any = context._jsc.sc()
     # What the monitoring API has: `getExecutorInfos`, which Python has too, does not name them.
     summaries = scheduler.statusStore().executorList(True).iterator()
@@ -120,12 +120,12 @@ def executors(context: SparkContext) -> list[Executor]:
 
 
 def tasks_of(context: SparkContext, partitions: int) -> int:
-    """The tasks that share work on partitions that needs no tables; each has a price."""
+    """The tasks that share the work on partitions without tables; each task has a cost."""
     return max(1, min(partitions, 4 * slots(context)))
 
 
 def dealt(homes: Sequence[Executor | None], alive: Sequence[Executor]) -> tuple[Executor | None, ...]:
-    """Homes among those that are there: the old ones, as far as none has more than its share."""
+    """Homes among the available executors: the old ones, as long as none has more than its share."""
     if not alive:
         return (None,) * len(homes)
     share, more = divmod(len(homes), len(alive))
@@ -146,7 +146,7 @@ def dealt(homes: Sequence[Executor | None], alive: Sequence[Executor]) -> tuple[
 
 
 def lots_of(partitions: Sequence[int], cores: int, of: int, load: Load) -> list[Lot]:
-    """The lots of some of `of` partitions that have the same home, at least one for each core."""
+    """The lots of some of `of` partitions with the same home, at least one for each core."""
     if not partitions:
         return []
     table = load.known * (load.state_bytes + SLOT_BYTES) // of

@@ -1,4 +1,4 @@
-"""Jobs of many pieces on executors: files are sent along, pieces are done by whoever is free.
+"""Jobs of many pieces on executors: files are sent along, and free executors take pieces.
 
     driver     a zip file of the files, a broadcast of `start`, one task for each piece
     executor   once in a process: start(where the files were unpacked) gives what does pieces
@@ -38,11 +38,11 @@ class Failed(Exception):
 
 
 class SparkEnded(Failed):
-    """Spark itself ended, and does no more pieces."""
+    """Spark itself ended, and can do no more pieces."""
 
 
 class Remote(Exception):
-    """An exception on an executor, as text: the cause of one that is raised here."""
+    """An exception on an executor, as text: the cause of the exception raised here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class PieceResult:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The executors of a session, with files; `archive` is the name that these have there."""
+    """The executors of a session, with files; `archive` is the name of the files there."""
 
     context: SparkContext
     archive: str
 
     @property
     def hands(self) -> int:
-        """How many pieces are done at once."""
+        """The number of pieces done in parallel."""
         return max(1, self.context.defaultParallelism)
 
     def each(self, start: Start, pieces: Sequence[Any], about: str) -> list[Any]:
@@ -92,7 +92,7 @@ class Team:
         return values_of(map(pickle.loads, results))
 
     def is_ended(self) -> bool:
-        """Whether Spark's process or its session ended."""
+        """Whether Spark's process or its session has ended."""
         try:
             return bool(self.context._jsc.sc().isStopped())
         except (*SPARK_FAILED, AttributeError):  # the last one: a context that was stopped has no Java part
@@ -101,7 +101,7 @@ class Team:
 
 @contextmanager
 def team(master: str | None, settings: dict[str, str], files: Sequence[tuple[str, bytes]]) -> Iterator[Team]:
-    """A session's executors, given some files; `Unavailable` without Spark."""
+    """The executors of a session, with some files; `Unavailable` without Spark."""
     with session(master, settings) as context:
         name = f"specchk-kit-{uuid.uuid4().hex}"
         # Kept: an executor that joins later, or had no piece of this team, fetches it before any other task.
@@ -124,19 +124,19 @@ def do(start: Any, archive: str, pieces: Iterable[tuple[int, bytes]]) -> Iterato
 
 
 def done(start: bytes, place: str, piece: bytes) -> Any:
-    """The result of a piece."""
+    """The result of a piece, packed."""
     return started(start, place)(pickle.loads(piece))  # noqa: S301 - the driver of this very application packed it
 
 
 @lru_cache(maxsize=1)
 def started(packed: bytes, place: str) -> Callable[[Any], Any]:
-    """The function that does pieces; loaded once in a process."""
+    """The function that processes pieces; loaded once per process."""
     start: Start = pickle.loads(packed)  # noqa: S301 - the driver of this very application packed it
     return start(Path(place))
 
 
 def came(number: int, run: Callable[[], Any]) -> PieceResult:
-    """The result of a call; nothing is raised."""
+    """The result of a call; exceptions are returned."""
     try:
         return PieceResult(number, run())
     except Exception as error:  # whatever it is, the driver raises it again
@@ -150,7 +150,7 @@ def came(number: int, run: Callable[[], Any]) -> PieceResult:
 
 
 def _sendable(error: Exception) -> Exception:
-    """An exception that can be sent: itself, or one with its words."""
+    """An exception that can be sent: itself, or one with its text."""
     try:
         # Packing is not enough: an exception whose `__init__` wants more arguments fails only when it is
         # opened.
@@ -161,7 +161,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def values_of(results: Iterable[PieceResult]) -> list[Any]:
-    """The values in the pieces' order; raises the exception of the first piece that failed."""
+    """The values in the order of the pieces; raises the exception of the first failed piece."""
     ordered = sorted(results, key=lambda result: result.number)
     for result in ordered:
         if result.missing:
@@ -176,7 +176,7 @@ def values_of(results: Iterable[PieceResult]) -> list[Any]:
 
 
 def reason_of(error: Exception) -> str:
-    """Spark's report of a failed job, in a line."""
+    """Spark's report of a failed job, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = next((line for line in lines if "Job aborted" in line or "SparkException" in line), lines[0])
     return told.removeprefix(": ").removeprefix("org.apache.spark.SparkException: ")

@@ -1,4 +1,4 @@
-"""The ledger: the permanent part of a search, from which it continues after the loss of the driver.
+"""The ledger: the permanent part of a search, with which it continues after the loss of the driver.
 
     claim                      whose the ledger is while a driver runs (`native.claims`)
     ledger.json                sealed: what it is a search of, and what was known when Spark took over
@@ -38,7 +38,7 @@ _AGAIN = "start a new search in another place"
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A search as Spark takes it over; of the levels the last one is to be expanded."""
+    """A search as taken over by Spark; the last of its levels is to be expanded."""
 
     identity: Identity  # what it is a search of
     run: str
@@ -52,7 +52,7 @@ class Handed:
 
 
 def see_that_there_is_one(storage: Storage) -> None:
-    """`Unusable` where there is no ledger; checked before a claim, which would make its directory."""
+    """Raise `Unusable` if there is no ledger; called before a claim, which would create its directory."""
     try:
         is_there = storage.exists(_NAME)
     except OSError as error:
@@ -62,7 +62,7 @@ def see_that_there_is_one(storage: Storage) -> None:
 
 
 def make_ready(storage: Storage) -> None:
-    """See that there is room for a new search: `Unusable` where there is one."""
+    """Check that a new search can be kept here: `Unusable` if there is one already."""
     try:
         if storage.exists(_NAME):
             raise Unusable("the ledger already has a search: use --resume, or choose another place")
@@ -75,12 +75,12 @@ def make_ready(storage: Storage) -> None:
 
 
 def write_handed(storage: Storage, handed: Handed) -> None:
-    """Keep where Spark took over; the levels are there already.  `Unwritable`."""
+    """Record where Spark took over, once the levels are there.  `Unwritable`."""
     storage.write(_NAME, [sealed(_SEAL, json.dumps(asdict(handed)).encode())])
 
 
 def read_handed(storage: Storage, identity: Identity) -> Handed:
-    """Where Spark took over; `Unusable` if there is no ledger, a damaged one, or one of something else."""
+    """Where Spark took over; `Unusable` if there is no ledger, or it is damaged, or of another search."""
     content = _content(storage)
     refuse_others("the ledger", content["identity"], identity)
     noted = [(NotedState.of(one), depth) for one, depth in content["noted"]]
@@ -100,7 +100,7 @@ def _content(storage: Storage) -> dict[str, Any]:
 
 
 def look_through(slices: Slices, handed: Handed) -> None:
-    """Check that all levels handed over are there; `SpoiledSlice` where one is not."""
+    """Check that all levels handed over are there; `SpoiledSlice` if one is not."""
     for level, size in enumerate(handed.sizes):
         made = slices.level(level, handed.partitions)
         # A lost file of an early level would otherwise be noticed only by a table that is built anew, or by
@@ -111,7 +111,7 @@ def look_through(slices: Slices, handed: Handed) -> None:
 
 
 def hand_over(native: NativeEngine, kernel: Loaded, slices: Slices, partitions: int) -> None:
-    """Write all levels of a native search as slices; the count of excluded states is with the last.
+    """Write all levels of a native search as slices; the last level has the count of excluded states.
 
     `Unwritable`.
     """
@@ -147,7 +147,7 @@ def hand_over(native: NativeEngine, kernel: Loaded, slices: Slices, partitions: 
 
 
 def _outside(native: NativeEngine) -> list[Run]:
-    """The states of no level."""
+    """The states that belong to no level."""
     if not native.store.total(Thread.OUTSIDE):
         return []
     runs = sorted(run for level in native.levels for run in level)

@@ -1,4 +1,4 @@
-"""Rows through Spark's shuffle, to tasks that run at their homes.
+"""Rows moved by Spark's shuffle to tasks that run at their homes.
 
 PySpark's own `partitionBy` pickles rows and gathers up to a thousand of them, blocks of half a megabyte here,
 before it hands one on.  `moved` is the same without: each row is bytes, after the number of its target.
@@ -22,7 +22,7 @@ from pyspark.serializers import NoOpSerializer
 
 
 def moved(rows: RDD[bytes], places: Sequence[str]) -> RDD[bytes]:
-    """The rows for each task, at its place; `rows` has targets and rows in turn."""
+    """The rows for each task, at its place; `rows` alternates targets and rows."""
     context: Any = rows.context
     raw: Any = rows
     raw._bypass_serializer = True  # as `partitionBy` has it: the items are bytes already
@@ -41,7 +41,7 @@ def numbered(context: Any, places: Sequence[str]) -> RDD[int]:
 
 
 def _placed(context: Any, rows: Any, places: Sequence[str]) -> Any:
-    """The Java RDD with each of its partitions at a place; where one has none, Spark chooses for all."""
+    """The Java RDD with a place for each of its partitions; if one has none, Spark chooses for all."""
     homes = sorted(set(places))
     if "" in homes:
         return rows

@@ -1,4 +1,4 @@
-"""Levels made on one machine: one task for each partition, all at once, that hand each other files.
+"""Levels computed on one machine: one task per partition, all at once, exchanging files.
 
 Through Spark's shuffle each level is a stage of its own, whose blocks the JVM copies some five times,
 and each task opens its partition's table.  Where all tasks are on one machine and there is a core for
@@ -49,7 +49,7 @@ Place = tuple[int, int, int]  # first byte, size and checksum of a block
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The header of a file of successors: for each partition, its blocks; and its owner."""
+    """The header of a file of successors: its owner, and the blocks for each partition."""
 
     source: int
     level: int
@@ -58,7 +58,7 @@ class Sent:
 
 
 def make_levels(parcel: Any, level: int, folder: Path, partitions: Iterable[int]) -> Iterator[int]:
-    """Make all levels after `level`, as one task of a barrier stage; the last one that was made.
+    """Compute all levels after `level`, as one task of a barrier stage; returns the last one computed.
 
     `parcel` is a broadcast of the parcel; `folder` has nothing but `wanted`.
     """
@@ -73,7 +73,7 @@ def make_levels(parcel: Any, level: int, folder: Path, partitions: Iterable[int]
 
 
 class Maker:
-    """One partition's part in making levels; `close` when done."""
+    """The part of one partition in computing levels; call `close` when done."""
 
     def __init__(self, host: Host, partition: int, folder: Path) -> None:
         self.host, self.partition = host, partition
@@ -85,7 +85,7 @@ class Maker:
         self._visited: VisitedSet | None = None
 
     def levels_after(self, level: int) -> int:
-        """Make levels until there are no new states or the driver stops; the last one that was made."""
+        """Compute levels until there are no new states or the driver stops; returns the last one computed."""
         try:
             while True:
                 self._forget(level - 2)  # whoever sent from the level before has all that came from this one
@@ -108,7 +108,7 @@ class Maker:
             return level
 
     def look(self) -> None:
-        """`Stopped` where the driver requests no more."""
+        """Raise `Stopped` if the driver requests no more."""
         if not wanted_file(self._folder).exists():
             raise Stopped
 
@@ -149,7 +149,7 @@ class Maker:
             return Sent(self.partition, level, tuple(map(tuple, places)), tally_from(worker))
 
     def _awaited(self, level: int, source: int) -> BinaryIO:
-        """The file that a task sends, as soon as it is there; `BrokenSlice` where it was, and is lost."""
+        """The file sent by a task, as soon as it exists; `BrokenSlice` if it existed, and is lost."""
         path, pause = self._place(source, level), FIRST_PAUSE
         while True:
             is_past = self._is_past(level, source)  # asked first: what it sent before it went on is there
@@ -165,7 +165,7 @@ class Maker:
             pause = min(LONGEST_PAUSE, 1.5 * pause)
 
     def _is_past(self, level: int, source: int) -> bool:
-        """Whether a task has sent the successors of a level for certain."""
+        """Whether a task has certainly sent the successors of a level."""
         later = self._place(source, level + 1)
         marks = (later, later.with_suffix(".draft"), self._ended(source))
         return source == self.partition or any(mark.exists() for mark in marks)
@@ -174,7 +174,7 @@ class Maker:
         return self._folder / f"{source:05d}.ended"
 
     def _absorb(self, level: int, came: Arrivals) -> None:
-        """Make the slice of a level, unless it was made before; in files where memory is too small."""
+        """Write the slice of a level, unless it exists; with tables in files if memory is insufficient."""
         # After a failed job: some partitions had made this level's slice, others not.  Those that had
         # expand it, and do not make it again.
         if self.host.slices.done(level, self.partition) is not None:
@@ -191,14 +191,14 @@ class Maker:
             absorbed(self.host, self._visited, level, self.partition, came)
 
     def close(self) -> None:
-        """Give the partition's table back."""
+        """Free the partition's table."""
         if self._visited is not None:
             self._visited.close()
             self._visited = None
 
 
 class Arrivals:
-    """The data sent by all tasks, and the part of one partition.
+    """The data sent by all tasks, restricted to one partition.
 
     `size` and `tally` are right when all blocks were read, once or again.
     """
@@ -215,7 +215,7 @@ class Arrivals:
         return not any(places for _, sent in self._files for places in sent.blocks)
 
     def blocks(self) -> Iterator[bytes]:
-        """The blocks; `BrokenSlice` where one is not there."""
+        """The blocks; `BrokenSlice` if one is missing."""
         self.size, self.tally = 0, SliceTally()
         for file, sent in self._files:
             for first, size, check in sent.blocks[self._maker.partition]:
@@ -233,7 +233,7 @@ class Arrivals:
 
 
 def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
-    """The header of a file of successors; `BrokenSlice` where it is not whole, or another one's."""
+    """The header of a file of successors; `BrokenSlice` if it is incomplete, or belongs to another search."""
     header, _ = read_end(file, file.name)
     blocks = tuple(tuple((a, b, c) for a, b, c in places) for places in header["blocks"])
     sent = Sent(header["source"], header["level"], blocks, tally_of(header["tally"]))
@@ -243,14 +243,14 @@ def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
 
 
 def refuse(folder: Path, error: SpoiledSlice | Unwritable) -> None:
-    """Leave word for the driver, and have all other tasks stop; where that fails, so does the task."""
+    """Leave a record for the driver, and stop all other tasks; if that fails, so does the task."""
     # Before `wanted` goes: a driver that sees the tasks stop must find the reason there.
     kept.replace(folder / "refusal", f"{type(error).__name__} {error}".encode())
     wanted_file(folder).unlink(missing_ok=True)
 
 
 def refusal_in(folder: Path) -> SpoiledSlice | Unwritable | None:
-    """The record that a task left."""
+    """The record left by a task."""
     try:
         kind, _, told = (folder / "refusal").read_text(encoding="utf-8").partition(" ")
     except FileNotFoundError:
@@ -259,5 +259,5 @@ def refusal_in(folder: Path) -> SpoiledSlice | Unwritable | None:
 
 
 def wanted_file(folder: Path) -> Path:
-    """The file without which no more levels are made."""
+    """The file without which no more levels are computed."""
     return folder / "wanted"

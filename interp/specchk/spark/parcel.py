@@ -1,4 +1,4 @@
-"""The data of a search sent to an executor, and their unpacked form, once in each worker process."""
+"""The data of a search sent to an executor, and their unpacked form, cached in each worker process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SEAL = "parcel"
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A search for an executor: `run` is its name, `scratch` where tables go (None: the machine's own).
+    """A search for an executor: `run` is its name, `scratch` the place of tables (None: the machine's own).
 
     `handed`: the levels that Spark took over, which cannot be made again.  `durable`: whether the ledger is
     to outlive a crash of the machine.
@@ -49,13 +49,13 @@ class Parcel:
     durable: bool = True
 
     def packed(self) -> bytes:
-        """As bytes, for a broadcast, whose files have no checksums: sealed."""
+        """The parcel as sealed bytes for a broadcast, whose files have no checksums."""
         return sealed(_SEAL, pickle.dumps(self, protocol=5))
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A parcel unpacked: the kernel is loaded, and the ledger's slices at hand.
+    """A parcel unpacked: the kernel is loaded, and the ledger's slices are accessible.
 
     `scratch`: the directory of the run on this machine; `place`: a number of it.
     """
@@ -69,12 +69,12 @@ class Host:
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of a packed state."""
+        """The number of bytes of a packed state."""
         return 8 * self.layout.words
 
     @contextmanager
     def worker(self) -> Iterator[Worker]:
-        """A worker's block, with nothing counted yet, for a while."""
+        """A worker's block with all counts zero, inside the context."""
         worker = exchange_worker(self.parcel.program, self.layout)
         try:
             yield worker
@@ -82,13 +82,13 @@ class Host:
             worker.release()
 
     def cache(self, partition: int) -> Path:
-        """Where this machine keeps a partition's visited set."""
+        """The place of a partition's visited set on this machine."""
         return self.scratch / f"{partition:05d}"
 
 
 @lru_cache(maxsize=2)
 def host_of(packed: bytes) -> Host:
-    """The host of a parcel; once in a process, because linking the kernel takes a while."""
+    """The host of a parcel; created once in a process, because linking the kernel takes a while."""
     # Checked once in each process: a broadcast's file may have been cut by a full disk.
     content = unsealed(_SEAL, packed)
     parcel: Parcel = pickle.loads(content)  # noqa: S301 - the driver of this very application packed it
@@ -103,7 +103,7 @@ def host_of(packed: bytes) -> Host:
 
 
 def _linked(parcel: Parcel, layout: StateLayout) -> Loaded:
-    """The kernel by way of LLVM."""
+    """The kernel, linked by LLVM."""
     # By name: LLVM has 45 MB, which a worker on a processor like the driver's needs for nothing.
     compiler = import_module("specchk.native.compiler")
     kernel: Loaded = compiler.load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
@@ -111,7 +111,7 @@ def _linked(parcel: Parcel, layout: StateLayout) -> Loaded:
 
 
 def _scratch(parcel: Parcel) -> Path:
-    """A name of this boot, as tables may not outlive one."""
+    """A name for the current boot, since tables must not outlive it."""
     # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
     local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     base = Path(parcel.scratch or local or tempfile.gettempdir())

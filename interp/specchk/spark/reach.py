@@ -1,4 +1,4 @@
-"""Whether executors can use the ledger of a search, and the directory of their tables.
+"""Checks that executors can use the ledger of a search, and the directory of their tables.
 
 Each worker reads a file that the driver wrote and writes one of its own, before anything is searched: a
 directory that another machine does not have, or that is full there, would otherwise end the search hours
@@ -22,7 +22,7 @@ from specchk.spark.worker.token import FOLDER, ROOM, Token, Unreached, of_scratc
 
 @contextmanager
 def token_in(storage: Storage, place: str, scratch: str | None) -> Iterator[Token]:
-    """A token that the driver wrote; `Unusable` where a ledger has no room."""
+    """A token written by the driver; `Unusable` if a ledger has no space."""
     token = Token(place, uuid.uuid4().hex, scratch)
     try:
         storage.write(f"{FOLDER}/{token.name}-driver", [ROOM])
@@ -35,7 +35,7 @@ def token_in(storage: Storage, place: str, scratch: str | None) -> Iterator[Toke
 
 
 def see_that_all_reach(context: SparkContext, storage: Storage, token: Token) -> None:
-    """Have workers on other machines use the token; `Unusable` or `Unavailable` for the first that cannot."""
+    """Check that workers on other machines can use the token; `Unusable` or `Unavailable` if one cannot."""
     if not is_local(context):
         many = max(2, context.defaultParallelism)
         context.setJobDescription("specchk: see that the workers reach the ledger")
@@ -49,6 +49,6 @@ def see_that_all_reach(context: SparkContext, storage: Storage, token: Token) ->
 
 
 def see_scratch(context: SparkContext, scratch: str | None) -> None:
-    """`Unavailable` where the workers are on this machine, and it has no room for their tables."""
+    """Raise `Unavailable` if the workers are on this machine, and it has no room for their tables."""
     if scratch is not None and is_local(context) and (wrong := of_scratch(scratch)):
         raise Unavailable(f"--scratch: {socket.gethostname()} {wrong}")

@@ -1,4 +1,4 @@
-"""Why a search on Spark cannot begin, or ended without an answer of its own, in words.
+"""The reasons why a search on Spark cannot begin, or ended without an answer, in words.
 
 Before a session: settings that no session can have, one sentence for each.  Spark reports most of them as a
 Java trace, some after minutes, and some never.  In the end: a task's exception reaches the driver as text
@@ -54,7 +54,7 @@ _OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (S
 
 
 def refuse(program: Program) -> None:
-    """`Unsupported` or `SpecError` where no search on Spark can have a program."""
+    """Raise `Unsupported` or `SpecError` if no search on Spark supports a program."""
     refuse_ignored(program, "the Spark engine keeps")
     layout_of(program)
 
@@ -66,7 +66,7 @@ def has_java() -> bool:
 
 
 def see_that_java_starts() -> None:
-    """`Unavailable` without Java, or if JAVA_HOME is not the home of one."""
+    """Raise `Unavailable` without Java, or if JAVA_HOME does not contain it."""
     home = os.environ.get("JAVA_HOME")
     # Spark takes JAVA_HOME, and not the path, where both are there.
     if home and shutil.which(str(Path(home, "bin", "java"))) is None:
@@ -76,7 +76,7 @@ def see_that_java_starts() -> None:
 
 
 def see_that_it_is_not_connect(master: str, settings: Mapping[str, str]) -> None:
-    """`Unavailable` for Spark Connect, whose clients have DataFrames alone.
+    """Raise `Unavailable` for Spark Connect, whose clients support only DataFrames.
 
     The search needs barrier stages, and tasks that stay where their table is: those are of RDDs.
     """
@@ -95,7 +95,7 @@ def see_that_it_is_not_connect(master: str, settings: Mapping[str, str]) -> None
 
 
 def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
-    """`Unavailable` for a master that cannot be reached, and for settings that Spark cannot start with."""
+    """Raise `Unavailable` for an unreachable master, and for settings with which Spark cannot start."""
     for name in ("spark.driver.memory", "spark.executor.memory"):
         if name in settings:
             is_small = name == "spark.driver.memory" and master.startswith("local")
@@ -131,7 +131,7 @@ def _see_python() -> None:
 
 
 def _see_that_one_answers(master: str) -> None:
-    """`Unavailable` where no address of a master accepts a connection."""
+    """Raise `Unavailable` if no address of a master accepts a connection."""
     kind, _, places = master.partition("://")
     refused = []
     for place in places.split(",") if kind == "spark" else (places if "://" in places else f"//{places}",):
@@ -151,7 +151,7 @@ def _see_that_one_answers(master: str) -> None:
 
 
 def given_up(error: Exception, level: int) -> Inconclusive:
-    """Why Spark made no more levels: `level` is the one that it did not make."""
+    """The reason why Spark computed no more levels: `level` is the one not computed."""
     cause = _cause(error)
     if cause.startswith(_OF_THE_LEDGER):
         kind, _, told = cause.partition(": ")
@@ -180,7 +180,7 @@ def ended_by(error: SpoiledSlice | Unwritable | Crowded) -> Inconclusive:
 
 
 def root_cause(text: str) -> str:
-    """The line of an error with its traces, Java's and Python's, that has the cause: the last one.
+    """The line that gives the cause of an error with Java and Python traces: the last one.
 
     What the ledger's own files are blamed for goes first: tasks that wait for others fail after that.
     """
@@ -194,7 +194,7 @@ def root_cause(text: str) -> str:
 
 
 def native_alone(engine: NativeEngine, handover: int) -> Outcome:
-    """The native engine's answer to a search that never was large."""
+    """The native engine's answer to a search that never became large."""
     note = f"the native engine did the whole search: it expanded no level of {handover} states (--handover)"
     outcome = concluded(engine)
     return replace(outcome, warnings=(note, *outcome.warnings))

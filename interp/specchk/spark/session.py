@@ -1,4 +1,4 @@
-"""A Spark session for a search: found or made, with workers that have this very package.
+"""A Spark session for a search: existing or new, with workers that have this version of the package.
 
 A session that is there already (a notebook's, `spark-submit`'s) is used and left running.  Else one
 is made for `master`.  Workers on other machines get the package as a zip file; its libraries have
@@ -69,7 +69,7 @@ _SETTINGS = (
 
 @contextmanager
 def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
-    """A context whose workers have this package; `Unavailable` where there is none."""
+    """A context whose workers have this package; `Unavailable` if there is none."""
     see_that_java_starts()
     # Somebody's own session (a notebook's) must be there after the search.
     existing = SparkContext._active_spark_context is not None
@@ -115,20 +115,20 @@ def _interrupt_later() -> Iterator[Event]:
 
 @cache
 def lasting_folder() -> str:
-    """A folder that is there until this process ends."""
+    """A folder that exists until this process ends."""
     folder = tempfile.mkdtemp(prefix="specchk-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def is_submitted() -> bool:
-    """Whether `spark-submit` or a session that is there decides about master and settings."""
+    """Whether `spark-submit` or an existing session determines master and settings."""
     return SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 @contextmanager
 def local_session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
-    """A session on this machine; `Unusable` where its executors are elsewhere, at once if that is known."""
+    """A session on this machine; `Unusable` if its executors are elsewhere, at once if that is known."""
     needed = Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
     if master and not _is_local(master) and not is_submitted():
         # Before a session, which takes seconds; a master that does not answer has a sentence of its own.
@@ -167,7 +167,7 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
 
 
 def is_local(context: SparkContext) -> bool:
-    """Whether the executors are this very process."""
+    """Whether the executors are part of this process."""
     return _is_local(context.master or "")
 
 
@@ -181,7 +181,7 @@ def _is_same_python() -> bool:
 
 
 def slots(context: SparkContext) -> int:
-    """How many tasks run at once, as Spark counts them before it begins a barrier stage."""
+    """The number of tasks that run in parallel, as counted by Spark before a barrier stage."""
     scheduler: Any = context._jsc.sc()
     return int(scheduler.maxNumConcurrentTasks(scheduler.resourceProfileManager().defaultResourceProfile()))
 
@@ -193,7 +193,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _prepare(context: SparkContext, folder: Path) -> None:
-    """Ship the package where needed, and check that all workers have it; `Unavailable` if they lack it.
+    """Ship the package if necessary, and check that all workers have it; `Unavailable` if they lack it.
 
     It is in `folder`, from which executors fetch it when they join.
     """
@@ -212,7 +212,7 @@ def _prepare(context: SparkContext, folder: Path) -> None:
 
 
 def _ship(context: SparkContext, archive: Path, files: list[tuple[str, bytes]]) -> None:
-    """Give a session the package, once: Spark refuses a second file of a name, from wherever it is."""
+    """Add the package to a session, once: Spark rejects a second file with the same name."""
     if any(path.endswith(f"/{archive.name}") for path in context.listFiles):
         return
     write_archive(archive, files)
@@ -220,7 +220,7 @@ def _ship(context: SparkContext, archive: Path, files: list[tuple[str, bytes]]) 
 
 
 def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[str, ...], str]]:
-    """The workers' answers to the question; `Unavailable` where no worker can give one."""
+    """The workers' answers to the probe; `Unavailable` if no worker can answer."""
     # Only a standalone master: others queue an application, or fetch its image, for as long as that takes.
     waits = (context.master or "").startswith("spark://")
     over = Event()
@@ -247,7 +247,7 @@ def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[st
 
 @dataclass(slots=True)
 class ShownProgress:
-    """A search in Spark's own UI and REST API: descriptions of its jobs, and its progress.
+    """A search shown in Spark's own UI and REST API: descriptions of its jobs, and its progress.
 
     On one machine all levels are one job, whose description Spark keeps as it was at the start; and
     accumulators of Python are not shown.  So progress is a job of its own, without a task and at once
@@ -261,16 +261,16 @@ class ShownProgress:
     _next: float = field(default=0.0)
 
     def describe(self, text: str) -> None:
-        """Describe this thread's next jobs."""
+        """Describe the next jobs of this thread."""
         self.context.setJobGroup(self.group, f"specchk {self.spec}: {text}")
 
     def level(self, sizes: Sequence[int], seconds: float) -> None:
-        """Show the last one of the levels, unless another one was shown just now."""
+        """Show the last of the levels, unless another one was shown just before."""
         if time.monotonic() >= self._next:
             self.now(sizes, seconds)
 
     def now(self, sizes: Sequence[int], seconds: float) -> None:
-        """Show level, states and rate; nothing where Spark's process has ended."""
+        """Show level, states and rate; nothing if Spark's process has ended."""
         level, states = len([size for size in sizes if size]), sum(sizes)
         with suppress(*SPARK_FAILED):
             self.describe(f"level {level}, {states} states, {int(states / max(seconds, 1e-3))} a second")

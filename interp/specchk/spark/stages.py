@@ -1,4 +1,4 @@
-"""The jobs that make levels: one stage for all on one machine, or stages with Spark's shuffle between."""
+"""The jobs that compute levels: one stage for all on one machine, or stages with Spark's shuffle between."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LevelMaker:
-    """Makes the levels of a search; `parcel` is a broadcast of the packed parcel.
+    """Computes the levels of a search; `parcel` is a broadcast of the packed parcel.
 
     `describe`: describes the calling thread's next jobs in Spark's own UI.
     `sizes`: of the levels so far; who takes a level from an iterator adds its size before the next one.
@@ -58,7 +58,7 @@ class LevelMaker:
     sizes: list[int]
 
     def on_one_machine(self, sent: Path) -> Generator[Made, None, None]:
-        """Levels by one job, with files below `sent`; by another job where it fails, as long as that gets on.
+        """Levels by one job, with files below `sent`; a failed job is repeated as long as there is progress.
 
         One of `SPARK_FAILED` where it does not, and where there is no place for files; `Spoiled` and
         `Unwritable` where it is the ledger's fault.
@@ -78,7 +78,7 @@ class LevelMaker:
         raise failure
 
     def _watched(self, job: StageJob) -> Generator[Made, None, None]:
-        """Levels as a job makes them, until it ends."""
+        """The levels as a job computes them, until it ends."""
         began, pause = time.monotonic(), FIRST_PAUSE
         while True:
             running = job.is_running  # asked first: what it made is there when it has ended
@@ -95,7 +95,7 @@ class LevelMaker:
                 pause = min(LONGEST_PAUSE, 1.5 * pause)
 
     def through_shuffle(self, homes: Homes, within: Within) -> Generator[Made, None, None]:
-        """A level, or a few small ones, by each job, which `within` runs.
+        """A level, or a few small ones, by each job, run by `within`.
 
         A job is repeated where it lost an executor that has tables: the lost ones then have other homes.
         """
@@ -124,7 +124,7 @@ class LevelMaker:
                     rows._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the JVM collects
 
     def _rows(self, placed: Placement, level: int, end: int) -> Any:
-        """The descriptions of slices of the levels from the one after `level` to `end`, to be computed."""
+        """The descriptions of slices to be computed, of the levels from the one after `level` to `end`."""
         lots, places = placed
         rows: Any = numbered(self.context, places)
         rows = rows.mapPartitionsWithIndex(partial(expand, self.parcel, level, lots))
@@ -136,7 +136,7 @@ class LevelMaker:
         return moved(rows, places).mapPartitionsWithIndex(partial(absorb, self.parcel, end, lots))
 
     def _whole(self, abouts: Sequence[Slice], level: int) -> list[Slice]:
-        """A level by what its tasks returned, or by the ledger where an attempt before made some of it."""
+        """A level from the results of its tasks, or from the ledger if an earlier attempt computed a part."""
         returned = {about.partition: about for about in abouts if about.level == level}
         if len(returned) == self.handed.partitions:
             return [returned[partition] for partition in sorted(returned)]
@@ -147,7 +147,7 @@ class LevelMaker:
 
 
 class Watch:
-    """Within it, calls `end` once `is_due` is true, and now and then from there on.
+    """A context that calls `end` once `is_due` is true, and repeatedly from then on.
 
     More than once, since Spark forgets to cancel what has not begun yet; and never after the context is left,
     when it would end another job. The first look is after `wait` seconds, or after `WATCH_S`.
@@ -180,7 +180,7 @@ class Watch:
 
 
 class StageJob:
-    """A job of one stage that makes all levels; the machine needs a core for each partition.
+    """A job of one stage that computes all levels; the machine needs a core for each partition.
 
     It runs in a thread of its own until there is nothing new; leaving the context ends it.
     """
@@ -231,7 +231,7 @@ class StageJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether it may make more levels."""
+        """Whether it may compute more levels."""
         return self._thread.is_alive()
 
     def wait(self, seconds: float) -> None:
@@ -240,7 +240,7 @@ class StageJob:
 
 
 def remove_tables(context: SparkContext, parcel: Any, host: Host) -> None:
-    """Remove the tables of a search, here first; those of machines that no task reaches are left."""
+    """Remove the tables of a search, first on this machine; those of unreachable machines remain."""
     shutil.rmtree(host.scratch, ignore_errors=True)
     many = host.parcel.partitions
     numbers = context.parallelize(range(many), tasks_of(context, many))
@@ -248,12 +248,12 @@ def remove_tables(context: SparkContext, parcel: Any, host: Host) -> None:
 
 
 def not_there() -> PySparkException:
-    """The error of a job that succeeded and left nothing."""
+    """The error of a job that succeeded without leaving a result."""
     return PySparkException("RuntimeError: a slice that was made is not in the ledger")
 
 
 def levels_at_once(sizes: Sequence[int]) -> int:
-    """How many levels one job with shuffles makes: several, while they are thought to be small.
+    """The number of levels per job with shuffles: several, as long as they are likely to be small.
 
     A job has a price of its own; but what is found in a level is seen when its job is done.
     """

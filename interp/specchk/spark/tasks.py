@@ -40,7 +40,7 @@ def tally_from(worker: Worker) -> SliceTally:
 
 
 def expand(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[Any]) -> Iterator[bytes]:
-    """Targets and rows of a lot's slices of a level; of its own rows it needs nothing."""
+    """Targets and rows for a lot's slices of a level; its own input rows are not used."""
     deque(rows, maxlen=0)  # a worker that leaves some unread ends with its task, and a new one takes a second
     host = worker_host(parcel.value)
     slices = [host.slices.about(level, partition) for partition in lots[task]]
@@ -68,7 +68,7 @@ def expanded(
 
 
 def successors(host: Host, worker: Worker, slices: Sequence[Slice]) -> Iterator[tuple[int, bytes]]:
-    """The successors of slices: (partition, packed states), each partition several times."""
+    """The successors of slices: (partition, packed states), each partition repeatedly."""
     states = sum(about.inside for about in slices)
     buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions, states)
     try:
@@ -86,14 +86,14 @@ def successors(host: Host, worker: Worker, slices: Sequence[Slice]) -> Iterator[
 def move_on(
     parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[bytes]
 ) -> Iterator[bytes]:
-    """Targets and rows of slices that are made here: an inner level of a job of several."""
+    """Targets and rows for slices computed here: an inner level of a job with several."""
     made = tuple(absorb(parcel, level, lots, task, rows))
     here = [about for about in made if about.level == level]
     yield from expanded(worker_host(parcel.value), here, lots, task, made)
 
 
 def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[bytes]) -> Iterator[Slice]:
-    """Make the slices of a lot from successors sent to it; their descriptions, when they are kept for good.
+    """Write the slices of a lot from successors sent to it; their descriptions, once they are permanent.
 
     Before these come the descriptions of slices of earlier levels that tasks of the same job made.
     """
@@ -115,17 +115,17 @@ def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterat
 
 
 class Incoming(Protocol):
-    """The successors sent to a partition from a level's slices."""
+    """The successors sent to a partition from the slices of a level."""
 
     size: int  # bytes of what was read so far
     tally: SliceTally  # of the tasks that sent, when all is read
 
     def blocks(self) -> Iterator[bytes]:
-        """All of it; `BrokenSlice` in the end where something is missing."""
+        """All blocks; `BrokenSlice` at the end if something is missing."""
 
 
 class Making:
-    """A slice while it is made; `visited` has all levels before it."""
+    """A slice being computed; `visited` has all levels before it."""
 
     def __init__(
         self, host: Host, visited: VisitedSet, worker: Worker, level: int, partition: int, caught_up: int
@@ -145,7 +145,7 @@ class Making:
         self._size += size
 
     def keep(self, tally: SliceTally) -> Slice:
-        """Keep new states as a slice, and the level in the visited set; `tally` is of the tasks that sent."""
+        """Write new states as a slice, and the level to the visited set; `tally` is the sending tasks'."""
         visited, runs = self._visited, [*self._runs, *self._worker.end_run()]
         inside = sum(count for _, count in runs)
         about = Slice(
@@ -162,14 +162,14 @@ class Making:
 
 @contextmanager
 def making_of(host: Host, level: int, partition: int) -> Iterator[Making]:
-    """A slice of a partition to be made, with its table in files."""
+    """A slice of a partition to be computed, with its table in files."""
     with closing(opened(host, level, partition)) as visited, host.worker() as worker:
         caught_up = catch_up(host, visited, level, partition)
         yield Making(host, visited, worker, level, partition, caught_up)
 
 
 def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
-    """Keep new states as a slice; `visited` has some levels before this one, and then this one, too."""
+    """Write new states as a slice; `visited` has some earlier levels, and afterwards this one, too."""
     caught_up = catch_up(host, visited, level, partition)
     with host.worker() as worker:
         making = Making(host, visited, worker, level, partition, caught_up)
@@ -179,7 +179,7 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
 
 
 def opened(host: Host, level: int, partition: int) -> Visited:
-    """The visited set of a partition with some of the levels before this one, maybe all."""
+    """The visited set of a partition with some, or all, of the levels before this one."""
     place = host.cache(partition)
     try:
         visited = Visited(place, host.layout.words, host.kernel)
@@ -201,7 +201,7 @@ def _beside(place: Path) -> Path:
 
 
 def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int:
-    """Give a visited set all levels before this one, from the ledger; how many it should have had."""
+    """Add to a visited set all levels before this one; returns how many of them it should have had."""
     first = visited.levels
     for missing in range(first, level):
         visited.begin()
@@ -216,7 +216,7 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int
 def precede(
     parcel: Any, level: int, target: tuple[int, ...], partitions: Iterable[int]
 ) -> Iterator[tuple[int, ...]]:
-    """The smallest state of a level, in some partitions, with the target as a successor, if there is one."""
+    """The smallest state of a level, in some partitions, with the target as a successor, if any."""
     host = worker_host(parcel.value)
     best = preceding(host, level, partitions, target)
     if best is not None:
@@ -238,7 +238,7 @@ def preceding(
 
 
 def forget(parcel: Any, partitions: Iterable[int]) -> Iterator[int]:
-    """Remove a run's tables from the machine; the number of partitions visited."""
+    """Remove a run's tables from the machine; returns the number of partitions visited."""
     # Tasks run where Spark wants, so each machine is likely to be met by one of them; what is left is of
     # this boot.
     shutil.rmtree(worker_host(parcel.value).scratch, ignore_errors=True)

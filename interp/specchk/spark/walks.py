@@ -1,4 +1,4 @@
-"""Random simulation on executors: the blocks of `explore.walkers`, each walked by whoever is free.
+"""Random simulation on executors: the blocks of `explore.walkers`, taken by free executors.
 
 A block has a seed of its own and outcomes are taken in the blocks' order, so the walks and what is
 reported are those of one machine.  Blocks go out in waves, so that a violation ends the run early.
@@ -30,7 +30,7 @@ WAVE = 4  # blocks for each core between two looks at what was found
 def simulate(
     program: Program, walks: Walks, master: str | None, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
-    """As `explore.walkers.simulate_on`, on a cluster; `Unavailable` without Spark, `Failed` where it ends."""
+    """As `explore.walkers.simulate_on`, on a cluster; `Unavailable` without Spark, `Failed` if it ends."""
     with session(master, {}) as context:
         try:
             return simulate_by(program, walks, lambda p, todo: _taken(context, p, todo), on_progress)

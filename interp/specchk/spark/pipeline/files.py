@@ -27,7 +27,7 @@ SUFFIX = ".ndjson"
 
 
 def read(place: str, unless: int = -1) -> bytes | None:
-    """A file's bytes; None, unread, if it has this many.  Raises `OSError`."""
+    """The bytes of a file; None, unread, if it has this size.  Raises `OSError`."""
     path = local_path(place)
     if path is not None:
         return None if path.stat().st_size == unless else path.read_bytes()
@@ -37,7 +37,7 @@ def read(place: str, unless: int = -1) -> bytes | None:
 
 
 def size_of(place: str) -> int | None:
-    """The bytes of a file; None where it cannot be seen from here."""
+    """The size of a file in bytes; None if it is not visible from here."""
     path = local_path(place)
     try:
         if path is not None:
@@ -50,7 +50,7 @@ def size_of(place: str) -> int | None:
 
 
 def listed(place: str) -> list[str]:
-    """The recordings in a folder in the order of their names, or a file itself; raises `OSError`."""
+    """The recordings in a folder in the order of their names, or a single file; raises `OSError`."""
     path = local_path(place)
     if path is not None:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
@@ -73,7 +73,7 @@ def _recordings_in(folder: str) -> list[str]:
 
 
 def names_in(folder: str) -> list[str]:
-    """The names of all that is in a folder, which need not be there; raises `OSError`."""
+    """The names of everything in a folder, which need not exist; raises `OSError`."""
     path = local_path(folder)
     if path is not None:
         return sorted(one.name for one in path.iterdir()) if path.exists() else []
@@ -86,7 +86,7 @@ class RecordingListing:
     """A job (`conform.work.crews.Job`) that lists the recordings at a place."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[str], Sequence[str]]:
-        """Lists; `Unusable` names this host."""
+        """The function that lists; `Unusable` names this host."""
         del cls, folder
         return listed_here
 

@@ -1,4 +1,4 @@
-"""A folder that grows, as a stream of Spark's: new files reach the driver by name, a batch at a time.
+"""A growing folder as a Spark stream: new files reach the driver by name, in batches.
 
 Spark lists the folder each second and keeps what it has seen in a checkpoint, so that a later run continues
 with what is new, and with a batch that had not ended.  Only names are read here (`binaryFile` without its
@@ -35,7 +35,7 @@ def follow(
     context: SparkContext, folder: str, checkpoint: str, take: Take, tick: Callable[[bool], bool],
     end: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Take the files of a folder, and those that appear, until `tick` is false, or SIGINT or SIGTERM.
+    """Take the files of a folder, and new ones, until `tick` is false, or until SIGINT or SIGTERM.
 
     `tick` is called each second between batches, with whether Spark has listed the folder and found nothing
     new.  An exception of either ends the stream and is raised.  `end` has a batch that is being done raise
@@ -86,7 +86,7 @@ def follow(
 
 
 class Growth:
-    """Whether unfinished recordings are worth a job that reads them again."""
+    """Decides when unfinished recordings are worth a job that reads them again."""
 
     def __init__(self, patience: float, clock: Callable[[], float] = monotonic) -> None:
         self.patience, self.clock = patience, clock
@@ -124,13 +124,13 @@ def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callabl
 
 
 def _is_waiting(query: Any) -> bool:
-    """Whether all files that Spark has found were taken, after it has listed the folder at least once."""
+    """Whether all files found by Spark were taken, after at least one listing of the folder."""
     status = query.status
     return not status["isTriggerActive"] and str(status["message"]).startswith("Waiting for")
 
 
 def name_of(place: str) -> str:
-    """The name that Spark has for a place: as a URI, but without escapes, and Hadoop's `s3a:` for `s3:`."""
+    """Spark's name for a place: as a URI, but without escapes, and with Hadoop's `s3a:` for `s3:`."""
     path = local_path(place)
     if path is not None:
         return f"file://{path.absolute()}"
@@ -138,7 +138,7 @@ def name_of(place: str) -> str:
 
 
 def place_of(name: str) -> str:
-    """The place of a file that Spark names (`name_of`); it writes local ones as `file:/a b`."""
+    """The place of a file with Spark's name for it (`name_of`); local ones are written as `file:/a b`."""
     if name.startswith("file:/"):
         return str(Path(name.removeprefix("file:")))
     scheme, colon, rest = name.partition("://")

@@ -1,4 +1,4 @@
-"""Tables of rows that executors write as Parquet, a part of each table for each piece of work.
+"""Tables of rows that executors write as Parquet, one part of each table per piece of work.
 
     PLACE/recordings/part-000000.parquet      written whole or not at all; a piece that is done again replaces
     PLACE/unexplained/part-000000.parquet     its parts, so that each row is there once
@@ -37,13 +37,13 @@ _TYPES: Mapping[str, pa.DataType] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class TablesAt:
-    """Writes parts of tables at a place that executors and driver have in common; a value that is sent."""
+    """Writes table parts at a place that executors and driver share; a value that can be sent."""
 
     place: str
     columns: Columns
 
     def __call__(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Write a part of each table; `Unusable` where there is no room."""
+        """Write a part of each table; `Unusable` if there is no space."""
         storage = storage_at(self.place, durable=False)
         for table, columns in self.columns.items():
             schema = _schema(columns)
@@ -54,7 +54,7 @@ class TablesAt:
 
     @contextmanager
     def claimed(self, purpose: str, *, may_continue: bool) -> Iterator[None]:
-        """Have the place for one run alone.
+        """Claim the place for one run alone.
 
         `Unusable` where it is a file, has something, or another run has it; a stream may continue its
         own tables.
@@ -67,7 +67,7 @@ class TablesAt:
             yield
 
     def drop(self, prefix: str) -> None:
-        """Remove the parts whose names begin so, from the driver; `Unusable` where that is not possible."""
+        """Remove the parts with this name prefix, from the driver; `Unusable` if that is not possible."""
         storage = storage_at(self.place)
         for table in self.columns:
             for name in _parts_of(storage, table):
@@ -98,7 +98,7 @@ class TablesAt:
         self._write(storage, MANIFEST, manifest_of({"constants": {}, **about}, parts, columns))
 
     def growing(self) -> list[str]:
-        """The unfinished recordings that an earlier run has left."""
+        """The unfinished recordings left by an earlier run."""
         storage = storage_at(self.place)
         if not storage.exists(GROWING):
             return []
@@ -110,16 +110,16 @@ class TablesAt:
             raise Unusable(f"--tables: {reason}") from error
 
     def keep_growing(self, places: Sequence[str]) -> None:
-        """Keep the unfinished recordings for a later run; `Unusable` where there is no room."""
+        """Record the unfinished recordings for a later run; `Unusable` if there is no space."""
         self._write(storage_at(self.place), GROWING, json.dumps(places).encode())
 
     @property
     def checkpoint(self) -> str:
-        """Where a stream keeps the files that it has seen."""
+        """The place where a stream records the files that it has seen."""
         return f"{self.place.rstrip('/')}/checkpoint"
 
     def _parts(self, storage: Storage, table: str) -> Iterator[TablePart]:
-        """The parts of a table, with the rows that their footers count."""
+        """The parts of a table, with the row counts in their footers."""
         for name in _parts_of(storage, table):
             with storage.open(name) as file:
                 rows, size = pq.read_metadata(file).num_rows, file.seek(0, os.SEEK_END)
@@ -133,7 +133,7 @@ class TablesAt:
 
 
 def _parts_of(storage: Storage, table: str) -> list[str]:
-    """The paths of a table's parts; drafts of such are left out."""
+    """The paths of a table's parts, without drafts."""
     return [f"{table}/{name}" for name in storage.file_names(table) if name.endswith(".parquet")]
 
 

@@ -1,4 +1,4 @@
-"""The states of a ledger in the driver's memory, where temporal properties are checked.
+"""The states of a ledger in the driver's memory, for checking temporal properties.
 
 All slices become one store of the native engine, and `native.regions` continues there: with its verdicts and
 its lassos, which depend neither on the numbers of states nor on who found them.  Steps are computed again and
@@ -29,12 +29,12 @@ REGION_BYTES = 12  # of a state, beside itself and the table: its place, its com
 
 
 class Crowded(Exception):
-    """The driver has no room for the states; the text has the bytes."""
+    """The driver has no room for the states; the text gives the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerStates:
-    """The levels of a search that has ended, each with this many states."""
+    """The levels of a search that has ended, with their numbers of states."""
 
     slices: Slices
     partitions: int
@@ -63,7 +63,7 @@ class LedgerStates:
             raise
 
     def _see_that_they_fit(self, store: Store, limit: int | None) -> None:
-        """`Crowded` where they do not: before hours of work are lost to a process that the system ends."""
+        """Raise `Crowded` if the states do not fit, before hours of work are lost to a killed process."""
         states = sum(self.sizes)
         needed = states * (store.state_bytes + REGION_BYTES) + 8 * store.slots_for(states)
         graph = f"the step graph of {states} states needs {needed} bytes in the driver"
@@ -74,7 +74,7 @@ class LedgerStates:
             raise Crowded(f"{graph}, and {free} are free")
 
     def _loaded(self, store: Store, level: int, look: Look) -> list[Run]:
-        """Read the states of a level behind those of the levels before it."""
+        """Read the states of a level after those of the levels before it."""
         begin = first = sum(self.sizes[:level])
         for partition in range(self.partitions):
             look(first, 0, 0)

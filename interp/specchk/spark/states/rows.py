@@ -1,4 +1,4 @@
-"""What tasks send through Spark's shuffle: rows of bytes, which Python neither pickles nor gathers.
+"""Data sent by tasks through Spark's shuffle: rows of bytes, which Python neither pickles nor collects.
 
     source, partition, checksum, 0 | states              a block
     source, TRAILER,   checksum, 0 | pickled `Trailer`   the end of what a task sends to another one
@@ -29,7 +29,7 @@ Lot = tuple[int, ...]  # the partitions of a task
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """The last row that a task gets from a source: the count of rows before it, and a tally.
+    """The last row that a task gets from a source: the number of rows before it, and a tally.
 
     `made`: descriptions of slices that the task has made itself, on their way to the driver.
     """
@@ -41,7 +41,7 @@ class Trailer:
 
 
 def target(task: int) -> bytes:
-    """The number of the task that the next row is for."""
+    """The number of the task for which the next row is."""
     return _TARGET.pack(task)
 
 
@@ -58,7 +58,7 @@ def trailer_row(source: int, trailer: Trailer) -> bytes:
 
 
 class Received:
-    """Rows arriving from Spark's shuffle, and whether all rows sent have arrived."""
+    """Rows arriving from Spark's shuffle, with a check that all rows sent have arrived."""
 
     def __init__(self, sources: int, rows: Iterable[bytes]) -> None:
         self._rows = rows
@@ -66,7 +66,7 @@ class Received:
         self._trailers: dict[int, Trailer] = {}
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Partition and row of each block, whose states are behind `HEAD_BYTES`.
+        """The partition and row of each block, whose states follow `HEAD_BYTES`.
 
         `BrokenSlice` in the end where anything is missing.
         """
@@ -85,7 +85,7 @@ class Received:
 
     @property
     def tally(self) -> SliceTally:
-        """The tally of the tasks that sent, when all is read."""
+        """The tally of the tasks that sent, once everything is read."""
         return sum((trailer.tally for trailer in self._trailers.values()), SliceTally())
 
     @property
@@ -95,7 +95,7 @@ class Received:
 
 
 def _opened(row: bytes) -> tuple[int, int, memoryview]:
-    """Source, partition and content of a row; `BrokenSlice`."""
+    """The source, partition and content of a row; raises `BrokenSlice`."""
     if len(row) < HEAD_BYTES:
         raise BrokenSlice("data was damaged in transit")
     source, partition, check, _ = _HEAD.unpack_from(row)

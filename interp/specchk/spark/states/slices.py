@@ -1,4 +1,4 @@
-"""Slices: the states of one level that belong to one partition, kept for good.
+"""Slices: the states of one level that belong to one partition, kept permanently.
 
     states to expand | states outside the constraints | end, as JSON | its checksum and length, magic
 
@@ -36,11 +36,11 @@ AT_ONCE = 1 << 22  # bytes of states read at once, which have a checksum
 
 
 class BrokenSlice(Exception):
-    """A slice, or the input of one, is not whole; the text names it."""
+    """A slice, or its input, is incomplete; the text names it."""
 
 
 class SpoiledSlice(BrokenSlice):
-    """A slice is not whole for any reader; the text includes the remedy."""
+    """A slice is incomplete for every reader; the text includes the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SliceTally:
 
 
 def smallest(found: Iterable[NotedState]) -> tuple[NotedState, ...]:
-    """The smallest state of each record, and of these the smallest after it."""
+    """The smallest state of each record, and for it the smallest state after it."""
     best: dict[int, NotedState] = {}
     for noted in found:
         known = best.get(noted.record)
@@ -95,7 +95,7 @@ class Slice:
 
 
 def fields_of(about: Slice) -> dict[str, Any]:
-    """A description as JSON has it."""
+    """A description as a JSON object."""
     tally = about.tally
     # Field by field: `asdict` visits each count, which takes longer than all else that a small slice needs.
     counted = {"generated": tally.generated, "cuts": tally.cuts, "counts": tally.counts}
@@ -113,7 +113,7 @@ class Checks:
         self._whole: list[int] = []
 
     def add(self, data: Data) -> None:
-        """Some more bytes."""
+        """Add some more bytes."""
         view, at = memoryview(data), 0
         while at < len(view):
             # Parts are of any size, blocks of one: a reader can then check a block without reading what is
@@ -126,13 +126,13 @@ class Checks:
 
     @property
     def values(self) -> list[int]:
-        """One for each block, the last one of the bytes so far."""
+        """The checksums of all blocks, the last one of the bytes so far."""
         return [*self._whole, *([self._open] if self._room < self._block else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A slice open for reading; its end was checked already."""
+    """A slice open for reading, whose trailer was already checked."""
 
     file: BinaryIO
     about: Slice
@@ -141,7 +141,7 @@ class Opened:
     state_bytes: int
 
     def blocks(self) -> Iterator[tuple[bytearray, int]]:
-        """The states to expand, some at once, each with their number; the buffer is used again."""
+        """The states to expand, in blocks, each with its number of states; the buffer is reused."""
         block, size = block_bytes(self.state_bytes), self._size
         # One buffer for all blocks: the kernel reads it by address before the next block is read into it.
         buffer = bytearray(min(block, max(1, size)))
@@ -151,7 +151,7 @@ class Opened:
             yield buffer, min(block, inside - first) // self.state_bytes
 
     def fill(self, view: memoryview) -> None:
-        """Read all states, those outside too, which the view has room for; `BrokenSlice`."""
+        """Read all states, including those outside, into a view of that size; `BrokenSlice`."""
         block = block_bytes(self.state_bytes)
         for number, first in enumerate(range(0, self._size, block)):
             self._fill(view[first : min(first + block, self._size)], number)
@@ -169,7 +169,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The slices of one run; of its first `handed` levels they cannot be made again."""
+    """The slices of one run; those of its first `handed` levels cannot be recomputed."""
 
     storage: Storage
     run: str
@@ -177,11 +177,11 @@ class Slices:
     handed: int = 0
 
     def path(self, level: int, partition: int) -> str:
-        """Where a slice is below the ledger."""
+        """The path of a slice below the ledger."""
         return f"{folder_of(self.run)}/{level:05d}/{partition:05d}.slice"
 
     def write(self, about: Slice, parts: Iterable[Data]) -> None:
-        """Keep a slice; the parts are the states inside, then those outside."""
+        """Write a slice; the parts are the states inside, then those outside."""
 
         def everything() -> Iterator[Data]:
             checks = Checks(block_bytes(self.state_bytes))
@@ -195,7 +195,7 @@ class Slices:
 
     @contextmanager
     def open(self, level: int, partition: int) -> Iterator[Opened]:
-        """Open a slice, at its first state; `SpoiledSlice`, also while it is read."""
+        """Open a slice at its first state; `SpoiledSlice`, also while it is read."""
         with self._blamed(level, partition) as name:
             with reading(name):
                 file = self.storage.open(self.path(level, partition))
@@ -203,18 +203,18 @@ class Slices:
                 yield self._opened(file, level, partition)
 
     def done(self, level: int, partition: int) -> Slice | None:
-        """The description of a slice, or None where there is none yet; `SpoiledSlice`."""
+        """The description of a slice, or None if it does not exist yet; `SpoiledSlice`."""
         with self._blamed(level, partition) as name, reading(name):
             is_there = self.storage.exists(self.path(level, partition))
         return self.about(level, partition) if is_there else None
 
     def about(self, level: int, partition: int) -> Slice:
-        """The description of a slice that is there; `SpoiledSlice`."""
+        """The description of an existing slice; `SpoiledSlice`."""
         with self.open(level, partition) as opened:
             return opened.about
 
     def level(self, level: int, partitions: int) -> list[Slice] | None:
-        """The slices of a level, or None where one is not there yet; `SpoiledSlice`."""
+        """The slices of a level, or None if one does not exist yet; `SpoiledSlice`."""
         slices = []
         for partition in range(partitions):
             about = self.done(level, partition)
@@ -238,7 +238,7 @@ class Slices:
 
     @contextmanager
     def _blamed(self, level: int, partition: int) -> Iterator[str]:
-        """A slice's name; a `BrokenSlice` of it includes the remedy."""
+        """A context with a slice's name in errors; a `BrokenSlice` includes the remedy."""
         try:
             yield self._name(level, partition)
         except BrokenSlice as error:
@@ -253,28 +253,28 @@ class Slices:
 
 
 def folder_of(run: str) -> str:
-    """Where the slices of a run are below the ledger."""
+    """The folder of a run's slices below the ledger."""
     return f"run-{run}"
 
 
 def block_bytes(state_bytes: int) -> int:
-    """The bytes that have a checksum: whole states, about `AT_ONCE`."""
+    """The number of bytes per checksum: whole states, about `AT_ONCE`."""
     return max(1, AT_ONCE // state_bytes) * state_bytes
 
 
 def ended(about: dict[str, Any]) -> bytes:
-    """The end of a file of states: their description."""
+    """The trailer of a file of states: their description."""
     text = json.dumps(about).encode()
     return text + _END.pack(_check_of_end(text), len(text), _MAGIC)
 
 
 def _check_of_end(text: bytes) -> int:
-    """The checksum of an end; it begins with the magic, since zeroes alone have that of nothing: zero."""
+    """The checksum of a trailer, including the magic, since zeroes alone have the checksum zero."""
     return crc32c(text, crc32c(_MAGIC))
 
 
 def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
-    """The end of a file, and the number of bytes before it; `BrokenSlice` where the end is missing."""
+    """The trailer of a file, and the number of bytes before it; `BrokenSlice` if it is missing."""
     with reading(name):
         size = file.seek(0, SEEK_END)
         # From the end, because its length is there; a file that is too short has no room for one.
@@ -291,7 +291,7 @@ def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
 
 
 def fill(file: BinaryIO, view: memoryview, name: str) -> None:
-    """Read as many bytes as there is room for; `BrokenSlice` where there are fewer."""
+    """Fill a buffer from a file; `BrokenSlice` if there are fewer bytes."""
     at = 0
     while at < len(view):
         with reading(name):
@@ -303,7 +303,7 @@ def fill(file: BinaryIO, view: memoryview, name: str) -> None:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Have errors of the system as `BrokenSlice`, with a file's name."""
+    """A context that turns system errors into `BrokenSlice`, with a file's name."""
     try:
         yield
     except FileNotFoundError as error:
@@ -313,6 +313,6 @@ def reading(name: str) -> Iterator[None]:
 
 
 def tally_of(tally: Mapping[str, Any]) -> SliceTally:
-    """A tally as JSON gives it."""
+    """A tally from its JSON form."""
     notes = tuple(map(NotedState.of, tally["found"]))
     return SliceTally(tally["generated"], tally["cuts"], tuple(tally["counts"]), notes)

@@ -1,4 +1,4 @@
-"""Notes on the slices of a search: its levels, and the tables beside those that are needed."""
+"""Notes on the slices of a search: its levels, and the tables beyond those needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def described(slices: Sequence[Slice]) -> str:
 
 @dataclass(slots=True)
 class TableCount:
-    """The tables that slices were made with, and the slices for which a table lacked levels."""
+    """The number of tables with which slices were computed, and of slices whose table lacked levels."""
 
     slices: int = 0
     caught_up: int = 0
@@ -39,10 +39,10 @@ class TableCount:
 
     @property
     def ratio(self) -> float:
-        """All states in all tables, for each state that is known."""
+        """The number of states in all tables per known state."""
         return sum(self._tables.values()) / max(1, sum(self._needed.values()))
 
     def note(self, slices: Sequence[Slice], level: int, seconds: float) -> str:
-        """The last slices, the tables of all so far and the seconds of the level, for a report."""
+        """A report on the last slices, the number of tables so far, and the seconds of the level."""
         rebuilt = f"{self.caught_up} of {self.slices} slices with a table rebuilt, tables {self.ratio:.2f}x"
         return f"level {level}: {described(slices)}, {rebuilt}, {seconds:.2f} s"

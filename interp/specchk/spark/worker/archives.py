@@ -1,4 +1,4 @@
-"""Spark's archives on the path of a Python worker, which cost it 30 MB.
+"""Spark's archives on the path of a Python worker, where they cost 30 MB.
 
     pyspark.zip, py4j-0.10.9.9-src.zip   the modules, compiled at each start: archives have sources only
     spark-core_2.13-4.0.1.jar            6,000 classes of Java, and no module
@@ -21,7 +21,7 @@ from typing import Any
 
 
 def without_archives(path: Sequence[str]) -> list[str]:
-    """A search path without Spark's archives, as far as nothing is missed."""
+    """A search path without Spark's archives, unless modules would be missing."""
     rest = without_java(path)
     sites = [site for site in map(Path, rest) if (site / "pyspark").is_dir() and (site / "py4j").is_dir()]
     # Of the very package that is installed: another Spark's has other modules.
@@ -40,7 +40,7 @@ def _is_java(entry: str) -> bool:
 
 
 def give_back() -> None:
-    """In a worker that imported from archives: have one list of files for each, and no free pages."""
+    """In a worker that imported from archives, share one list of files for each, and return free pages."""
     for place in list(sys.path_importer_cache):
         if _is_java(place) or any(map(_is_java, map(str, Path(place).parents))):
             del sys.path_importer_cache[place]

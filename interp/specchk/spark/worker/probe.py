@@ -1,4 +1,4 @@
-"""The Spark workers' version of this package, requested before they get work.
+"""The Spark workers' version of this package, queried before they get work.
 
 The question travels as code, not as a name: a worker without the package could not even look the
 name up.
@@ -21,7 +21,7 @@ NEEDED = ("crc32c", "llvmlite", "pyarrow")
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """A worker's host, its Python, libraries that it lacks, and the digest of its package ("" if none)."""
+    """A worker's host, its Python, the libraries it lacks, and the digest of its package ("" if none)."""
 
     host: str
     python: str
@@ -30,7 +30,7 @@ class WorkerReport:
 
 
 def package_files() -> list[tuple[str, bytes]]:
-    """The package's modules and their sources, by their path below it."""
+    """The package's modules and their sources, by relative path."""
     root = Path(__file__).resolve().parents[2]
     files = [
         p for p in root.rglob("*") if p.suffix in (".py", ".lark", ".tables", ".properties") and p.is_file()
@@ -57,7 +57,7 @@ def write_archive(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...], str]]]:
-    """A function for a worker: returns the fields of an `WorkerReport`; needs the standard library only."""
+    """A function that returns the fields of a `WorkerReport`; it needs only the standard library."""
     # Bound as locals: a function that names a module's globals is sent by its name, which a worker without
     # the package cannot look up.
     needed, find, host, python, sha, open_zip, path_of = (

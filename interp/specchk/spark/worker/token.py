@@ -1,4 +1,4 @@
-"""A worker's part of the check whether it reaches the ledger and the scratch directory (`spark.reach`).
+"""A worker's part of the check that it reaches the ledger and the scratch directory (`spark.reach`).
 
 In a module of its own, since a worker keeps what it has imported.
 """
@@ -20,7 +20,7 @@ FOLDER = "reach"
 
 
 class Unreached(NamedTuple):
-    """A host, and why it cannot use the ledger or the scratch directory; "" where it can."""
+    """A host, and the reason why it cannot use the ledger or the scratch directory; "" if it can."""
 
     host: str
     ledger: str
@@ -29,7 +29,7 @@ class Unreached(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A file in a ledger, for the time of the check."""
+    """A file in a ledger, for the duration of the check."""
 
     place: str
     name: str
@@ -60,7 +60,7 @@ class Token:
 
 
 def of_scratch(scratch: str) -> str:
-    """Why tables cannot be kept in a directory of this machine; "" where they can."""
+    """The reason why tables cannot be kept in a directory of this machine; "" if they can."""
     name = f".specchk-{uuid.uuid4().hex}"
     try:
         LocalStorage(Path(scratch), durable=False).write(name, [ROOM])
