@@ -1,4 +1,4 @@
-"""Storage that `pyarrow.fs` reaches: object stores and Hadoop's.
+"""Storage accessible by `pyarrow.fs`: object stores and Hadoop file systems.
 
 Renaming a file is as atomic there as the store makes it.  `s3a:`, Hadoop's name, is `s3:`.
 """
@@ -123,12 +123,12 @@ class Bids:
 
 
 def storage_of(place: str) -> ArrowStorage:
-    """The storage of a URI; `OSError` with one line of reason."""
+    """The storage of a URI; raises `OSError` with a reason of one line."""
     return ArrowStorage(*system_of(place))
 
 
 def system_of(place: str) -> tuple[Any, str]:
-    """The file system of a URI, and the name of the place there; `OSError` with one line of reason."""
+    """The file system of a URI, and the path in it; raises `OSError` with a reason of one line."""
     scheme, colon, rest = place.partition(":")
     try:
         system, name = fs.FileSystem.from_uri(f"{ARROW_NAMES.get(scheme, scheme)}{colon}{rest}")

@@ -30,7 +30,7 @@ TAG = "tag"
 
 
 def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """The names, changed where one differs from an earlier one, or a taken one, in case at most."""
+    """The names, changed if one equals an earlier or a taken one, at most in case."""
     seen = {name.lower() for name in taken}
     different = []
     for name in names:
@@ -42,7 +42,7 @@ def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 
 def arrow_type(kind: Type) -> pa.DataType:
-    """The type of a column of such values."""
+    """The Arrow type of a column of such values."""
     match kind:
         case Bool():
             return pa.bool_()
@@ -84,7 +84,7 @@ def _union(kind: Union) -> pa.DataType:
 
 
 def field_names(kind: Record) -> list[str]:
-    """The names of a struct's fields; those of a tuple are as in Spark, `_1`, `_2`."""
+    """The names of a struct's fields; for a tuple as in Spark, `_1`, `_2`."""
     return distinct(f"_{name}" if kind.is_tuple else name for name, _ in kind.fields)
 
 
@@ -99,7 +99,7 @@ def _may_be_null(kind: Type) -> bool:
 
 
 def plain(kind: Type, value: Any) -> Any:
-    """A value as `pyarrow.array` takes it for the type's column."""
+    """A value in the form that `pyarrow.array` accepts for the type's column."""
     match kind:
         case Bool():
             return bool(value)
@@ -150,7 +150,7 @@ def _plain_union(kind: Union, value: Any) -> Any:
 
 
 def values_of(states: Sequence[Any], kinds: Sequence[Type]) -> list[pa.Array]:
-    """The columns of states that are values."""
+    """The columns of states given as values."""
     return [
         pa.array([plain(kind, state[slot]) for state in states], arrow_type(kind))
         for slot, kind in enumerate(kinds)

@@ -23,10 +23,10 @@ from specchk.search.verdict import Outcome
 
 @runtime_checkable
 class Exportable(Protocol):
-    """An engine that knows itself how its states are written."""
+    """An engine that determines how its states are written."""
 
     def export_source(self) -> SpaceSource:
-        """Where the states are."""
+        """The source of the states."""
 
 
 def export(engine: Any, outcome: Outcome, place: str | Path) -> None:
@@ -41,7 +41,7 @@ def export(engine: Any, outcome: Outcome, place: str | Path) -> None:
 
 
 def source_of(engine: Any) -> SpaceSource:
-    """Where the states of an engine are."""
+    """The source of an engine's states."""
     match engine:
         case NativeEngine():
             return NativeSource(engine)

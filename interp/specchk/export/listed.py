@@ -37,7 +37,7 @@ _ROOM = (Listing.SOURCES, 8), (Listing.RUNS, _RUN_BYTES), (Listing.LABELS, 8), (
 
 
 class StepWriter:
-    """Lists and writes the steps of states; `release` gives the memory back."""
+    """Lists and writes the steps of states; `release` frees the memory."""
 
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, draft: Draft, writer: int,
@@ -70,7 +70,7 @@ class StepWriter:
         self._pages = ColumnPages(leaves, self._table.columns[2 : 2 + len(leaves)], compression)
 
     def add(self, address: int, count: int) -> int:
-        """List the steps of states at an address; their number."""
+        """List the steps of states at an address; return their number."""
         listing, found = self._listing, 0
         while count:
             before = listing[Listing.FILLED]
@@ -83,12 +83,12 @@ class StepWriter:
         return found
 
     def close(self) -> list[TablePart]:
-        """Write the rest; all parts."""
+        """Write the rest; return all parts."""
         self._flush()
         return self._table.close()
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         for region in (self._successors, *self._arrays.values()):
             region.release()
         for part in (self._streams, self._worker, self._table):
@@ -110,7 +110,7 @@ class StepWriter:
             listing[word] = 0
 
     def _sources(self, column: FileColumn, count: int) -> ColumnChunk:
-        """The states in which steps begin: each is named once, and then a run of its position."""
+        """The source states of steps, each named once, followed by a run of its position."""
         listing, pages = self._listing, self._compression
         names = self._views[Listing.SOURCES][: 8 * listing[Listing.SOURCE_COUNT]]
         runs = self._views[Listing.RUNS][: listing[Listing.RUN_BYTES]]
@@ -123,7 +123,7 @@ class StepWriter:
         return chunk
 
     def _targets(self, column: FileColumn, count: int) -> ColumnChunk:
-        """The states in which they end, which are null outside a constraint."""
+        """The target states of steps, null outside a constraint."""
         above, kept = levels(run(count, 1, 1)), count
         if self._shapes.target is not None:
             above, _ = self._streams.levels(self._shapes.target)
@@ -135,7 +135,7 @@ class StepWriter:
         return chunk
 
     def _used_texts(self, column: FileColumn) -> ColumnChunk:
-        """The arguments, with a dictionary of those that are there."""
+        """The arguments, with a dictionary of those in use."""
         leaf, pages = self._shapes.args, self._compression
         address, count = self._streams.values(leaf)
         kind = pa.uint16() if leaf.value_bytes == 2 else pa.uint32()

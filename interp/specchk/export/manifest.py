@@ -23,12 +23,12 @@ SCHEMA = "specchk.export/1"
 
 
 class NoExport(Exception):
-    """A directory is not a complete export; the text has the reason."""
+    """A directory is not a complete export; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export: its place, its manifest's members, and the files of each table, by their names in it."""
+    """An export: its place, its manifest's members, and the files of each table, by name."""
 
     folder: str
     storage: Storage
@@ -38,7 +38,7 @@ class Export:
 
     @property
     def warning(self) -> str | None:
-        """Why the states are not all that are reachable, or None."""
+        """The reason why the states are not all reachable states, or None."""
         if self.about["complete"]:
             return None
         reason = self.about["reason"] or f"the search ended with `{self.about['verdict']}`"
@@ -60,7 +60,7 @@ def manifest_of(run: dict[str, Any], parts: Sequence[TablePart], columns: dict[s
 
 
 def opened(place: Path | str) -> Export:
-    """The export at a path or URI; `NoExport`."""
+    """The export at a path or URI; raises `NoExport`."""
     folder = str(place)
     try:
         storage = answering(folder)
@@ -77,7 +77,7 @@ def opened(place: Path | str) -> Export:
 
 
 def _read(storage: Storage, folder: str) -> dict[str, Any]:
-    """The manifest of a directory; `NoExport`."""
+    """The manifest of a directory; raises `NoExport`."""
     name = storage.name_of(MANIFEST)
     try:
         with storage.open(MANIFEST) as file:

@@ -1,4 +1,4 @@
-"""The names of packed states: their 64-bit hashes, and that no two states of an export have the same one.
+"""The names of packed states: their 64-bit hashes, checked to be distinct within an export.
 
 Names are compared by shares, each of which fits the processor's cache, so a writer sorts those of each block
 by their share.
@@ -27,7 +27,7 @@ from specchk.native.machine.memory import Region, Words
 
 @dataclass(frozen=True, slots=True)
 class SharedNames:
-    """Words of names, by their share, and where each share ends."""
+    """The words of names, sorted by share, and the end of each share."""
 
     words: bytes
     ends: Sequence[int]
@@ -38,7 +38,7 @@ class SharedNames:
 
 
 class Naming:
-    """Names the states of a block; `release` gives the memory back."""
+    """Names the states of a block; `release` frees the memory."""
 
     def __init__(self, kernel: Loaded, most: int) -> None:
         self._kernel = kernel
@@ -46,7 +46,7 @@ class Naming:
         self._view = self._names.view(0, 8 * most)
 
     def names(self, address: int, count: int) -> tuple[memoryview, SharedNames]:
-        """The names of states at an address: in their order, until the next ones, and by their share."""
+        """The names of states at an address: in order (valid until the next call), and by share."""
         names, shared, ends = self._names.address, self._shared.address, self._ends.address
         self._kernel.call["identify"](address, count, names)
         self._kernel.call["share_names"](names, count, ends, shared)
@@ -54,7 +54,7 @@ class Naming:
         return self._view[: 8 * count], SharedNames(ctypes.string_at(shared, 8 * count), found)
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._names.release()
         self._shared.release()
 
@@ -62,7 +62,7 @@ class Naming:
 def names_of(
     states: Iterable[State], program: Program, layout: StateLayout, kernel: Loaded
 ) -> list[int | None]:
-    """The names of the states kept of the classes of some states; None outside a constraint."""
+    """The names of the kept representatives of some states; None outside a constraint."""
     names: list[int | None] = []
     words, name = Words(layout.words), Words(1)
     properties = Properties(program, Stepper(program))
@@ -79,7 +79,7 @@ def names_of(
 
 
 def see_that_names_differ(kernel: Loaded, names: Sequence[SharedNames]) -> None:
-    """`Unwritten` where two states have the same name: once in 2^65 / states^2 exports."""
+    """Raise `Unwritten` if two states have the same name, as in one of 2^65 / states^2 exports."""
     ends = [sum(some.ends[number] for some in names) for number in range(NAME_SHARES)]
     largest = max(end - start for start, end in pairwise((0, *ends)))
     slots = 2 << largest.bit_length()

@@ -21,7 +21,7 @@ Names = Callable[[list[State]], Sequence[int | None]]
 
 
 def fingerprint(program: Program) -> str:
-    """A digest of the spec as lowered, with the model's constants and its properties."""
+    """A digest of the lowered spec, with the model's constants and its properties."""
     return kept.name_of(dataclasses.replace(program, path=""))
 
 
@@ -83,7 +83,7 @@ def rows_of_violations(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def rows_of_traces(outcome: Outcome, names: Names) -> list[dict[str, Any]]:
-    """A row for each state of each trace, those to witnesses with the kind `reachable`."""
+    """A row for each state of each trace; traces to witnesses have the kind `reachable`."""
     traces = [(v.kind, v.name, v.trace) for v in _violations(outcome) if v.trace is not None]
     traces += [
         ("reachable", name, trace) for name, trace in sorted(outcome.witnesses, key=lambda pair: pair[0])
@@ -117,7 +117,7 @@ def _rows_of_trace(
 
 
 def small_tables(outcome: Outcome, written: Written, names: Names) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """All tables but `states` and `edges`."""
+    """All tables except `states` and `edges`."""
     for table, rows, schema in (
         ("run", rows_of_run(outcome, written), RUN),
         ("levels", rows_of_levels(written), LEVELS),

@@ -48,7 +48,7 @@ class Written:
     names: list[SharedNames] = field(default_factory=list)
 
     def add(self, written: Written) -> None:
-        """The same, with the parts of another writer."""
+        """The sum with another writer's parts."""
         self.parts += written.parts
         self.names += written.names
         self.states.update(written.states)
@@ -57,7 +57,7 @@ class Written:
 
 
 class PackedWriter:
-    """Writes states and steps; `release` gives the memory back."""
+    """Writes states and steps; `release` frees the memory."""
 
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, draft: Draft, writer: int = 0
@@ -81,7 +81,7 @@ class PackedWriter:
         self._naming = Naming(kernel, BLOCK)
 
     def add(self, level: int, address: int, count: int, *, expanded: bool) -> None:
-        """States at an address; the steps of those that were expanded."""
+        """Write states at an address, and the steps of those that were expanded."""
         while count:
             some = min(count, BLOCK - self._count)
             ctypes.memmove(
@@ -94,13 +94,13 @@ class PackedWriter:
                 self._flush()
 
     def close(self) -> Written:
-        """Write the rest; everything that was written."""
+        """Write the rest; return everything that was written."""
         self._flush()
         self.written.parts += self._states.close() + self._steps.close()
         return self.written
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         for region in (self._block, self._naming, self._streams, self._steps, self._states):
             region.release()
 
@@ -133,7 +133,7 @@ class PackedWriter:
 
 @dataclass(frozen=True, slots=True)
 class StateRun:
-    """States of a level one behind the other, and whether they were expanded."""
+    """Consecutive states of a level, and whether they were expanded."""
 
     level: int
     count: int

@@ -1,4 +1,4 @@
-"""Tables as Parquet files, written in parts that are whole or not there.
+"""Tables as Parquet files, written in parts that are complete or absent.
 
     DIR.unfinished-HOST-PID/       until everything is there; then renamed to DIR
         states/part-0-00000.parquet
@@ -36,7 +36,7 @@ PART_ROWS = 1 << 22
 
 
 class Unwritten(Exception):
-    """An export that cannot be written; the text has path and reason."""
+    """An export that cannot be written; the text gives path and reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +50,33 @@ class TablePart:
 
 
 class PartFile(Protocol):
-    """A file of a draft, while it is written."""
+    """A file of a draft while it is being written."""
 
     def write(self, pieces: Sequence[Data]) -> None:
-        """Add some pieces, which may change afterwards; `Unwritten`."""
+        """Write some pieces, which may change afterwards; `Unwritten`."""
 
     def finish(self) -> None:
         """Make the file appear; `Unwritten`."""
 
     def abandon(self) -> None:
-        """Leave nothing, unless it is finished."""
+        """Remove the file, unless it is finished."""
 
 
 class Draft(Protocol):
-    """A directory that becomes an export when all is in it; a value that is sent to executors."""
+    """A directory that becomes an export when complete; a value that is sent to executors."""
 
     @property
     def target(self) -> Path | str:
         """The export's place."""
 
     def write(self, name: str, data: Sequence[bytes]) -> None:
-        """A file, in pieces; `Unwritten`."""
+        """Write a file, given in pieces; `Unwritten`."""
 
     def begin(self, name: str) -> PartFile:
-        """A file that is written piece by piece; `Unwritten`."""
+        """Open a file to be written piece by piece; `Unwritten`."""
 
     def has(self, name: str) -> bool:
-        """Whether a file that was written is seen from here."""
+        """Whether a written file is visible from here."""
 
     def finish(self, manifest: bytes) -> None:
         """Make the export appear, with its manifest; `Unwritten`."""
@@ -87,14 +87,14 @@ class Draft(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalDraft:
-    """A directory of this machine, or one that all machines have mounted."""
+    """A draft in a directory of this machine, or in one that all machines have mounted."""
 
     target: Path
     folder: Path
 
     @classmethod
     def at(cls, target: Path) -> LocalDraft:
-        """A new one beside the target; `Unwritten`."""
+        """A new draft beside the target; `Unwritten`."""
         target = target.absolute()
         folder = target.with_name(f"{target.name}.unfinished-{socket.gethostname()}-{os.getpid()}")
         try:
@@ -133,7 +133,7 @@ class LocalDraft:
             self.folder.rename(self.target)
 
     def abandon(self) -> None:
-        """See `Draft`; nothing is left of it once it was renamed."""
+        """See `Draft`; after the renaming nothing is left of it."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -147,7 +147,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LocalPart:
-    """A file of a `LocalDraft`; `shown` is where it will be."""
+    """A file of a `LocalDraft`; `shown` is its final path."""
 
     shown: Path
     file: Replacement
@@ -169,7 +169,7 @@ class LocalPart:
 
 @dataclass(frozen=True, slots=True)
 class RemoteDraft:
-    """A directory of another file system, where none is renamed at once: its manifest makes it an export."""
+    """A draft in another file system, without atomic renaming: its manifest makes it an export."""
 
     target: str
 
@@ -222,13 +222,13 @@ class HeldPart:
 
 
 def draft_at(place: str) -> Draft:
-    """A new export at a path or URI; `Unwritten`."""
+    """A new export at a path or URI; raises `Unwritten`."""
     path = local_path(place)
     return RemoteDraft(place.rstrip("/")) if path is None else LocalDraft.at(path)
 
 
 def place_refused(place: str) -> str | None:
-    """Why no export can be made at a path or URI, or None."""
+    """The reason why no export can be created at a path or URI, or None."""
     target = local_path(place)
     if target is None:
         return _uri_refused(place)
@@ -263,7 +263,7 @@ def _uri_refused(place: str) -> str | None:
 
 @dataclass(slots=True)
 class TableWriter:
-    """Writes one writer's parts of a table whose rows are Arrow's."""
+    """Writes one writer's parts of a table with Arrow rows."""
 
     draft: Draft
     table: str
@@ -274,7 +274,7 @@ class TableWriter:
     _rows: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Some more rows, a row group."""
+        """Add some rows as a row group."""
         if not batch.num_rows:
             return
         if self._file is None:
@@ -285,7 +285,7 @@ class TableWriter:
             self._flush()
 
     def close(self) -> list[TablePart]:
-        """Write the rest, at least an empty part; all parts."""
+        """Write the rest, at least an empty part; return all parts."""
         if self._file is None and not self.parts:
             self._open()
         if self._file is not None:
@@ -306,7 +306,7 @@ class TableWriter:
 
 
 class PageWriter:
-    """Writes one writer's parts of a table whose rows are pages; `release` removes one that is not whole."""
+    """Writes one writer's parts of a table with rows as pages; `release` removes an incomplete part."""
 
     def __init__(self, draft: Draft, table: str, schema: pa.Schema, writer: int = 0) -> None:
         self._draft, self._table, self._writer = draft, table, writer
@@ -320,19 +320,19 @@ class PageWriter:
         return self._pages.columns
 
     def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> None:
-        """Some more rows, a row group; `Unwritten`."""
+        """Add some rows as a row group; `Unwritten`."""
         self._write(self._pages.add(rows, chunks))
         if self._pages.size >= PART_BYTES or self._pages.rows >= PART_ROWS:
             self._finish()
 
     def close(self) -> list[TablePart]:
-        """Write the rest, for a first writer at least an empty part; all parts; `Unwritten`."""
+        """Write the rest, for the first writer at least an empty part; return all parts; `Unwritten`."""
         if self._file is not None or (not self._parts and not self._writer):
             self._finish()
         return self._parts
 
     def release(self) -> None:
-        """Remove a part that is not whole."""
+        """Remove an incomplete part."""
         if self._file is not None:
             self._file.abandon()
 

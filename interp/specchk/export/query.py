@@ -1,4 +1,4 @@
-"""SQL over exports, on one machine: a view for each table, and one statement that only reads.
+"""SQL over exports, on one machine: a view for each table, and one read-only statement.
 
 Of several exports each has a schema named as its directory, and the tables of the first one need no schema.
 """
@@ -26,12 +26,12 @@ _NO_COLUMN = re.compile(r'(?:Referenced column|column named) "([^"]+)"')
 
 
 class BadQuery(Exception):
-    """A statement that cannot be run; the text has the reason, and what there is instead."""
+    """A statement that cannot be run; the text gives the reason, and the available alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The columns of a result, and its rows, some at once."""
+    """The columns of a result, and its rows, in blocks."""
 
     columns: list[str]
     rows: Iterator[tuple[Any, ...]]
@@ -39,7 +39,7 @@ class Answer:
 
 @contextmanager
 def answered(exports: Sequence[Export], text: str) -> Iterator[Answer]:
-    """The answer to a statement; `BadQuery`, also while rows are read."""
+    """The answer to a statement; raises `BadQuery`, also while rows are read."""
     with duckdb.connect() as connection:
         schemas = _views(connection, exports)
         try:
@@ -55,7 +55,7 @@ def _rows(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 
 def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> list[str]:
-    """A view of each table; then nothing else of this machine can be read or written."""
+    """Create a view of each table; afterwards nothing else on this machine can be read or written."""
     schemas = distinct(_schema(export.folder) for export in exports)
     for schema, export in zip(schemas, exports, strict=True):
         connection.execute(f"create schema {_quoted(schema)}")
@@ -76,7 +76,7 @@ def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> 
 
 
 def _rows_of(connection: duckdb.DuckDBPyConnection, export: Export, table: str, name: str) -> str:
-    """The rows of a table as SQL: DuckDB's own reader for files of this machine, else Arrow's."""
+    """The rows of a table in SQL: DuckDB's own reader for files of this machine, else Arrow's."""
     storage, files = export.storage, export.files[table]
     if isinstance(storage, LocalStorage):
         names = ", ".join(_literal(str((storage.root / file).absolute())) for file in files)
@@ -111,7 +111,7 @@ def _statement(connection: duckdb.DuckDBPyConnection, text: str) -> Any:
 
 
 def _reason(text: str, exports: Sequence[Export], schemas: Sequence[str]) -> str:
-    """The reason of an error, with the tables or columns that there are."""
+    """The reason of an error, with the available tables or columns."""
     first = text.splitlines()[0]
     if found := _NO_TABLE.search(text):
         return f"no table {found[1].rstrip('!')}: there are {_tables(exports, schemas)}"
@@ -127,6 +127,6 @@ def _tables(exports: Sequence[Export], schemas: Sequence[str]) -> str:
 
 
 def _columns(export: Export, text: str) -> str:
-    """The columns of the tables that a statement names."""
+    """The columns of the tables named in a statement."""
     named = [table for table in export.columns if re.search(rf"\b{table}\b", text)] or list(export.columns)
     return "; ".join(f"{table} has {', '.join(export.columns[table])}" for table in named)

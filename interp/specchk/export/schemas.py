@@ -40,7 +40,7 @@ RUN = pa.schema([
 
 
 def variable_columns(program: Program) -> list[str]:
-    """The names of the variables' columns, which differ from those beside them."""
+    """The names of the variables' columns, distinct from those of the other columns."""
     taken = [name for name, _ in (*_STATE, *_TRACE)]
     return distinct((variable.name for variable in program.variables), taken)
 

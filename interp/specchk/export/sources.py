@@ -1,4 +1,4 @@
-"""The states and steps of a search that has ended, of each kind of engine."""
+"""The states and steps of a search that has ended, for each kind of engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SpaceSource(Protocol):
         """Write `states` and `edges`."""
 
     def names(self, states: list[State]) -> list[int | None]:
-        """The ids of the states that are kept for some states; None for one that is not in `states`."""
+        """The ids of the kept representatives of some states; None for one that is not in `states`."""
 
 
 class NativeSource:
@@ -88,7 +88,7 @@ class NativeSource:
 
 
 def _split(run: Run, rest: list[Run]) -> Iterator[tuple[Run, bool]]:
-    """A run in parts, each with whether it is outside the rest."""
+    """The parts of a run, each with whether it is outside the other runs."""
     first, end = run[0], sum(run)
     inside = [(max(first, start), min(end, start + count)) for start, count in rest]
     cuts = sorted({first, end, *(at for low, high in inside if low < high for at in (low, high))})
@@ -129,7 +129,7 @@ class ReferenceSource:
         return written
 
     def _blocks(self) -> Iterator[tuple[int, bool, list[State]]]:
-        """The states in the order in which they were found, cut where the level ends or expanding did."""
+        """The states in the order of discovery, split where the level or the expansion ends."""
         engine = self.engine
         every = iter(engine.parents)
         ends, total = [], 0

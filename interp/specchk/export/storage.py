@@ -1,4 +1,4 @@
-"""Where a ledger or an export is: a directory that the driver and all executors reach under one name.
+"""Storage of a ledger or an export: a directory that the driver and all executors reach by the same name.
 
 A file is either whole or not there: it is written under a name of its own, synced and renamed.  Plain
 paths and `file:` are the machine's own, and here; any other scheme (`hdfs:`, `s3:`, `gs:`) is in `arrow`.
@@ -37,29 +37,29 @@ _STORES = MappingProxyType({
 
 
 class Unwritable(Exception):
-    """A file that cannot be written; the text has its name and the reason."""
+    """A file that cannot be written; the text gives its name and the reason."""
 
 
 class Storage(Protocol):
-    """Files by their path below the ledger, parts separated by `/`."""
+    """Files by path below the ledger, with parts separated by `/`."""
 
     def write(self, path: str, parts: Iterable[Data]) -> None:
-        """Create a file whole, replacing any other; `Unwritable` leaves the old one."""
+        """Write a file completely, replacing an existing one; after `Unwritable` the old one remains."""
 
     def open(self, path: str) -> BinaryIO:
-        """A file to read, with `seek`; `OSError`, and `FileNotFoundError` where there is none."""
+        """A file open for reading, with `seek`; `OSError`, and `FileNotFoundError` if it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
 
     def size(self, path: str) -> int:
-        """The bytes of a file; `OSError`."""
+        """The size of a file in bytes; `OSError`."""
 
     def folders(self) -> list[str]:
-        """The folders that are directly below."""
+        """The folders directly below the ledger."""
 
     def file_names(self, folder: str) -> list[str]:
-        """The files in a folder, which need not be there, in order; `OSError`."""
+        """The files in a folder, which need not exist, in order; `OSError`."""
 
     def remove(self, folder: str) -> None:
         """Remove a folder with all its contents, as far as possible."""
@@ -68,14 +68,14 @@ class Storage(Protocol):
         """Remove a file; `OSError`."""
 
     def claim(self, purpose: str) -> AbstractContextManager[None]:
-        """Have the ledger for one driver alone; `Unusable` where another one has it."""
+        """Claim the ledger for one driver alone; `Unusable` if another one has it."""
 
     def name_of(self, path: str) -> str:
-        """A file's whole name, for people."""
+        """The full name of a file, for display."""
 
 
 def _new_file(path: Path, folder: str) -> BinaryIO:
-    """A new file, open for writing; its folder is made where it is not there."""
+    """A new file, open for writing; its folder is created if necessary."""
     try:
         return path.open("wb", buffering=0)
     except (FileNotFoundError, NotADirectoryError):  # a file in the place of a folder is named by `mkdir`
@@ -118,7 +118,7 @@ class LocalStorage:
                 draft.unlink()
 
     def _sync_names(self, folder: Path) -> None:
-        """Have a new file's name on the disk, and those of the folders that were made for it."""
+        """Flush a new file's name to the disk, and those of the folders created for it."""
         for place in (folder, *folder.parents):
             sync_folder(place)
             if place == self.root:
@@ -176,13 +176,13 @@ def storage_at(place: str, *, durable: bool = True) -> Storage:
 
 
 def answering(place: str) -> Storage:
-    """As `storage_at`; `Unusable` also where its host accepts no connection."""
+    """As `storage_at`; `Unusable` also if its host accepts no connection."""
     see_that_it_answers(place)
     return storage_at(place)
 
 
 def local_path(place: str) -> Path | None:
-    """The path of a place on this machine, a plain path or `file:`; None for one of another file system."""
+    """The path of a place on this machine, plain or `file:`; None for a place in another file system."""
     parts = urlsplit(place)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
@@ -190,7 +190,7 @@ def local_path(place: str) -> Path | None:
 
 
 def see_that_it_answers(place: str) -> None:
-    """`Unusable` where the host of a URI accepts no connection; its client may try for minutes."""
+    """Raise `Unusable` if the host of a URI accepts no connection; its client might retry for minutes."""
     address = _address_of(place)
     if address is None:
         return
@@ -205,7 +205,7 @@ def see_that_it_answers(place: str) -> None:
 
 
 def _address_of(place: str) -> tuple[str, int] | None:
-    """The host and port that serve a URI, where these are known."""
+    """The host and port that serve a URI, if known."""
     parts = urlsplit(place)
     default = _STORES.get(ARROW_NAMES.get(parts.scheme, parts.scheme))
     if default is None:
@@ -219,5 +219,5 @@ def _address_of(place: str) -> tuple[str, int] | None:
 
 
 def as_all_name_it(place: str) -> str:
-    """A path or URI that does not depend on the process's directory: an executor has another one."""
+    """A path or URI independent of the process's directory, since executors have another one."""
     return str(Path(place).absolute()) if len(urlsplit(place).scheme) <= 1 else place

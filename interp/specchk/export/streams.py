@@ -1,4 +1,4 @@
-"""Streams of plain values that the kernel fills, and their pages in Parquet's encoding.
+"""Streams of plain values filled by the kernel, and their pages in Parquet's encoding.
 
 The kernel's bytes are copied once, when they are packed into a page; nothing is done for each value here.
 """
@@ -44,7 +44,7 @@ _LINE = 64  # bytes of a line of the cache
 
 @dataclass(frozen=True, slots=True)
 class Packer:
-    """Packs numbers of at most 8 bits; a thread has one of its own."""
+    """Packs numbers of at most 8 bits; each thread has one of its own."""
 
     kernel: Loaded
 
@@ -78,15 +78,15 @@ class LeafStreams:
             self.block[at] = self._region.address + offset
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._region.release()
 
     def values(self, leaf: ColumnLeaf) -> tuple[int, int]:
-        """Where the values of a leaf of more than a byte are, and their number."""
+        """The address of the values of a leaf wider than a byte, and their number."""
         return self.block[values_word(leaf) + Stream.ITEMS], self.block[values_word(leaf) + Stream.COUNT]
 
     def levels(self, leaf: ColumnLeaf) -> tuple[Pieces, int]:
-        """The levels of a leaf as a page has them, and the number of entries."""
+        """The encoded levels of a leaf, and the number of entries."""
         made: Pieces = []
         if leaf.levels == FIXED:
             count = self.values(leaf)[1]
@@ -110,7 +110,7 @@ class LeafStreams:
         return self._view[first : first + size]
 
     def _pattern(self, leaf: ColumnLeaf, count: int) -> Pieces:
-        """The repetition levels of a leaf that has the same ones in each state."""
+        """The repetition levels of a leaf for which they are the same in each state."""
         key = leaf.index, count
         if key not in self._patterns:
             every = bytes(leaf.pattern) * (count // len(leaf.pattern))
@@ -118,7 +118,7 @@ class LeafStreams:
         return self._patterns[key]
 
     def codes(self, leaf: ColumnLeaf) -> tuple[Pieces, Encoding]:
-        """The values of a leaf as a page has them."""
+        """The encoded values of a leaf."""
         size, (address, count) = leaf.value_bytes, self.values(leaf)
         if size == 1:
             packed = self._packed(values_word(leaf), leaf.value_bits)
@@ -132,7 +132,7 @@ class LeafStreams:
 
 
 class ColumnPages:
-    """Makes the pages of some leaves, each a column of a file."""
+    """Builds the pages of some leaves, each a column of a file."""
 
     def __init__(
         self, leaves: Sequence[ColumnLeaf], columns: Sequence[FileColumn], compression: Compression
@@ -159,7 +159,7 @@ class ColumnPages:
         return [ColumnChunk(column, dictionary) for (_, column), dictionary in pairs]
 
     def fill(self, chunks: Sequence[ColumnChunk], streams: LeafStreams) -> None:
-        """Add the contents of the streams, a page for each column."""
+        """Add the contents of the streams as one page for each column."""
         for chunk, (leaf, _) in zip(chunks, self._pairs, strict=True):
             above, entries = streams.levels(leaf)
             codes, encoding = streams.codes(leaf)

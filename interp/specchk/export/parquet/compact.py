@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as the metadata of Parquet needs it: writing, and the fields of a struct.
+"""Thrift's compact protocol, as needed for Parquet metadata: writing, and the fields of a struct.
 
 A value is its type and its bytes, so that larger ones are put together of smaller ones.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
@@ -30,7 +30,7 @@ class Kind(IntEnum):
 
 
 def varint(number: int) -> bytes:
-    """A number of at least 0, seven bits a byte, the lowest first."""
+    """A non-negative number, seven bits per byte, the lowest first."""
     out = bytearray()
     while number > 127:
         out.append(number & 127 | 128)
@@ -44,17 +44,17 @@ def _signed(number: int) -> bytes:
 
 
 def i16(number: int) -> Coded:
-    """A short number."""
+    """A 16-bit number."""
     return Kind.I16, _signed(number)
 
 
 def i32(number: int) -> Coded:
-    """A number."""
+    """A 32-bit number."""
     return Kind.I32, _signed(number)
 
 
 def i64(number: int) -> Coded:
-    """A long number."""
+    """A 64-bit number."""
     return Kind.I64, _signed(number)
 
 
@@ -82,7 +82,7 @@ def struct(fields: Mapping[int, Coded]) -> Coded:
 
 
 def fields_of(data: bytes) -> dict[int, Coded]:
-    """The fields of a struct that begins with the data, each as it is there."""
+    """The fields of a struct at the start of the data, each in encoded form."""
     fields, at, number = {}, 0, 0
     while data[at]:
         kind, step = data[at] & 15, data[at] >> 4
@@ -99,7 +99,7 @@ def fields_of(data: bytes) -> dict[int, Coded]:
 
 
 def _varint_at(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, and where it ends."""
+    """The number at a position, and its end."""
     number = shift = 0
     while True:
         byte = data[at]
@@ -111,7 +111,7 @@ def _varint_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _end_of(data: bytes, at: int, kind: int, *, is_item: bool = False) -> int:
-    """Where the value of a type ends that begins at a place."""
+    """The end of the value of a type that begins at a position."""
     match kind:
         case Kind.TRUE | Kind.FALSE:
             return at + is_item  # of a field its type is the value

@@ -1,4 +1,4 @@
-"""Parquet files that are put together of pages; Arrow makes the schema, and all that is in it."""
+"""Parquet files composed of pages; Arrow writes the schema and everything in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAGIC = b"PAR1"
 
 @dataclass(slots=True)
 class PageFile:
-    """A file that is written row group by row group; `size` is that of the pieces so far."""
+    """A file written row group by row group; `size` is that of the pieces so far."""
 
     schema: pa.Schema
     rows: int = 0
@@ -57,7 +57,7 @@ class PageFile:
         return pieces
 
     def finish(self) -> Pieces:
-        """The last pieces; then another file of the same schema can be written."""
+        """The last pieces; afterwards another file of the same schema can be written."""
         made = binary(f"specchk version {version('specchk')}".encode())
         groups = listed(Kind.STRUCT, self._groups)
         footer = struct(self._footer | {3: i64(self.rows), 4: groups, 6: made})[1]
@@ -66,7 +66,7 @@ class PageFile:
         return pieces
 
     def _head(self) -> Pieces:
-        """The first piece of a file, where none is written yet."""
+        """The first piece of a file, if none is written yet."""
         if self.size:
             return []
         self.size = len(MAGIC)

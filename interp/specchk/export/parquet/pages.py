@@ -52,7 +52,7 @@ class FileColumn:
 
 
 def run(count: int, number: int, width: int) -> Pieces:
-    """The same number this many times."""
+    """A number repeated this many times."""
     return [varint(count << 1) + number.to_bytes(-(-width // 8), "little")]
 
 
@@ -62,17 +62,17 @@ def groups(count: int, packed: Data) -> Pieces:
 
 
 def wide_groups(count: int, size: int, data: Data) -> Pieces:
-    """As `groups` of numbers of so many whole bytes: these are packed, and the last eight are filled up."""
+    """As `groups`, for numbers of whole bytes: these are packed, and the last eight are filled up."""
     return [*groups(count, data), bytes(size * (-count % 8))]
 
 
 def levels(data: Pieces) -> Pieces:
-    """Levels as a page has them."""
+    """Levels in the encoding of a page."""
     return [sum(map(len, data)).to_bytes(4, "little"), *data]
 
 
 def positions(width: int, data: Pieces) -> Pieces:
-    """Positions in a dictionary as a page has them."""
+    """Positions in a dictionary in the encoding of a page."""
     return [bytes([width]), *data]
 
 
@@ -90,7 +90,7 @@ def plain_numbers(physical: Physical, numbers: Iterable[int]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page with its header, in pieces; `whole` is the size of both before the page was compressed.
+    """A page with its header, in pieces; `whole` is the size of both without compression.
 
     Pieces that are not compressed may be views, and are valid until their block is written.
     """
@@ -100,13 +100,13 @@ class StoredPage:
 
     @property
     def size(self) -> int:
-        """The bytes in the file."""
+        """The number of bytes in the file."""
         return sum(map(len, self.pieces))
 
 
 @dataclass(slots=True)
 class Compression:
-    """How pages are compressed; one for each thread."""
+    """The compression of pages; one object per thread."""
 
     # The fastest level, since threads write while they list steps.
     _codec: pa.Codec = field(default_factory=lambda: pa.Codec("zstd", compression_level=1))
@@ -136,7 +136,7 @@ class Compression:
 
 @dataclass(slots=True)
 class ColumnChunk:
-    """The pages of a column in a row group; `bounds`: its least and greatest value, as they are stored."""
+    """The pages of a column in a row group; `bounds`: its least and greatest value, as stored."""
 
     column: FileColumn
     dictionary: StoredPage | None = None
@@ -146,17 +146,17 @@ class ColumnChunk:
     pages: list[StoredPage] = field(default_factory=list)
 
     def add(self, page: StoredPage, entries: int) -> None:
-        """One more page."""
+        """Add a page."""
         self.pages.append(page)
         self.entries += entries
 
     @property
     def stored(self) -> list[StoredPage]:
-        """All pages in their order in the file."""
+        """All pages in the order of the file."""
         return self.pages if self.dictionary is None else [self.dictionary, *self.pages]
 
     def about(self, start: int) -> Coded:
-        """Its metadata, where its pages begin at a place in the file."""
+        """Its metadata, if its pages begin at a position in the file."""
         first = self.dictionary.size if self.dictionary is not None else 0
         encodings = [Encoding.PLAIN, Encoding.RLE, *([Encoding.RLE_DICTIONARY] if self.dictionary else [])]
         metadata = {
