@@ -1,4 +1,4 @@
-"""Instructions of LLVM IR, each written once where its value is used again.
+"""Instructions of LLVM IR; one whose value is used again is emitted once.
 
 An instruction that depends on nothing but its operands gives the same value wherever it is repeated.  So it
 is looked up by its text among those of the blocks that are certainly passed before (its *dominators*), and
@@ -33,7 +33,7 @@ _UNSIGNED = MappingProxyType({"<": "ult", "<=": "ule", "==": "eq", "!=": "ne", "
 
 
 class Phi(Value):
-    """The value that belongs to the block where control comes from."""
+    """A phi node: its value depends on the block from which control arrives."""
 
     __slots__ = ("_ways",)
 
@@ -42,17 +42,17 @@ class Phi(Value):
         self._ways: list[tuple[Value, Block]] = []
 
     def add_incoming(self, value: Value, block: Block) -> None:
-        """The value where control comes from a block."""
+        """Add the value for control that arrives from a block."""
         self._ways.append((value, block))
 
     def line(self) -> str:
-        """Its instruction."""
+        """The instruction as text."""
         ways = [f"[{value.text}, {block.text}]" for value, block in self._ways if block.is_reached]
         return f"{self.text} = phi {self.type.text} {', '.join(ways)}"
 
 
 class Switch:
-    """A jump by a number."""
+    """A switch instruction: a jump that depends on a number."""
 
     def __init__(self, dominance: Dominance, value: Value, default: Block) -> None:
         self._dominance = dominance
@@ -61,12 +61,12 @@ class Switch:
         self._cases: list[str] = []
 
     def add_case(self, value: Value, block: Block) -> None:
-        """Add the block for a number."""
+        """Add the target block for a number."""
         self._dominance.jump(self._block, block)
         self._cases.append(f"{value}, label {block.text}")
 
     def line(self) -> str:
-        """Its instruction."""
+        """The instruction as text."""
         return f"{self._head} [ {' '.join(self._cases)} ]"
 
 
@@ -79,7 +79,7 @@ class IRBuilder:
 
     @property
     def block(self) -> Block:
-        """The block that is written."""
+        """The current block."""
         return self._dominance.block
 
     def position_at_end(self, block: Block) -> None:
@@ -87,19 +87,19 @@ class IRBuilder:
         self._dominance.enter(block)
 
     def expect(self, *blocks: Block) -> None:
-        """State that jumps to these will be built behind the present block, after they are entered."""
+        """State that the targets of these jumps are built after the current block, once they are entered."""
         for block in blocks:
             self._dominance.jump(self.block, block)
 
     def _value(self, kind: Type, right: str) -> Value:
-        """The value of an instruction that may be another one each time."""
+        """The value of an instruction that may differ at each execution."""
         self.function.count += 1
         value = Value(kind, f"%v{self.function.count}")
         self.block.lines.append(f"{value.text} = {right}")
         return value
 
     def _pure(self, kind: Type, right: str) -> Value:
-        """The value of an instruction that depends on its operands alone."""
+        """The value of an instruction that depends only on its operands."""
         known = self._dominance.known
         value = known.get(right)
         if value is None:
@@ -114,63 +114,63 @@ class IRBuilder:
         return self._pure(a.type, f"{word} {a.type.text} {a.text}, {b.text}")
 
     def add(self, a: Value, b: Value) -> Value:
-        """A + b."""
+        """The sum, a + b."""
         return self._binary("add", a, b)
 
     def sub(self, a: Value, b: Value) -> Value:
-        """A - b."""
+        """The difference, a - b."""
         return self._binary("sub", a, b)
 
     def mul(self, a: Value, b: Value) -> Value:
-        """A * b."""
+        """The product, a * b."""
         return self._binary("mul", a, b)
 
     def sdiv(self, a: Value, b: Value) -> Value:
-        """The quotient, towards 0."""
+        """The signed quotient, rounded towards 0."""
         return self._binary("sdiv", a, b)
 
     def srem(self, a: Value, b: Value) -> Value:
-        """The rest of that."""
+        """The remainder of `sdiv`."""
         return self._binary("srem", a, b)
 
     def udiv(self, a: Value, b: Value) -> Value:
-        """The quotient, without sign."""
+        """The unsigned quotient."""
         return self._binary("udiv", a, b)
 
     def and_(self, a: Value, b: Value) -> Value:
-        """The bits of both."""
+        """The bitwise and."""
         return self._binary("and", a, b)
 
     def or_(self, a: Value, b: Value) -> Value:
-        """The bits of either."""
+        """The bitwise or."""
         return self._binary("or", a, b)
 
     def xor(self, a: Value, b: Value) -> Value:
-        """The bits of one of them."""
+        """The bitwise exclusive or."""
         return self._binary("xor", a, b)
 
     def not_(self, a: Value) -> Value:
-        """The other bits."""
+        """The bitwise complement."""
         return self._pure(a.type, f"xor {a}, -1")
 
     def shl(self, a: Value, by: Value) -> Value:
-        """Shifted left."""
+        """A left shift."""
         return self._binary("shl", a, by)
 
     def lshr(self, a: Value, by: Value) -> Value:
-        """Shifted right, without sign."""
+        """A logical right shift."""
         return self._binary("lshr", a, by)
 
     def icmp_signed(self, op: str, a: Value, b: Value) -> Value:
-        """A comparison."""
+        """A signed comparison."""
         return self._pure(_I1, f"icmp {_SIGNED[op]} {a.type.text} {a.text}, {b.text}")
 
     def icmp_unsigned(self, op: str, a: Value, b: Value) -> Value:
-        """A comparison without sign."""
+        """An unsigned comparison."""
         return self._pure(_I1, f"icmp {_UNSIGNED[op]} {a.type.text} {a.text}, {b.text}")
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
-        """One of two values."""
+        """One of two values, by a condition."""
         return self._pure(a.type, f"select i1 {condition.text}, {a}, {b}")
 
     def _cast(self, word: str, value: Value, kind: Type) -> Value:
@@ -179,15 +179,15 @@ class IRBuilder:
         return self._pure(kind, f"{word} {value} to {kind.text}")
 
     def zext(self, value: Value, kind: Type) -> Value:
-        """A number with more bits."""
+        """A number zero-extended to more bits."""
         return self._cast("zext", value, kind)
 
     def trunc(self, value: Value, kind: Type) -> Value:
-        """A number with fewer bits."""
+        """A number truncated to fewer bits."""
         return self._cast("trunc", value, kind)
 
     def bitcast(self, value: Value, kind: Type) -> Value:
-        """An address of values of another type."""
+        """A pointer to values of another type."""
         return self._cast("bitcast", value, kind)
 
     def ptrtoint(self, value: Value, kind: Type) -> Value:
@@ -209,7 +209,7 @@ class IRBuilder:
         return self._pure(item.as_pointer(), f"getelementptr {base.type.pointee.text}, {base}, {places}")
 
     def intrinsic(self, name: str, value: Value, *flags: ConstantValue) -> Value:
-        """A function of a number that LLVM has."""
+        """The result of an LLVM intrinsic of numbers."""
         kind = FunctionType(value.type, [value.type, *(flag.type for flag in flags)])
         function = self.function.module.intrinsic(f"llvm.{name}.{value.type.text}", kind)
         return self._pure(value.type, _call(function, [value, *flags]))
@@ -222,7 +222,7 @@ class IRBuilder:
         return self._value(function.result, _call(function, args))
 
     def alloca(self, kind: Type, count: int = 1) -> Value:
-        """An address on the stack."""
+        """The address of a stack slot."""
         return self._value(kind.as_pointer(), f"alloca {kind.text}, i32 {count}")
 
     def load(self, place: Value, align: int = 0) -> Value:
@@ -231,25 +231,25 @@ class IRBuilder:
         return self._value(kind, f"load {kind.text}, {place}{_aligned(align)}")
 
     def store(self, value: int | Value, place: Value, align: int = 0) -> None:
-        """Put a value at an address."""
+        """Store a value at an address."""
         value = _operand(value, _pointee(place))
         self.block.lines.append(f"store {value}, {place}{_aligned(align)}")
 
     def load_atomic(self, place: Value, ordering: str, align: int) -> Value:
-        """The value at an address that others write, too."""
+        """The value at an address, loaded atomically."""
         kind = _pointee(place)
         return self._value(kind, f"load atomic {kind.text}, {place} {ordering}{_aligned(align)}")
 
     def store_atomic(self, value: Value, place: Value, ordering: str, align: int) -> None:
-        """Put a value at an address that others read, too."""
+        """Store a value at an address atomically."""
         self.block.lines.append(f"store atomic {value}, {place} {ordering}{_aligned(align)}")
 
     def atomic_rmw(self, op: str, place: Value, value: Value, ordering: str) -> Value:
-        """The value at an address, which an operation changes at once."""
+        """Change the value at an address atomically; return the previous value."""
         return self._value(value.type, f"atomicrmw {op} {place}, {value} {ordering}")
 
     def cmpxchg(self, place: Value, old: Value, new: Value, ordering: str, failed: str) -> Value:
-        """Replace one value at an address by another; the value found, and whether it was that one."""
+        """Replace a value at an address if it is the expected one; the previous value, and whether it was."""
         kind = PairType(old.type, _I1)
         return self._value(kind, f"cmpxchg {place}, {old}, {new} {ordering} {failed}")
 
@@ -259,7 +259,7 @@ class IRBuilder:
         return self._pure(pair.type.items[index], f"extractvalue {pair}, {index}")
 
     def phi(self, kind: Type) -> Phi:
-        """The value that belongs to the block where control comes from."""
+        """A phi node: its value depends on the block from which control arrives."""
         self.function.count += 1
         phi = Phi(kind, f"%v{self.function.count}")
         self.block.lines.append(phi)
@@ -274,7 +274,7 @@ class IRBuilder:
             self._dominance.jump(block, target)
 
     def branch(self, target: Block) -> None:
-        """Jump."""
+        """Jump to a block."""
         self._end(f"br label {target.text}", target)
 
     def cbranch(self, condition: int | Value, then: Block, orelse: Block) -> None:
@@ -293,11 +293,11 @@ class IRBuilder:
         self._end(f"ret {_operand(value, self.function.result)}")
 
     def ret_void(self) -> None:
-        """Return."""
+        """Return without a value."""
         self._end("ret void")
 
     def unreachable(self) -> None:
-        """State that control never comes here."""
+        """State that this point is unreachable."""
         self._end("unreachable")
 
 
@@ -307,7 +307,7 @@ def _call(function: Function, args: Sequence[Value]) -> str:
 
 
 def _operand(value: int | Value, kind: Type) -> Value:
-    """A value, or a number that is known now."""
+    """A value as an operand, or a number known at build time."""
     return ConstantValue(kind, value) if isinstance(value, int) else value
 
 

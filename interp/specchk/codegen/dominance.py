@@ -15,7 +15,7 @@ from specchk.codegen.ir import Block, Value
 
 
 class Dominance:
-    """The tree of dominators as far as it is built, and the values that `known` has in the present block."""
+    """The dominator tree built so far, and the values that are `known` in the current block."""
 
     __slots__ = ("_path", "block", "known")
 
@@ -26,7 +26,7 @@ class Dominance:
         block.is_entered = block.is_reached = True
 
     def jump(self, block: Block, target: Block) -> None:
-        """Add a jump from a block to another."""
+        """Record a jump from one block to another."""
         if not block.is_reached:
             return  # control is never there: what constants decided is built all the same
         if not target.is_reached:
@@ -42,7 +42,7 @@ class Dominance:
         target.dominator = above
 
     def enter(self, block: Block) -> None:
-        """Continue at the end of a block."""
+        """Continue building at the end of a block."""
         self.block = block
         if not block.is_entered:
             block.is_entered = True
@@ -66,7 +66,7 @@ class Dominance:
 
 
 def _place(block: Block) -> None:
-    """Give a block its place below its dominator."""
+    """Insert a block into the tree below its dominator."""
     above = block.dominator
     if above is None:  # no jump leads here yet, so nothing is known here
         return
@@ -78,7 +78,7 @@ def _place(block: Block) -> None:
 
 
 def _shared(a: Block, b: Block) -> Block | None:
-    """The nearest block that dominates both, or is one of them; None where there is none."""
+    """The nearest block that dominates both (possibly one of them); None if there is none."""
     while a is not b:
         if a.depth < b.depth:
             a, b = b, a

@@ -1,4 +1,4 @@
-"""Python functions of numbers and arrays, translated to LLVM IR as they are written.
+"""Python functions of numbers and arrays, translated to LLVM IR from their source.
 
 A kernel is a function of ints and of `Words`, arrays of 64-bit integers.  It runs in Python as it is, where
 numbers have no end, and compiled, where they have 64 bits; a kernel must see to it that its numbers fit.
@@ -40,7 +40,7 @@ _COMPARISONS = (
 
 
 def module_of(functions: Sequence[Callable[..., int]], entries: Sequence[str]) -> IRModule:
-    """The module of some functions, which call none but each other; `entries` are called from outside."""
+    """The module of some functions, which call only each other; `entries` are called from outside."""
     module = IRModule()
     made: dict[str, Function] = {}
     for function in functions:
@@ -66,16 +66,16 @@ def _is_words(arg: ast.arg) -> bool:
 
 
 def _word(op: ast.AST, words: Sequence[tuple[type, str]]) -> str:
-    """LLVM's word for an operator; empty if kernels have none."""
+    """LLVM's name for an operator; empty if kernels do not support it."""
     return next((word for kind, word in words if isinstance(op, kind)), "")
 
 
 class NotAKernel(Exception):
-    """A function has something that no kernel may have."""
+    """A function contains a construct that a kernel may not have."""
 
 
 class _Body:
-    """The translation of one function; every variable is a cell, which LLVM makes a register of."""
+    """The translation of one function; every variable is a stack cell, which LLVM turns into a register."""
 
     def __init__(self, tree: ast.FunctionDef, made: dict[str, Function], constants: dict[str, Any]) -> None:
         self._tree = tree
@@ -92,7 +92,7 @@ class _Body:
         self._loops: list[tuple[Block, Block]] = []  # where `continue` and `break` lead
 
     def build(self) -> None:
-        """Translate all of it."""
+        """Translate the whole function."""
         for arg, value in zip(self._tree.args.args, self._function.args, strict=True):
             if _is_words(arg):
                 self._arrays[arg.arg] = value

@@ -1,4 +1,4 @@
-"""Object code placed for good: bytes and entry points that a process can run without LLVM.
+"""Position-independent object code: bytes and entry points that a process can run without LLVM.
 
 LLVM's linker costs a process 45 MB of its library, 10 MB of its own memory, and a tenth of the time that a
 run takes to start.  A kernel is functions that call one another, with constants, and without variables or
@@ -41,14 +41,14 @@ _PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping", "fla
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Code at any address that is a multiple of a page, and where its functions begin in it."""
+    """Code for any page-aligned address, and the offsets at which its functions begin."""
 
     code: bytes
     at: dict[str, int]
 
 
 class _NoImage(Exception):
-    """Object code that is not placed so simply."""
+    """Object code that cannot be placed without a linker."""
 
 
 class _Section(NamedTuple):
@@ -74,7 +74,7 @@ class _Symbol(NamedTuple):
 
 
 def image_of(code: bytes, names: Iterable[str]) -> Image | None:
-    """The functions of object code that have these names, placed; None where that takes a linker."""
+    """The placed image of the functions with these names; None if that requires a linker."""
     try:
         return _placed(code, list(names))
     except (_NoImage, struct.error):
@@ -83,7 +83,7 @@ def image_of(code: bytes, names: Iterable[str]) -> Image | None:
 
 @cache
 def processor_name() -> str:
-    """The processor of this machine, as the system describes it; "" where images do not run."""
+    """The processor of this machine, as the system describes it; "" if images do not run here."""
     if platform.machine() != "x86_64" or platform.system() != "Linux":
         return ""
     try:
@@ -121,7 +121,7 @@ def _sections(code: bytes) -> list[_Section]:
 
 
 def _side_by_side(code: bytes, sections: list[_Section]) -> tuple[dict[int, int], bytearray]:
-    """Where each section that is loaded begins in the image, by its number; and the image, not connected."""
+    """The offset in the image of each loaded section, by its number; and the image before relocation."""
     places, image = {}, bytearray()
     for number, section in enumerate(sections):
         # How to unwind a stack is of no use here: what a kernel calls raises nothing.
@@ -137,7 +137,7 @@ def _side_by_side(code: bytes, sections: list[_Section]) -> tuple[dict[int, int]
 
 
 def _symbols(code: bytes, sections: list[_Section]) -> tuple[list[_Symbol], int]:
-    """All symbols by number, and where the texts of their names begin."""
+    """All symbols by number, and the position of the string table of their names."""
     for section in sections:
         if section.kind == _SYMBOLS:
             return [_Symbol(*item) for item in _items(code, section, _SYMBOL)], sections[section.link].offset
@@ -155,7 +155,7 @@ def _connect(
     relocations: Iterable[tuple[int, ...]],
     symbols: list[_Symbol],
 ) -> None:
-    """Have what a section that begins at `base` refers to where that is placed."""
+    """Apply the relocations of a section that begins at `base`."""
     for offset, info, addend in relocations:
         symbol, kind = symbols[info >> 32], info & 0xFFFFFFFF
         # Of another section only where it is placed, too: a library's function has no place here.

@@ -16,7 +16,7 @@ from typing import Protocol
 
 
 class Type:
-    """A type; equal ones have equal texts.  `width` is the number of bits of a number."""
+    """A type; equal types have equal texts.  `width` is the number of bits of a number."""
 
     __slots__ = ("text", "width")
 
@@ -34,12 +34,12 @@ class Type:
         return self.text
 
     def as_pointer(self) -> PointerType:
-        """The type of its addresses."""
+        """The type of pointers to this type."""
         return PointerType(self)
 
 
 class VoidType(Type):
-    """No value."""
+    """The type without values."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class VoidType(Type):
 
 
 class IntType(Type):
-    """A number of this many bits."""
+    """The type of numbers with this many bits."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class IntType(Type):
 
 
 class PointerType(Type):
-    """An address of values of a type."""
+    """The type of pointers to values of a type."""
 
     __slots__ = ("pointee",)
 
@@ -67,7 +67,7 @@ class PointerType(Type):
 
 
 class ArrayType(Type):
-    """A number of values of one type."""
+    """An array of values of one type."""
 
     __slots__ = ("item",)
 
@@ -77,7 +77,7 @@ class ArrayType(Type):
 
 
 class PairType(Type):
-    """Values of several types, as an exchange returns."""
+    """A struct of values of several types, such as the result of an exchange."""
 
     __slots__ = ("items",)
 
@@ -98,7 +98,7 @@ class FunctionType(Type):
 
 
 class Value:
-    """A value known when the code runs: its type, and its text as an operand."""
+    """A run-time value: its type, and its text as an operand."""
 
     __slots__ = ("text", "type")
 
@@ -111,7 +111,7 @@ class Value:
 
 
 class ConstantValue(Value):
-    """A number, None for the null pointer, or the constants of an array."""
+    """A constant: a number, None for the null pointer, or the constants of an array."""
 
     __slots__ = ()
 
@@ -133,23 +133,23 @@ class ArgumentValue(Value):
         self.attributes: list[str] = []
 
     def add_attribute(self, name: str) -> None:
-        """State a fact about it."""
+        """Add an attribute to it."""
         self.attributes.append(name)
 
     def declared(self) -> str:
-        """Its text in the head of the function."""
+        """The argument as text in the head of the function."""
         return " ".join((self.type.text, *self.attributes, self.text))
 
 
 class LateLine(Protocol):
-    """An instruction that is complete only when its function is."""
+    """An instruction whose text is complete only when its function is."""
 
     def line(self) -> str:
-        """Its text."""
+        """The instruction as text."""
 
 
 class Block:
-    """Instructions that run one after the other; the last one leaves it."""
+    """Instructions that run in sequence; the last one leaves the block."""
 
     __slots__ = (
         "depth",
@@ -177,7 +177,7 @@ class Block:
 
 
 class Global(Value):
-    """A function or a table: it has a name in all functions of a module."""
+    """A function or a table, with a name that is valid in all functions of a module."""
 
     __slots__ = ("name",)
 
@@ -187,7 +187,7 @@ class Global(Value):
 
 
 class ConstantTable(Global):
-    """Constants in memory."""
+    """A table of constants in memory."""
 
     __slots__ = ("values",)
 
@@ -196,12 +196,12 @@ class ConstantTable(Global):
         self.values = values
 
     def lines(self) -> list[str]:
-        """Its definition."""
+        """The definition as text."""
         return [f"{self.text} = internal constant {self.values}"]
 
 
 class Function(Global):
-    """A function: a declaration as long as it has no blocks."""
+    """A function; it is a declaration as long as it has no blocks."""
 
     __slots__ = ("args", "attributes", "blocks", "count", "linkage", "module", "result")
 
@@ -217,13 +217,13 @@ class Function(Global):
         module.globals[name] = self
 
     def append_block(self) -> Block:
-        """A new block behind all others."""
+        """Add a new block after all others."""
         block = Block(f"%b{len(self.blocks)}")
         self.blocks.append(block)
         return block
 
     def lines(self) -> list[str]:
-        """Its definition."""
+        """The definition as text."""
         head = f"{self.result} {self.text}({', '.join(arg.declared() for arg in self.args)})"
         if not self.blocks:
             return [f"declare {head}"]
@@ -238,21 +238,21 @@ class Function(Global):
 
 
 class Tier(Enum):
-    """How a module is compiled, by which emitters decide how they write it."""
+    """How a module is compiled; emitters choose their output accordingly."""
 
     QUICK = "quick"  # there soon: the less code, the better
     OPTIMISED = "optimised"
 
 
 class IRModule:
-    """Functions and tables, compiled together."""
+    """Functions and tables that are compiled together."""
 
     def __init__(self, tier: Tier = Tier.OPTIMISED) -> None:
         self.tier = tier
         self.globals: dict[str, Function | ConstantTable] = {}
 
     def table(self, name: str, kind: Type, values: Sequence[int]) -> ConstantTable:
-        """Constants in memory; those of one name are there once."""
+        """The table of constants with this name, added on first use."""
         known = self.globals.get(name)
         if known is None:
             items = [ConstantValue(kind, value) for value in values]
@@ -262,13 +262,13 @@ class IRModule:
         return known
 
     def function(self, name: str) -> Function:
-        """The function of a name."""
+        """The function with this name."""
         function = self.globals[name]
         assert isinstance(function, Function)
         return function
 
     def intrinsic(self, name: str, kind: FunctionType) -> Function:
-        """A function that LLVM has."""
+        """An LLVM intrinsic."""
         return self.function(name) if name in self.globals else Function(self, kind, name)
 
     def __str__(self) -> str:
@@ -277,5 +277,5 @@ class IRModule:
 
 @lru_cache(maxsize=256)
 def int_type(width: int) -> IntType:
-    """The number type of this many bits, the same object each time."""
+    """The number type with this many bits; the same object each time."""
     return IntType(width)

@@ -1,4 +1,4 @@
-"""LLVM, imported when there is something to compile, or to link that has no image (`images`).
+"""LLVM, imported only when code must be compiled, or linked without an image (`images`).
 
 The functions are those of `objects`.  To import it takes a tenth of the time that a run takes to start, and a
 run whose code was kept needs none of it.
@@ -20,30 +20,30 @@ def _objects() -> Any:
 
 
 def optimised(text: str) -> bytes:
-    """Optimised object code of LLVM IR."""
+    """Optimised object code from LLVM IR."""
     code: bytes = _objects().optimised(text)
     return code
 
 
 def quick(text: str) -> bytes:
-    """Object code of LLVM IR that is compiled as fast as possible."""
+    """Object code from LLVM IR, compiled as fast as possible."""
     code: bytes = _objects().quick(text)
     return code
 
 
 def linked(code: bytes, names: Iterable[str]) -> Any:
-    """The functions of object code that have these names, as `Linked` of `objects`."""
+    """The functions with these names in object code, as `Linked` of `objects`."""
     return _objects().linked(code, names)
 
 
 def machine_name() -> str:
-    """The dependencies of object code beside its source: LLVM, the CPU and its features."""
+    """The dependencies of object code besides its source: LLVM, the CPU and its features."""
     name: str = _objects().machine_name()
     return name
 
 
 def version() -> str:
-    """The versions of LLVM and of the package that it is in."""
+    """The versions of LLVM and of the package that contains it."""
     text: str = _objects().version()
     return text
 

@@ -1,4 +1,4 @@
-"""LLVM IR to object code for this machine, and object code to functions.
+"""From LLVM IR to object code for this machine, and from object code to functions.
 
 Not here: keeping object code between runs.  Those who compile do that, under a name that has `machine_name`.
 """
@@ -18,7 +18,7 @@ VERSION: str = llvmlite.__version__  # from here, since the metadata of packages
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Functions in this process, by name: where their code begins."""
+    """The functions loaded into this process: name to address."""
 
     at: dict[str, int]
     keeper: object  # what owns the code: who can call it keeps this
@@ -26,7 +26,7 @@ class Linked:
 
 @cache
 def initialize() -> None:
-    """Prepare LLVM for this machine; repeating it changes nothing."""
+    """Initialize LLVM for this machine; calling it again has no effect."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     if joins_conditions():
@@ -34,7 +34,7 @@ def initialize() -> None:
 
 
 def joins_conditions() -> bool:
-    """Whether a condition of several cheap parts is one branch here; else LLVM makes one for each part.
+    """Whether a condition of several cheap parts becomes one branch here; otherwise LLVM makes one per part.
 
     Which part of a guard fails is as good as random, and a branch that is not foreseen takes longer than many
     parts: kip320 takes 9 % less time so, replication_large 4 %.  (`-jump-is-expensive`, for conditions of any
@@ -46,7 +46,7 @@ def joins_conditions() -> bool:
 
 
 def machine(level: int = 2) -> llvm.TargetMachine:
-    """The machine of this process, with an optimisation level of the code generator."""
+    """The target machine for this process, with an optimisation level of the code generator."""
     target = llvm.Target.from_default_triple()
     made: llvm.TargetMachine = target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
@@ -59,7 +59,7 @@ def machine(level: int = 2) -> llvm.TargetMachine:
 
 
 def version() -> str:
-    """The versions of LLVM and of the package that it is in."""
+    """The versions of LLVM and of the package that contains it."""
     return f"{VERSION} {llvm.llvm_version_info}"
 
 
@@ -69,18 +69,18 @@ def processor() -> str:
 
 
 def machine_name() -> str:
-    """The dependencies of object code beside its source: LLVM, the CPU and its features."""
+    """The dependencies of object code besides its source: LLVM, the CPU and its features."""
     features = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode()).hexdigest()[:12]
     return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
 
 
 def optimised(text: str) -> bytes:
-    """Optimised object code of LLVM IR."""
+    """Optimised object code from LLVM IR."""
     return _object_code(text, code_level=2, passes_level=1)  # -O2 and -O3 make no faster code here
 
 
 def quick(text: str) -> bytes:
-    """Object code of LLVM IR that is compiled as fast as possible."""
+    """Object code from LLVM IR, compiled as fast as possible."""
     return _object_code(text, code_level=0, passes_level=0)
 
 
@@ -102,7 +102,7 @@ def _object_code(text: str, *, code_level: int, passes_level: int) -> bytes:
 
 
 def linked(code: bytes, names: Iterable[str]) -> Linked:
-    """The functions of object code that have these names."""
+    """The functions with these names in object code."""
     names = list(names)
     jit = llvm.create_lljit_compiler(machine())
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
