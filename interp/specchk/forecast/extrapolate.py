@@ -1,4 +1,4 @@
-"""How large a search will be, from its first levels and from smaller models searched to their end.
+"""The size of a search, estimated from its first levels and from smaller models searched completely.
 
 Three estimates of the logarithm of the number of states:
 
@@ -41,7 +41,7 @@ class TooSmall(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Smaller:
-    """A smaller model searched to its end: its place in the unit cube, and its levels."""
+    """A smaller model searched completely: its place in the unit cube, and its levels."""
 
     at: tuple[float, ...]
     levels: tuple[int, ...]
@@ -49,14 +49,14 @@ class Smaller:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Logarithm of a number of states, and its deviation."""
+    """The logarithm of a number of states, and its standard deviation."""
 
     value: float
     deviation: float
 
     @property
     def interval(self) -> tuple[int, int, int]:
-        """Low, likely, high: 90 % of such intervals have the number in them."""
+        """Low, likely and high values: 90 % of such intervals contain the number."""
         reach = SPREAD * self.deviation
         # Above e^709 a float overflows.
         low, likely, high = (math.exp(min(700.0, self.value + part)) for part in (-reach, 0.0, reach))
@@ -64,7 +64,7 @@ class Estimate:
 
 
 def estimate(levels: Sequence[int], smaller: Sequence[Smaller]) -> Estimate:
-    """The number of states of a search with these first levels; `TooSmall` where they are too few."""
+    """The number of states of a search with these first levels; `TooSmall` if they are too few."""
     if len(levels) < LEAST_LEVELS or sum(levels) < LEAST_STATES:
         raise TooSmall(
             f"a sample of {sum(levels)} states in {len(levels)} levels is too small to forecast from; "
@@ -109,7 +109,7 @@ def _by_shape(levels: Sequence[int], smaller: Sequence[Smaller]) -> Estimate:
 
 
 def _along_parabola(levels: Sequence[int], depth: float) -> float:
-    """From the last level, with its slope, to a last level at the depth."""
+    """A parabola from the last level, with its slope, to a last level at the given depth."""
     last, back = math.log(levels[-1]), min(4, len(levels) - 1)
     slope = (last - math.log(levels[-1 - back])) / back
     gap = max(1.0, depth - len(levels))
@@ -120,7 +120,7 @@ def _along_parabola(levels: Sequence[int], depth: float) -> float:
 
 
 def _along(levels: Sequence[int], depth: float, pattern: Sequence[int]) -> float:
-    """Continue as the levels of another search, scaled to the depth and to the last level."""
+    """A continuation like the levels of another search, scaled to the depth and to the last level."""
     here, end = len(levels) - 1, max(depth - 1, len(levels))
     # Logarithms are scaled, not sizes: the shape of the levels then stays between one state and the largest
     # level.  A pattern that has hardly grown here would scale without bound, so its level counts as no less
@@ -131,7 +131,7 @@ def _along(levels: Sequence[int], depth: float, pattern: Sequence[int]) -> float
 
 
 def _at(pattern: Sequence[int], part: float) -> float:
-    """The logarithm of a level, between two levels where it has to be."""
+    """The logarithm of the size of a level, interpolated between two levels."""
     place = part * (len(pattern) - 1)
     first = min(int(place), max(0, len(pattern) - 2))
     after = math.log(pattern[min(first + 1, len(pattern) - 1)])
@@ -139,7 +139,7 @@ def _at(pattern: Sequence[int], part: float) -> float:
 
 
 def _by_growth(levels: Sequence[int]) -> Estimate:
-    """Growth that keeps falling as it did; unknown where it does not fall."""
+    """A continuation whose growth declines as before; unknown if the growth does not decline."""
     growth = [math.log(b / a) for a, b in pairwise(levels)]
     # A straight line through the latest growths (least squares): the first levels say little about the last.
     many = max(5, len(growth) // 2)

@@ -41,39 +41,39 @@ class Forecast:
     is_exact: bool = False
 
     def holds(self, states: int) -> bool:
-        """Whether this many states are inside the interval."""
+        """Whether this many states are within the interval."""
         return self.low <= states <= self.high
 
     @property
     def memory(self) -> Interval:
-        """Bytes of one machine's search."""
+        """The memory of a search on one machine, in bytes."""
         return table_bytes(self.low, self.state_bytes), table_bytes(self.high, self.state_bytes)
 
     @property
     def seconds(self) -> Interval:
-        """Seconds of one machine's search."""
+        """The time of a search on one machine, in seconds."""
         return self.low / self.rate, self.high / self.rate * (1.0 if self.is_exact else SLOWER)
 
     @property
     def fits(self) -> bool:
-        """Whether this machine has memory for the upper end."""
+        """Whether this machine has memory for the upper end of the interval."""
         return self.memory[1] <= SHARE_OF_FREE * self.free_bytes
 
     @property
     def partitions(self) -> int:
-        """How many partitions keep each one's table below a gigabyte, at the upper end."""
+        """The number of partitions that keeps each one's table below a gigabyte, at the upper end."""
         return max(2, math.ceil(self.memory[1] / PARTITION_BYTES))
 
 
 def table_bytes(states: int, state_bytes: int) -> int:
-    """Memory of this many states and the table over them."""
+    """The memory for this many states and the table over them."""
     # As `native.store`: 2^14 at least, doubled when `LOAD` full.
     slots = 1 << max(14, math.ceil(math.log2(max(1.0, states / LOAD))))
     return states * state_bytes + 8 * slots
 
 
 def free_bytes(system: Path = Path("/")) -> int:
-    """Memory that is available without loss to others; 0 where the system does not report it.
+    """The memory available without displacing other data; 0 if the system does not report it.
 
     In a container with a limit of its own, no more than that leaves.
     """
@@ -97,7 +97,7 @@ _GROUPS = (  # of Linux's control groups, versions 2 and 1: limit, use, files in
 
 
 def _left(group: Path, limit: str, used: str, files: str, only: str) -> int | None:
-    """The memory left by a control group's limit; None where there is none."""
+    """The memory left by a control group's limit; None if there is no limit."""
     try:
         most, now = (group / limit).read_text(encoding="ascii"), (group / used).read_text(encoding="ascii")
         text = (group / "memory.stat").read_text(encoding="ascii")

@@ -1,4 +1,4 @@
-"""A Gaussian regression over a few points of the unit cube: a mean, and how sure it is.
+"""Gaussian regression over a few points of the unit cube: a mean, and its uncertainty.
 
 The value at x is a sum of a constant, a slope along each axis, a bend along each axis (which is zero
 at both ends) and a product for each pair of axes.  Their weights have normal priors, so that few
@@ -20,7 +20,7 @@ ANYTHING = 20.0  # the prior deviation of the constant
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Means and deviations of the weights; `noise` is what no weight explains."""
+    """Means and deviations of the weights; `noise` is the deviation that no weight explains."""
 
     slope: float
     slope_sd: float
@@ -30,11 +30,11 @@ class Prior:
     noise: float
 
     def means(self, axes: int) -> list[float]:
-        """The weights' means."""
+        """The means of the weights."""
         return [0.0] + [self.slope] * axes + [0.0] * axes + [self.product] * (axes * (axes - 1) // 2)
 
     def deviations(self, axes: int) -> list[float]:
-        """The weights' deviations."""
+        """The deviations of the weights."""
         pairs = axes * (axes - 1) // 2
         return [ANYTHING] + [self.slope_sd] * axes + [self.bend_sd] * axes + [self.product_sd] * pairs
 
@@ -46,7 +46,7 @@ def _features(at: Point) -> list[float]:
 
 
 def predicted(points: Sequence[tuple[Point, float]], at: Point, prior: Prior) -> tuple[float, float]:
-    """The mean at a point and its deviation, given the values at others."""
+    """The mean and deviation at a point, given the values at others."""
     means, deviations = prior.means(len(at)), prior.deviations(len(at))
 
     def mean(features: Sequence[float]) -> float:
@@ -71,7 +71,7 @@ def predicted(points: Sequence[tuple[Point, float]], at: Point, prior: Prior) ->
 
 
 def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
-    """The solution of a positive definite system, by elimination."""
+    """The solution of a positive definite linear system, by elimination."""
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     # No pivoting: the matrix is positive definite, for the noise is on its diagonal.
     for i, pivot in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Smaller models of the same spec, chosen to be as informative as possible about a large one.
+"""Smaller models of the same spec, chosen to be as informative as possible about a large model.
 
 A model's constants that are plain numbers are its dials.  All of them turned halfway down give the
 base; from there each is turned up by itself, and then several at once, always the model that comes
@@ -44,7 +44,7 @@ class SmallerModels:
     tried: set[Values] = field(init=False, default_factory=set)
 
     def run(self) -> list[Smaller]:
-        """The smaller models that were searched to their end; none where no base does."""
+        """The smaller models that were searched completely; none if no base was."""
         if not self._base_found() or not self._dials_kept():
             return []
         while self.searches > 0 and (best := self._best()) is not None:
@@ -67,7 +67,7 @@ class SmallerModels:
         return tuple(self.base.values())
 
     def _base_found(self) -> bool:
-        """Search the base, and lower ones while it leaves its dials no room."""
+        """Search the base, and lower ones as long as it leaves no room for increasing the parameters."""
         found: Levels | None = None
         for step in range(STEPS + 1):
             # Half of each: far enough from the model that a trend shows, near enough that it is of the same
@@ -85,14 +85,14 @@ class SmallerModels:
         return found is not None
 
     def _lowest(self, name: str, wanted: int) -> int:
-        """The value of the dial nearest to the desired one, up to the present one."""
+        """The value of a parameter nearest to the desired one, at most the current one."""
         for value in range(max(0, wanted), self.dials[name]):
             if self.exists({**self.dials, name: value}):
                 return value
         return self.dials[name]
 
     def _dials_kept(self) -> bool:
-        """Turn each dial up by itself; those without an effect stay up, and the base is searched again."""
+        """Increase each parameter alone; one without an effect stays increased, and the base is redone."""
         least = sum(self.found[self._low])
         idle = []
         for name, value in self.base.items():
@@ -124,7 +124,7 @@ class SmallerModels:
         return tuple((values[i] - low[i]) / (high[i] - low[i]) for i in self._moving)
 
     def _best(self) -> Values | None:
-        """The closest of the untried models that should end."""
+        """The closest of the untried models whose search should complete."""
         low, high, moving = self._low, tuple(self.dials.values()), self._moving
         if math.prod(high[i] - low[i] + 1 for i in moving) > MOST_MODELS:
             return None
