@@ -1,4 +1,4 @@
-"""The `replog` command: `demo`, `dump`, `play`, `repair` and `sim`, each a module imported when it is called.
+"""The `replog` command: `demo`, `dump`, `play`, `repair` and `sim`, each imported when it is called.
 
     0 done, all as it should be    1 something is wrong: damage found, an oracle broken, a directory unusable
     2 usage                        130 interrupted        141 the reader of a pipe went away
@@ -32,7 +32,7 @@ CLOSED_PIPE = 141
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are the attribute `command` of modules imported on demand."""
+    """A group whose commands are the `command` attributes of modules imported on demand."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """Return the names in the table."""
@@ -90,7 +90,7 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _report(show: Callable[[], None]) -> None:
-    """Write a message to standard error; without a reader the exit code has to do."""
+    """Write a message to standard error; without a reader, only the exit code remains."""
     try:
         show()
     except OSError:
@@ -98,7 +98,7 @@ def _report(show: Callable[[], None]) -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    """Discard the buffered output, so that the interpreter's last flush is silent, too."""
+    """Discard the buffered output, so that the interpreter's last flush fails silently."""
     # Closing the stream would raise; with the descriptor replaced the last flush succeeds and goes nowhere.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

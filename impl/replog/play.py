@@ -1,4 +1,4 @@
-"""`replog play`: a story of a cluster, command by command, and a picture of the logs at its end.
+"""`replog play`: the story of a cluster, command by command, and a picture of the final logs.
 
     replog play               the stories there are
     replog play s29_loss      one of them

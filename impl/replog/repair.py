@@ -68,7 +68,7 @@ def command(context: click.Context, directory: Path, applies: bool, adopts: bool
 
 
 def _repair(repairer: Repairer, applies: bool) -> bool:
-    """Print, and do, what there is to do; return whether something is left."""
+    """Print, and perform, the repairs; return whether some damage remains."""
     keys = repairer.partitions()
     plans = [repairer.plan(key) for key in keys]
     for key, plan in zip(keys, plans, strict=True):

@@ -56,7 +56,7 @@ class Summary:
     checks: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: Report) -> None:
-        """Count one run in."""
+        """Add one run."""
         self.runs += 1
         self.totals.update(asdict(report.figures))
         self.totals.update(steps=report.steps, crashes=report.crashes, truncations=report.truncations)
@@ -81,7 +81,7 @@ class Summary:
 
 
 def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
-    """Yield one line a name with its count."""
+    """Yield one line for each name with its count."""
     known = list(rows)
     width = max((len(name) for name, _ in known), default=0)
     for name, count in known:

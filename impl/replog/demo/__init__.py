@@ -1,1 +1,1 @@
-"""`replog demo`: a cluster on real files that loses its leader while one watches."""
+"""`replog demo`: a cluster on real files that loses its leader during the demo."""

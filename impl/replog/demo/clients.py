@@ -1,4 +1,4 @@
-"""The demo's clients: producers that keep a ledger of promises, a consumer that remembers its reads.
+"""The demo's clients: producers with a ledger of acknowledged records, a consumer with a record of its reads.
 
 One request in flight, retried until it is answered. The ledgers are the only judge of the demo (`verdict`):
 a record that was acknowledged must be where the broker said, in the log of whoever leads at the end.
@@ -18,7 +18,7 @@ FindBroker = Callable[[], int]
 
 @dataclass(slots=True)
 class LedgerProducer:
-    """Sends numbered records while `is_active`; `promised` is the ledger of (offset, body)."""
+    """Sends numbered records while `is_active`; `promised` is the ledger of acknowledged (offset, body)."""
 
     name: str
     acks: int
@@ -31,7 +31,7 @@ class LedgerProducer:
     sent_ms: int | None = None
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Note a promise; anything else is tried again."""
+        """Note an acknowledgement; after any other answer, try again."""
         del now_ms
         if isinstance(message, ProduceReply) and message.correlation == self.correlation:
             self.sent_ms = None
@@ -41,7 +41,7 @@ class LedgerProducer:
         return []
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Send the next record, or the same one again, if there is reason to."""
+        """Send the next record, or repeat the last one, if there is reason to."""
         out: list[Effect] = [SetTimer(timer, self.interval_ms, token)]
         broker = self.find_broker()
         is_free = self.sent_ms is None or now_ms - self.sent_ms > RETRY_MS
@@ -58,7 +58,7 @@ class LedgerProducer:
 
 @dataclass(slots=True)
 class LedgerConsumer:
-    """Reads on from its position; `read` is every record it was given, one that it read twice once."""
+    """Reads on from its position; `read` is every record received, without repetitions."""
 
     find_broker: FindBroker
     interval_ms: int = 120
@@ -67,7 +67,7 @@ class LedgerConsumer:
     correlation: int = 0
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take records; start over where the log ends before the position."""
+        """Take records; start over if the log ends before the position."""
         del now_ms
         if not isinstance(message, FetchReply) or message.correlation != self.correlation:
             return []

@@ -1,4 +1,4 @@
-"""The command `replog demo`: where the files go, how fast, and the verdict in words."""
+"""The command `replog demo`: the place of the files, the speed, and the verdict in words."""
 
 import shutil
 import sys
@@ -102,7 +102,7 @@ def perform(path: str, protocol: str, name: str, screen: Screen, partitions: int
 
 
 def _next(protocol: str, story: str) -> str:
-    """Return the options that play the same story under today's rules, or under those that it is about."""
+    """Return the options that play the same story under today's rules, or under the rules it demonstrates."""
     if protocol == TODAY:
         return "--protocol " + next(p for p in preset_names() if p != TODAY and story_of(p) == story)
     return f"--protocol {TODAY}" if story == story_of(TODAY) else f"--story {story}"

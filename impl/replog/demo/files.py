@@ -1,4 +1,4 @@
-"""A broker's disk for the demo: the real store on the operating system's files, one directory a broker.
+"""A broker's disk in the demo: the real store on the operating system's files, one directory per broker.
 
 The counterpart of `StoreStorage`, which is the same store on a disk that can lose things. Here a "crash"
 leaves handles and lock as the death of a process would: released, nothing synced, no marker.
@@ -26,7 +26,7 @@ class BrokerFiles(FileStorage):
         super().__init__(OsFs(), path, CONFIG, key)
 
     def crash(self) -> None:
-        """Let go of everything as a killed process does."""
+        """Release everything as a killed process does."""
         self.abandon()
 
     def lose_power(self, choose: Chooser) -> None:
@@ -34,7 +34,7 @@ class BrokerFiles(FileStorage):
         raise NotImplementedError("power losses need the simulated disk")
 
     def arm(self, occasion: int, kind: int) -> None:
-        """Refuse: real files fail when they like."""
+        """Refuse: faults of real files cannot be planned."""
         raise NotImplementedError("disk faults need the simulated disk")
 
     def is_armed(self) -> bool:
@@ -46,5 +46,5 @@ class BrokerFiles(FileStorage):
         raise NotImplementedError("real files cannot be copied as a value")
 
     def _guard(self, action: Callable[[], T]) -> T:
-        """Let a `StoreError` pass: the world handles planned failures, and a real one ends the demo."""
+        """Pass on a `StoreError`: the world handles planned failures, and a real one ends the demo."""
         return action()

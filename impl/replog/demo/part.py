@@ -1,4 +1,4 @@
-"""One partition of the demo: its clients, the changes that are worth a line, and how it ends.
+"""One partition of the demo: its clients, its reportable changes, and its final state.
 
 Not here: the cluster, which all partitions share (`stage`), and what a table looks like (`tables`).
 """
@@ -18,7 +18,7 @@ from replog.sim.cluster.world import World
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """The last known state of a replica, so that changes are noticed."""
+    """The last known state of a replica, for detecting changes."""
 
     role: Role = Role.NONE
     epoch: int = -1
@@ -38,7 +38,7 @@ class StagedPartition:
 
     @property
     def image(self) -> PartitionImage:
-        """Return the controller's current word on the partition."""
+        """Return the controller's current metadata on the partition."""
         return self.view.image
 
     def leader(self) -> int:
@@ -46,7 +46,7 @@ class StagedPartition:
         return self.view.image.leader
 
     def look(self, broker: int) -> ReplicaStatus:
-        """Return the current state of a broker's replica; for one that is down, only the end of its files."""
+        """Return the current state of a broker's replica; if it is down, only the end of its files."""
         node = self.view.nodes[broker]
         if node.broker is None:
             return ReplicaStatus(Role.NONE, -1, node.storage.end())
@@ -54,7 +54,7 @@ class StagedPartition:
         return ReplicaStatus(state.role, state.leader_epoch, state.log.leo)
 
     def news(self) -> Iterator[str]:
-        """Yield what changed since the last call: elections, ISR, roles, truncations."""
+        """Yield the changes since the last call: elections, ISR, roles, truncations."""
         before, now = self._image, self.view.image
         self._image = now
         if (now.leader, now.leader_epoch) != (before.leader, before.leader_epoch):
@@ -70,7 +70,7 @@ class StagedPartition:
                 yield from _changes(broker, seen, status)
 
     def serving(self) -> tuple[int, int]:
-        """Return the leader, by the controller and by itself, and its HW; `NO_LEADER` if there is none."""
+        """Return the leader according to the controller and itself, and its HW; `NO_LEADER` if none."""
         image = self.view.image
         broker = None if image.leader == NO_LEADER else self.view.nodes[image.leader].broker
         if broker is None or broker.replica.state.role is not Role.LEADER:
@@ -108,5 +108,5 @@ def _files_of(node: NodeView) -> Log:
 
 
 def set_of(brokers: Iterable[int]) -> str:
-    """Return brokers as a set, in their order."""
+    """Return brokers as a set, in order."""
     return "{" + ",".join(map(str, sorted(brokers))) + "}"

@@ -1,4 +1,4 @@
-"""The demo's output: lines that scroll by when something happens, and below them one table kept up to date.
+"""The demo's output: lines that scroll by as things happen, above one table that is kept up to date.
 
     on a terminal   the table is redrawn in place, paced against the real clock
     in a pipe       plain lines; the table appears at the end of each chapter
@@ -15,7 +15,7 @@ FRAME_MS = 100
 
 
 class Screen:
-    """Lines to a stream; `speed` simulated seconds pass in a real one on a terminal."""
+    """Writes lines to a stream; on a terminal, `speed` simulated seconds pass in a real one."""
 
     def __init__(self, stream: TextIO, speed: float, is_live: bool, width: int = WIDTH) -> None:
         self._stream = stream
@@ -27,13 +27,13 @@ class Screen:
         self._table: Sequence[str] = ()
 
     def say(self, line: str = "") -> None:
-        """Let a line scroll by above the table."""
+        """Print a line above the table."""
         self._erase()
         self._stream.write(line[: self._width] + "\n")
         self._draw()
 
     def frame(self, now_ms: int, table: Sequence[str]) -> None:
-        """Redraw the table, if a terminal is watching and a frame is due, and let real time pass."""
+        """Redraw the table, if the stream is a terminal and a frame is due, and let real time pass."""
         self._table = table
         if not self._is_live or now_ms < self._next_frame_ms:
             return
@@ -44,7 +44,7 @@ class Screen:
             time.sleep(FRAME_MS / 1000 / self._speed)
 
     def keep(self, table: Sequence[str]) -> None:
-        """Print the table for good: the end of a chapter."""
+        """Print the table permanently, at the end of a chapter."""
         self._erase()
         self._table = ()
         for line in (*table, ""):

@@ -1,4 +1,4 @@
-"""A demo's stage: three brokers on real files, producers, consumers, and the output about them.
+"""The stage of a demo: three brokers on real files, producers, consumers, and the output about them.
 
     stage.chapter("...")          a heading; what is done to the cluster follows
     stage.run(400)                simulated time passes, each change is a line
@@ -43,7 +43,7 @@ Link = tuple[int, int]
 
 @dataclass(slots=True)
 class Cables(Network):
-    """A network that takes 2 ms, and cables between brokers, and to the controller, that can be cut."""
+    """A network with a delay of 2 ms, and cables between brokers, and to the controller, that can be cut."""
 
     cut: set[Link] = field(default_factory=set)
 
@@ -86,7 +86,7 @@ class Stage:
         return f"{self._path}/broker-{broker}"
 
     def _files(self, broker: int, number: int, partitions: int) -> BrokerFiles:
-        """Return the log directory of a broker, of several partitions one for each."""
+        """Return the log directory of a broker; for several partitions, one for each."""
         folder = self._folder(broker)
         return BrokerFiles(folder if partitions == 1 else f"{folder}/data-{number}", (TOPIC, number))
 
@@ -105,7 +105,7 @@ class Stage:
         return self.parts[0].leader()
 
     def others(self, broker: int) -> list[int]:
-        """Return the other brokers, in their order."""
+        """Return the other brokers, in order."""
         return [other for other in range(BROKERS) if other != broker]
 
     def calm_days(self) -> None:
@@ -127,7 +127,7 @@ class Stage:
         self.end_chapter()
 
     def _spread_leaders(self) -> None:
-        """Let each partition be led by its first replica: the first broker that was up leads all of them."""
+        """Make each partition's first replica its leader: the first broker that was up leads all of them."""
         self.run(500)
         for part in self.parts:
             self.world.focus = part.name
@@ -135,14 +135,14 @@ class Stage:
         self.world.focus = self.parts[0].name
 
     def click(self, broker: int, duration_ms: int) -> None:
-        """Write records with acks=1 to one broker, whoever leads."""
+        """Write records with acks=1 to one broker, whether or not it leads."""
         self.stubborn.find_broker = lambda: broker
         self.stubborn.is_active = True
         self.run(duration_ms)
         self.stubborn.is_active = False
 
     def elect(self, broker: int) -> None:
-        """Make a broker the preferred leader, and hold that election."""
+        """Make a broker the preferred leader, and hold the election."""
         others = (replica for replica in self.world.image.replicas if replica != broker)
         self.world.reassign((broker, *others))
         self.world.elect_preferred()
@@ -152,7 +152,7 @@ class Stage:
         shutil.rmtree(self._folder(broker))
 
     def last_days(self, duration_ms: int) -> None:
-        """Let the cluster work, stop the producers, and let the last records be copied."""
+        """Let the cluster work, stop the producers, and wait until the last records are copied."""
         self.run(duration_ms)
         for part in self.parts:
             part.producer.is_active = False

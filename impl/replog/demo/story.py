@@ -1,4 +1,4 @@
-"""The demo's stories, each a run of one cluster under today's rules or those of a preset.
+"""The demo's stories, each a run of one cluster under today's rules or under those of a preset.
 
     cut-off         the leader is cut off and killed, a follower restarts at the same moment (B1, B31)
     fast-failover   two brokers lead in turns, and neither copies the other's records (B3)
@@ -25,7 +25,7 @@ from replog.demo.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happens, the sentence that announces it, and whether brokers may skip metadata versions."""
+    """The events, the sentence that announces them, and whether brokers may skip metadata versions."""
 
     about: str
     tell: Callable[[Stage], None]
@@ -33,7 +33,7 @@ class Story:
 
 
 def cut_off(stage: Stage) -> None:
-    """Lose the leader with records that nobody copied, while a follower restarts."""
+    """Lose the leader with records that nobody has copied, while a follower restarts."""
     stage.calm_days()
     cut_the_leader(stage)
     kill_the_leader(stage)
@@ -41,7 +41,7 @@ def cut_off(stage: Stage) -> None:
 
 
 def cut_the_leader(stage: Stage) -> None:
-    """Cut the leader off from all but its clients, and write to it."""
+    """Cut the leader off from everything except its clients, and write to it."""
     leader = stage.leader()
     stage.chapter(f"Broker {leader}, the leader, is cut off. It still accepts records with acks=1.")
     stage.cables.cut_between(leader, CONTROLLER, *stage.others(leader))
@@ -66,7 +66,7 @@ def kill_the_leader(stage: Stage) -> None:
 
 
 def bring_back_who_is_dead(stage: Stage) -> None:
-    """Start the broker that was killed, and let all become equal."""
+    """Start the broker that was killed, and wait until all logs are equal."""
     dead = next(node.broker_id for node in stage.world.nodes.values() if node.broker is None)
     stage.chapter(f"Broker {dead} returns with the log that it had when it was killed.")
     stage.world.restart(dead)
@@ -74,7 +74,7 @@ def bring_back_who_is_dead(stage: Stage) -> None:
 
 
 def fast_failover(stage: Stage) -> None:
-    """Let two brokers alternate as leader while no broker can copy."""
+    """Let two brokers alternate as leader while no broker can copy records."""
     stage.calm_days()
     first = stage.leader()
     second, third = stage.others(first)
@@ -95,7 +95,7 @@ def fast_failover(stage: Stage) -> None:
 
 
 def missed_epoch(stage: Stage) -> None:
-    """Let a follower copy what its leader cuts under another one, and learn of no other leader."""
+    """Let a follower copy records that its leader then truncates, unaware of the leader in between."""
     stage.calm_days()
     first = stage.leader()
     second, third = stage.others(first)
@@ -117,7 +117,7 @@ def missed_epoch(stage: Stage) -> None:
 
 
 def new_disk(stage: Stage) -> None:
-    """Replace the disk of a follower, and lose the leader before it has copied the log again."""
+    """Replace the disk of a follower, and lose the leader before the follower has copied the log again."""
     stage.calm_days()
     leader = stage.leader()
     follower = stage.others(leader)[0]
@@ -151,7 +151,7 @@ def dead_leader(stage: Stage) -> None:
 
 
 def late_replica(stage: Stage) -> None:
-    """Lose both members of the ISR, and start a broker that is not a member first."""
+    """Lose both members of the ISR, and first start a broker that is not a member."""
     stage.calm_days()
     leader = stage.leader()
     second, third = stage.others(leader)
@@ -173,7 +173,7 @@ def late_replica(stage: Stage) -> None:
 
 
 def skipped_epoch(stage: Stage) -> None:
-    """Let a leader keep its state of the followers over an epoch of which it is not notified."""
+    """Let a leader keep its state of the followers across an epoch of which it is not notified."""
     stage.calm_days()
     first = stage.leader()
     second, third = stage.others(first)
@@ -236,5 +236,5 @@ _OF_PRESET: Mapping[str, str] = MappingProxyType(
 
 
 def story_of(preset: str) -> str:
-    """Return the name of the story in which the rules of a preset show."""
+    """Return the name of the story that demonstrates the rules of a preset."""
     return _OF_PRESET[preset]

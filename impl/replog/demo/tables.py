@@ -1,4 +1,4 @@
-"""The demo's tables: the replicas of one partition line by line, or of several partitions a line each.
+"""The demo's tables: the replicas of one partition, or several partitions, one line each.
 
 Every line fits 79 columns.
 """
@@ -49,7 +49,7 @@ def _row(part: StagedPartition, broker: int, longest: int) -> str:
 
 
 def _bar(hw: int, end: int, longest: int) -> str:
-    """Draw a log to the scale of the longest: below HW, then not, then missing."""
+    """Draw a log to the scale of the longest one: the part below HW, the part above, the missing part."""
     scale = BAR_WIDTH / max(longest, BAR_WIDTH)
     low, high = int(hw * scale), int(end * scale)
     # At least one mark for uncommitted records, however long the log is.
@@ -75,7 +75,7 @@ def _line(part: StagedPartition) -> str:
 
 
 def _cell(part: StagedPartition, broker: int) -> str:
-    """Return LEO and HW of a replica, `down` for the latter if its broker is, and a mark if it leads."""
+    """Return LEO and HW of a replica, with `down` for HW if its broker is down, and a mark for the leader."""
     process = part.view.nodes[broker].broker
     if process is None:
         return f"{part.look(broker).end}/down "

@@ -1,4 +1,4 @@
-"""The verdict on the promises: the clients' ledgers compared with the leader's log and with the disks.
+"""The verdict on the acknowledged records: the clients' ledgers compared with the leader's log and the disks.
 
     lost        acknowledged, and the leader does not have it at its offset
     hidden      acknowledged, in the leader's log, not below its HW: there, but not readable yet
@@ -27,7 +27,7 @@ MAX_RANGES = 4
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The cluster at the end: its leader, the leader's HW, and the disk of each broker."""
+    """The final state of the cluster: its leader, the leader's HW, and the disk of each broker."""
 
     leader: int
     hw: int
@@ -39,13 +39,13 @@ class Ending:
         return offset in self.logs[broker] and self.logs[broker][offset][1] == body
 
     def holders(self, record: LedgerEntry) -> int:
-        """Return how many disks have a record at its offset."""
+        """Return the number of disks that have a record at its offset."""
         return sum(self.has(broker, record) for broker in range(len(self.logs)))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """See the module's text.
+    """See the module's docstring.
 
     `kept` of the lost are on another disk, `nowhere` are acknowledged records on no disk.
     """
@@ -64,12 +64,12 @@ class Verdict:
 
     @property
     def is_well(self) -> bool:
-        """Return whether a leader exists, has all that was promised, and no two brokers disagree."""
+        """Return whether there is a leader with all acknowledged records, and no two brokers disagree."""
         return self.leader != NO_LEADER and not (self.lost or self.unread or self.diverged)
 
 
 def judge(promised: Iterable[LedgerEntry], read: Iterable[LedgerEntry], end: Ending) -> Verdict:
-    """Compare acknowledged records, and records that a consumer was given, with how it ended."""
+    """Compare acknowledged records, and records delivered to a consumer, with the final state."""
     promises = sorted(promised)
     brokers = range(len(end.logs))
     offsets = sorted(set().union(*end.logs))
@@ -98,7 +98,7 @@ def judge(promised: Iterable[LedgerEntry], read: Iterable[LedgerEntry], end: End
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
-    """Report the outcome of the promises, in lines of at most 79 columns."""
+    """Report whether the promises were kept, in lines of at most 79 columns."""
     lines = _promises(verdict)
     if verdict.hidden:
         lines.append(f"At or above the leader's HW, not readable yet: {_at(verdict.hidden)}.")
@@ -115,7 +115,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
 
 
 def _promises(verdict: Verdict) -> list[str]:
-    """Report the leader's share of the acknowledged records."""
+    """Report how many acknowledged records the leader has."""
     every = f"{_records(verdict.promised)} acknowledged with acks=all"
     if verdict.leader == NO_LEADER:
         gone = f"LOST: {_of_them(len(verdict.nowhere))} on no disk ({_at(verdict.nowhere)})."

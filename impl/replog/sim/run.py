@@ -1,4 +1,4 @@
-"""One simulated run, seed and profile in, report out: what `replog sim --seed N --profile P` does.
+"""One simulated run, from seed and profile to report: the work of `replog sim --seed N --profile P`.
 
     all is set up -> faults for `duration_ms` -> everything heals -> the cluster converges -> last checks
 
@@ -74,7 +74,7 @@ class Report:
 
     @property
     def is_failure(self) -> bool:
-        """Return whether the run broke an oracle."""
+        """Return whether the run broke a promise."""
         return self.oracle != ""
 
     @property
@@ -109,7 +109,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A partition of a run: the world as if it had no other, and the watch over it."""
+    """A partition of a run: the world restricted to it, and its oracles."""
 
     world: AnyWorld
     oracles: Oracles
@@ -117,12 +117,12 @@ class Part:
 
     @property
     def partition(self) -> str:
-        """Return its name where there are several, else ""."""
+        """Return its name if there are several partitions, else ""."""
         return self.world.partition if isinstance(self.world, PartitionView) else ""
 
     @property
     def prefix(self) -> str:
-        """Return what begins a message about it."""
+        """Return the prefix of a message about it."""
         return f"{self.partition}: " if self.partition else ""
 
     def address(self, address: int) -> int:
@@ -131,7 +131,7 @@ class Part:
 
 
 def placed(weather: Profile, random: Random) -> dict[str, tuple[int, ...]]:
-    """Place the partitions of a profile's topics by Kafka's rule, from a broker and a shift of chance."""
+    """Place the partitions of a profile's topics by Kafka's rule, with a random first broker and shift."""
     partitions: dict[str, tuple[int, ...]] = {}
     for topic, count in weather.topics:
         start, shift = random.randrange(weather.brokers), random.randrange(weather.brokers)
@@ -216,7 +216,7 @@ class Simulation:
         self.injector.start()
 
     def _turn(self) -> None:
-        """Let the operator look at another partition, again and again."""
+        """Move the operator to another partition, repeatedly."""
         self.world.focus = self.random.choice(list(self.partitions))
         self.world.schedule(TURN_MS, Call(self._turn))
 
@@ -268,7 +268,7 @@ class Simulation:
         )
 
     def find_leader(self, part: Part) -> int:
-        """Return the controller's leader, or now and then a broker in the role of one, or any."""
+        """Return the controller's leader, or sometimes a broker in the role of leader, or any broker."""
         draw = self.random.random()
         leader = part.world.image.leader
         if draw < 0.8 and leader >= 0:
@@ -284,13 +284,13 @@ class Simulation:
         return self.random.randrange(len(self.world.nodes))
 
     def find_reader(self, part: Part) -> int:
-        """Return a broker to read from: often the leader, often any."""
+        """Return a broker to read from: often the leader, otherwise any."""
         if self.random.random() < 0.5:
             return self.find_leader(part)
         return self.random.randrange(len(self.world.nodes))
 
     def run(self) -> Report:
-        """Run to the end, or to the first broken oracle."""
+        """Run to the end, or to the first broken promise."""
         oracle = detail = ""
         try:
             self._storm()
@@ -303,7 +303,7 @@ class Simulation:
         return self.report(oracle, detail)
 
     def _storm(self) -> None:
-        """Let it rain, and compare whole logs now and then."""
+        """Inject faults, and sometimes compare whole logs."""
         looked = 0
         for _ in self.pace.until(START_MS + self.profile.duration_ms):
             if self.world.counters.steps >= looked + LOOK_EVERY_STEPS:
@@ -311,7 +311,7 @@ class Simulation:
                 self.watch.compare_logs(self.world)
 
     def _heal(self) -> None:
-        """End the faults and wait until all is well, looking every second."""
+        """End the faults and wait until everything is repaired, checking every second."""
         self.injector.stop()
         settle(self.members)
         deadline_ms = self.world.now_ms + self.profile.heal_ms
@@ -350,7 +350,7 @@ class Simulation:
         return f"the group has committed {behind[0].committed} of {end} records" if behind else ""
 
     def _last_checks(self) -> None:
-        """Compare whole logs and disks, once everything is still."""
+        """Compare whole logs and disks, once nothing changes."""
         self.watch.compare_logs(self.world)
         self.watch.check_disks(self.world)
         abandoned = sum(producer.abandoned for producer in self.producers)

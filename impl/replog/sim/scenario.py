@@ -1,4 +1,4 @@
-"""Scenario files: a story of a cluster as text, each command followed by its changes.
+"""Scenario files: the story of a cluster as text, each command followed by its changes.
 
     # prose
     > cluster brokers=2 min-isr=1
@@ -29,16 +29,16 @@ PROMPT = "> "
 
 
 class ScenarioError(Exception):
-    """A command that does not exist or cannot be read, with its line."""
+    """A command that does not exist or cannot be parsed, with its line."""
 
 
 def play(text: str) -> str:
-    """Run a scenario and return it with the outputs that its commands give now."""
+    """Run a scenario and return it with the actual outputs of its commands."""
     return perform(text)[0]
 
 
 def perform(text: str, make_world: Callable[[WorldOptions], World] = World) -> tuple[str, ScenarioCluster]:
-    """Run a scenario as `play` does; return also the cluster at its end."""
+    """Run a scenario as `play` does; return also the final cluster."""
     cluster = ScenarioCluster(make_world)
     lines: list[str] = []
     is_output = False
@@ -56,7 +56,7 @@ def perform(text: str, make_world: Callable[[WorldOptions], World] = World) -> t
 
 
 def run_command(cluster: ScenarioCluster, command: str, number: int) -> list[str]:
-    """Run one command; ScenarioError with the line number if it makes no sense."""
+    """Run one command; ScenarioError with the line number if it is invalid."""
     name, *words = command.split()
     plain = [word for word in words if "=" not in word]
     pairs = (word.split("=", 1) for word in words if "=" in word)
@@ -78,5 +78,5 @@ def difference(path: Path) -> str:
 
 
 def rewrite(path: Path) -> None:
-    """Write what happens now into a scenario file."""
+    """Write the actual outputs into a scenario file."""
     path.write_text(play(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What connections rule out: a copy of an ISR proposal that arrives after a later one was refused.
+"""The effect of connections: a copy of an ISR proposal cannot arrive after a later one was refused.
 
 A refusal changes no epoch, so the copy would be granted behind its leader's back.  Kafka, too, has nothing
 but its connections against that.
@@ -25,7 +25,7 @@ def refused(message: Message) -> Attempt | None:
 
 
 def is_copy(item: Item, source: int, attempt: Attempt) -> bool:
-    """Return whether something under way is a proposal of a broker that it sent no later than an attempt."""
+    """Return whether something in flight is a proposal that a broker sent no later than an attempt."""
     if not isinstance(item, Delivery) or item.source != source:
         return False
     inner, partition = _opened(item.message)

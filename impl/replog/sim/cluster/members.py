@@ -37,20 +37,20 @@ NOT_OWNER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
 
 
 class GroupObserver:
-    """An observer of a group's members; the default does nothing."""
+    """An observer of a group's members; by default it does nothing."""
 
     def kept(self) -> int:
-        """Return the offset below which no owner may be sent from now on."""
+        """Return the offset below which no owner may restart from now on."""
         return 0
 
     def processed(self, offset: int) -> None:
-        """Note a record that a member has processed."""
+        """Note a record processed by a member."""
 
     def committed_to(self, offset: int) -> None:
-        """Note the answer that an offset is committed."""
+        """Note the answer that an offset was committed."""
 
     def resumed(self, offset: int, kept: int) -> None:
-        """Note where an owner continues; `kept` is what `kept` returned when it requested that."""
+        """Note where an owner continues; `kept` is the result of `kept` at the time of its request."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Member:
     """How long to leave the group to whoever has taken it over."""
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Send the next request, unless one is under way that may still be answered."""
+        """Send the next request, unless one is in flight that may still be answered."""
         if self.is_over:
             return []
         again = SetTimer(timer, 1 + self.choose(2 * self.interval_ms) + self.rest_ms)
@@ -99,7 +99,7 @@ class Member:
         return [Send(self.find_leader(partition), ForPartition(partition, request)), again]
 
     def _forget(self) -> None:
-        """Begin as a new process would."""
+        """Reset the state to that of a new process."""
         self.correlation += 1  # what is still answered is for the process before
         self.sent_ms = self.generation = self.position = self.committed = -1
 
@@ -117,7 +117,7 @@ class Member:
         return self.reads, FetchRequest(self.correlation, CONSUMER, -1, self.position)
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take the answer to the request under way."""
+        """Take the answer to the request in flight."""
         match message:
             case JoinGroupReply() | PositionReply() | CommitReply() | FetchReply():
                 if message.correlation != self.correlation or self.sent_ms < 0:
@@ -166,6 +166,6 @@ def members(
 
 
 def settle(group: Iterable[Member]) -> None:
-    """Let one member live, which has to come to the end whatever the others leave behind; they go."""
+    """Keep one member, which must reach the end whatever the others leave behind; they leave."""
     for number, member in enumerate(group):
         member.dies, member.is_over = False, number > 0

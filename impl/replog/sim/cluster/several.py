@@ -1,4 +1,4 @@
-"""The disks of a machine that holds several partitions, each in a log directory of its own.
+"""The disks of a machine with several partitions, each in a log directory of its own.
 
 They fail alone and lose power together, as the log directories of a Kafka broker do.  An effect names its
 partition (`Of`).
@@ -31,7 +31,7 @@ class SeveralStorage:
         return {name: part.recover() for name, part in self.parts.items()}
 
     def without_bodies(self, message: Message) -> Message:
-        """Return a message that has arrived as the disk of its partition keeps it."""
+        """Return a received message in the form in which its partition's disk keeps it."""
         part = self._part_of(message)
         return message if part is None else part.without_bodies(message)
 
@@ -50,7 +50,7 @@ class SeveralStorage:
 
     @property
     def hw_checkpoint(self) -> int:
-        """Return the HW of the first partition that was written last."""
+        """Return the last written HW of the first partition."""
         return next(iter(self.parts.values())).hw_checkpoint
 
     def close(self, broker_epoch: int) -> None:
@@ -64,7 +64,7 @@ class SeveralStorage:
             part.crash()
 
     def lose_power(self, choose: Chooser) -> None:
-        """Lose the process and of each unflushed tail whatever `choose` takes."""
+        """Lose the process and the part of each unflushed tail that `choose` selects."""
         for part in self.parts.values():
             part.lose_power(choose)
 
@@ -74,11 +74,11 @@ class SeveralStorage:
             part.flush()
 
     def flushed(self) -> int:
-        """Return how many offsets cannot be lost, in all partitions."""
+        """Return the number of offsets that cannot be lost, over all partitions."""
         return sum(part.flushed() for part in self.parts.values())
 
     def end(self) -> int:
-        """Return how many offsets are in the page cache, in all partitions."""
+        """Return the number of offsets in the page cache, over all partitions."""
         return sum(part.end() for part in self.parts.values())
 
     def arm(self, occasion: int, kind: int) -> None:
@@ -88,7 +88,7 @@ class SeveralStorage:
             part.arm(occasion if name == struck else -1, kind)
 
     def is_armed(self) -> bool:
-        """Return whether a failure is still to come."""
+        """Return whether a failure is still pending."""
         return any(part.is_armed() for part in self.parts.values())
 
     def copy(self) -> SeveralStorage:
@@ -97,5 +97,5 @@ class SeveralStorage:
 
 
 def recovered_by_name(storage: Storage, first: str) -> dict[str, Recovered]:
-    """Open a machine's disk; return the state of each partition on it."""
+    """Open a machine's disk; return the state of each of its partitions."""
     return storage.recover_all() if isinstance(storage, SeveralStorage) else {first: storage.recover()}

@@ -1,4 +1,4 @@
-"""One partition of a cluster, seen as if the cluster had no other.
+"""One partition of a cluster, as if it were the only one.
 
     view = PartitionView(world, "t-1")
     view.image, view.nodes[2].broker.replica, view.nodes[2].storage
@@ -32,7 +32,7 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A machine with the disk of one partition."""
+    """A machine with one partition's disk."""
 
     node: Node
     partition: str
@@ -61,7 +61,7 @@ class NodeView:
 
 
 class PartitionView:
-    """A world with one partition of several."""
+    """A world restricted to one of several partitions."""
 
     def __init__(self, world: World, partition: str) -> None:
         self.world = world
@@ -70,7 +70,7 @@ class PartitionView:
 
     @property
     def image(self) -> PartitionImage:
-        """Return the controller's current word on the partition."""
+        """Return the controller's current metadata on the partition."""
         return self.world.controller.state.partitions[self.partition]
 
     @property

@@ -1,4 +1,4 @@
-"""A cluster in one process: brokers, controller, clients, network, clocks; every step is the caller's choice.
+"""A cluster in one process: brokers, controller, clients, network, clocks; the caller chooses every step.
 
     world = World(WorldOptions(brokers=3, min_isr=2))
     world.step()                       # the next event by time; or pick one yourself:
@@ -61,17 +61,17 @@ OPERATOR = -99
 
 
 class Observer:
-    """An observer of every step; the default does nothing."""
+    """An observer of every step; by default it does nothing."""
 
     def changed(self, world: World, node: Node) -> None:
-        """Note a node that has just handled an event."""
+        """Note that a node has handled an event."""
 
     def decided(self, world: World) -> None:
-        """Note the cluster after the controller has handled an event."""
+        """Note the cluster after an event of the controller."""
 
 
 class World:
-    """A cluster at one moment, and the ways to move it on."""
+    """A cluster at one moment, and the ways to advance it."""
 
     def __init__(
         self, options: WorldOptions, network: Network | None = None, observer: Observer | None = None
@@ -119,11 +119,11 @@ class World:
 
     @property
     def image(self) -> PartitionImage:
-        """Return the controller's current word on the partition, of several on the one in focus."""
+        """Return the controller's current metadata on the partition; if several, on the one in focus."""
         return self.controller.state.partitions[self.focus]
 
     def pending(self) -> list[tuple[int, int, Item]]:
-        """Return everything that may happen next as (due, serial, item), in order of time."""
+        """Return all possible next events as (due, serial, item), in order of time."""
         return sorted(entry for entry in self._heap if entry[1] not in self._taken)
 
     def running(self) -> Iterator[Node]:
@@ -131,7 +131,7 @@ class World:
         return (node for _, node in sorted(self.nodes.items()) if node.broker is not None)
 
     def step(self) -> bool:
-        """Let the next event by time happen; False if there is none."""
+        """Execute the next event by time; return False if there is none."""
         while self._heap:
             due, serial, item = heappop(self._heap)
             # Taken or dropped earlier. Removing an entry from the middle of a heap would cost a search.
@@ -145,7 +145,7 @@ class World:
         return False
 
     def take(self, entry: tuple[int, int, Item]) -> None:
-        """Let one pending item happen now, whatever its time."""
+        """Execute a pending item now, whatever its time."""
         self.drop(entry)
         self._execute(entry[2])
 
@@ -154,7 +154,7 @@ class World:
         self._taken.add(entry[1])
 
     def schedule(self, delay_ms: int, item: Item) -> None:
-        """Put an item into the future."""
+        """Schedule an item."""
         self._serial += 1
         heappush(self._heap, (self.now_ms + max(delay_ms, 0), self._serial, item))
 
@@ -271,14 +271,14 @@ class World:
                 self.schedule(effect.delay_ms, Alarm(owner, effect.timer, effect.token, 0))
 
     def start_client(self, address: int, client: Client, delay_ms: int = 0, partition: str = "") -> None:
-        """Add a client, of several partitions for this one, and wake it for the first time."""
+        """Add a client, if there are several partitions for this one, and wake it for the first time."""
         self.clients[address] = client
         if partition:
             self.readers[address] = partition
         self.schedule(delay_ms, Alarm(address, Timer.SEND_FETCH, 0, 0))
 
     def restart(self, broker_id: int) -> None:
-        """Start a process on a node that has none: recover the disk, register, wait for metadata."""
+        """Start a process on a node without one: recover the disk, register, wait for metadata."""
         node = self.nodes[broker_id]
         assert node.broker is None, "a process is running"
         try:
@@ -311,7 +311,7 @@ class World:
         self._perform(node, node.broker.start())
 
     def crash(self, broker_id: int) -> None:
-        """Kill a process; its memory is gone, its disk keeps the page cache."""
+        """Kill a process; its memory is lost, its disk keeps the page cache."""
         node = self.nodes[broker_id]
         if node.broker is not None:
             self.counters.crashes += 1
@@ -319,7 +319,7 @@ class World:
         self._end_process(node)
 
     def lose_power(self, broker_id: int, choose: Callable[[int], int]) -> None:
-        """Kill a process and take unflushed data with it, as much as `choose` says."""
+        """Kill a process and lose as much unflushed data as `choose` determines."""
         node = self.nodes[broker_id]
         self.counters.crashes += node.broker is not None
         node.storage.lose_power(choose)
@@ -350,7 +350,7 @@ class World:
             self._perform(node, node.broker.shut_down())
 
     def pause(self, broker_id: int) -> None:
-        """Freeze a process: what reaches it waits."""
+        """Freeze a process: messages and alarms for it wait."""
         node = self.nodes[broker_id]
         if node.broker is not None and node.held is None:
             node.held = []
@@ -364,7 +364,7 @@ class World:
             self.schedule(0, item)
 
     def fence(self, broker_id: int) -> None:
-        """Let a broker's session expire now, and no other."""
+        """Expire a broker's session now, and no other."""
         if self.quorum is not None:
             self.quorum.fence(broker_id)
             self._look_at_quorum(self.quorum)

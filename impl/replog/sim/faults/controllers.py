@@ -1,4 +1,4 @@
-"""Faults of the controllers of a quorum: one dies, freezes, or is cut off from the others.
+"""Faults of the controllers of a quorum: a crash, a freeze, or a partition from the others.
 
 A frozen one that thaws, and one that is cut off, do not know that they were replaced; brokers may reach them
 all the time.
@@ -22,7 +22,7 @@ MAX_EFFECTS = 6
 
 
 def pick(quorum: Quorum, random: Random) -> int:
-    """Draw a controller: the active one more often than others."""
+    """Choose a controller: the active one more often than others."""
     host = quorum.active()
     if host is not None and random.random() < 0.5:
         return host.address
@@ -51,7 +51,7 @@ def inject(kind: Fault, world: World, random: Random, length_ms: int) -> bool:
 
 
 def links_between(quorum: Quorum, random: Random) -> set[Link]:
-    """Return the links between a controller and the others, now and then of one direction only."""
+    """Return the links between a controller and the others, sometimes in one direction only."""
     me = pick(quorum, random)
     peers = [peer for peer in quorum.voters if peer != me]
     draw = random.random()
@@ -61,7 +61,7 @@ def links_between(quorum: Quorum, random: Random) -> set[Link]:
 
 
 def heal(quorum: Quorum) -> None:
-    """Let every controller run."""
+    """Make every controller run."""
     for host in quorum.hosts.values():
         host.effects_left = -1
         quorum.resume(host.address)

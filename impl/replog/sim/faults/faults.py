@@ -1,4 +1,4 @@
-"""Bad weather: a network that loses, duplicates, delays and cuts, and an injector of everything else.
+"""Faults: a network that loses, duplicates, delays and cuts, and an injector of all other faults.
 
 All chance of a run comes from one `random.Random`.  While a node that lost data has not been fenced yet, the
 injector is quiet and the network perfect, if the profile requires it (`profiles.PowerRule`, B11).
@@ -34,7 +34,7 @@ BLACKOUT_MS = 15_000
 
 @dataclass(slots=True)
 class FaultyNetwork(Network):
-    """Independent chances for each message, and links that are cut in one direction."""
+    """A network with independent probabilities per message, and links that are cut in one direction."""
 
     random: Random
     profile: Profile
@@ -43,7 +43,7 @@ class FaultyNetwork(Network):
     faults: Counter[str] = field(default_factory=Counter)
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
-        """Draw the fate of one message."""
+        """Choose the delays of one message."""
         del message
         random, profile = self.random.random, self.profile
         first = 1 + int(random() * profile.jitter_ms)
@@ -66,7 +66,7 @@ class FaultyNetwork(Network):
 
 @dataclass(slots=True)
 class Injector:
-    """Draws faults, and brings nodes back; `faults` counts what really happened at once.
+    """Injects random faults, and restarts nodes; `faults` counts those that took effect at once.
 
     What a fault only prepares (a death between effects, a failing disk, a shutdown) the world counts when it
     happens; `ARMED` names them.
@@ -90,7 +90,7 @@ class Injector:
         self._schedule_next()
 
     def stop(self) -> None:
-        """End all faults: links whole, processes awake and alive."""
+        """End all faults: make all links whole, and all processes awake and alive."""
         self.is_over = True
         self.network.is_calm = True
         self.network.cut.clear()
@@ -104,7 +104,7 @@ class Injector:
                 self._restart_later(node.broker_id)
 
     def revive(self) -> None:
-        """Start every node whose process has ended; a disk fault may have hit after the faults were over."""
+        """Start every node whose process has ended; a disk fault may have struck after the last fault."""
         for node in self.world.nodes.values():
             if node.broker is None:
                 self.world.restart(node.broker_id)
@@ -115,7 +115,7 @@ class Injector:
             self.world.schedule(delay_ms, Call(self._strike))
 
     def _strike(self) -> None:
-        """Inject one fault, unless it is over or has to be quiet."""
+        """Inject one fault, unless the faults are over or suspended."""
         if self.is_over:
             return
         # Before all else, so that a fault that cannot be injected is not the last one.
@@ -132,7 +132,7 @@ class Injector:
             self.faults[kind.value] += 1
 
     def _pick_node(self) -> int:
-        """Draw a victim: the leader more often than others, because its failures teach more."""
+        """Choose a node: the leader more often than others, because its failures reveal more."""
         leader = self.world.image.leader
         if leader >= 0 and self.random.random() < 0.3:
             return leader
@@ -205,7 +205,7 @@ class Injector:
         return self._elect()
 
     def _reassign(self) -> bool:
-        """Request two or three replicas in any order, or cancel; return whether anything changed."""
+        """Request two or three replicas in random order, or cancel; return whether anything changed."""
         before = self.world.image
         brokers = list(self.world.nodes)
         is_cancelled = before.is_reassigning and self.random.random() < 0.3
@@ -214,7 +214,7 @@ class Injector:
         return self.world.image != before
 
     def _black_out(self) -> bool:
-        """End every process at one moment, with a power loss where the profile allows one.
+        """End every process at one moment, with a power loss if the profile allows one.
 
         Return whether any process ran.
         """
@@ -227,7 +227,7 @@ class Injector:
         return bool(running)
 
     def _flush(self, node: Node) -> bool:
-        """Let the operating system write back dirty pages; return whether there were any."""
+        """Have the operating system write back dirty pages; return whether there were any."""
         was_dirty = node.storage.flushed() < node.storage.end()
         try:
             node.storage.flush()
@@ -242,7 +242,7 @@ class Injector:
         return int(self.random.expovariate(1 / 3_000)) + 100
 
     def _restart_later(self, broker_id: int, delay_ms: int = -1) -> None:
-        """Start the process again after a while, if it has ended by then; otherwise check again later."""
+        """Restart the process after a while, if it has ended by then; otherwise check again later."""
 
         def restart() -> None:
             node = self.world.nodes[broker_id]
@@ -256,7 +256,7 @@ class Injector:
         self.world.schedule(self._some_time() if delay_ms < 0 else delay_ms, Call(restart))
 
     def _cut(self, cut: set[Link]) -> bool:
-        """Cut links for some time; return whether any was whole before."""
+        """Cut links for some time; return whether any of them was whole before."""
         # Links that are cut already belong to another fault, which restores them at its own time.
         cut -= self.network.cut
         self.network.cut |= cut
@@ -264,7 +264,7 @@ class Injector:
         return bool(cut)
 
     def _cut_power(self, node: Node) -> bool:
-        """Cut a node's power if the profile's rule allows what that may lose."""
+        """Cut a node's power if the profile's rule allows the possible loss."""
         rule, lossy = self.profile.power, self.oracles.lossy
         me = node.broker_id
         may_lose = rule in (PowerRule.ANY, PowerRule.KEEPS_ONE_COPY)
@@ -287,7 +287,7 @@ class Injector:
         return True
 
     def _lose_power(self, node: Node) -> None:
-        """Cut a node's power, and check that its disk keeps its word."""
+        """Cut a node's power, and check that its disk keeps all flushed records."""
         before = node.storage.end()
         # Read before the loss: afterwards only the disk could say what it had promised.
         check_kept = self.oracles.promise_of(node)
@@ -296,7 +296,7 @@ class Injector:
         self.faults["records-lost"] += before - node.storage.end()
 
     def _leaves_one(self, node: Node) -> bool:
-        """Return whether a node may end uncleanly without costing the last copy (KIP-966).
+        """Return whether a node may end uncleanly without losing the last copy (KIP-966).
 
         Another member of ISR or ELR lives and has lost nothing.  And no other member of the ISR has ended, or
         is about to, without the controller's notice: two of those could keep a third out of ISR and ELR.
@@ -307,7 +307,7 @@ class Injector:
         return bool(alive - set(lossy)) and set(image.isr) - {node.broker_id} <= alive
 
     def _lives_on(self, member: int) -> bool:
-        """Return whether a member runs as the controller means it, and is not about to end uncleanly."""
+        """Return whether a member runs with its current incarnation, and is not about to end uncleanly."""
         node = self.world.nodes[member]
         return (
             self.oracles.is_current(self.world, member)
@@ -316,7 +316,7 @@ class Injector:
         )
 
     def _others_are_healthy(self, me: int) -> bool:
-        """Return whether the ISR without this node is there, and all of it in the best of health."""
+        """Return whether the ISR without this node is not empty, and all of it is healthy."""
         others = [member for member in self.world.image.isr if member != me]
         return bool(others) and all(self._is_healthy(member) for member in others)
 
@@ -347,7 +347,7 @@ class Injector:
         )
 
     def _be_quiet(self, victim: int) -> None:
-        """Let nothing else happen until the controller has fenced the node that lost data."""
+        """Suspend all other faults until the controller has fenced the node that lost data."""
         self.victim, self.network.is_calm = victim, True
         epoch = self.world.controller.state.brokers[victim].broker_epoch
 
@@ -367,7 +367,7 @@ def _disarm(node: Node) -> None:
 
 
 def struck(world: World) -> dict[Fault, int]:
-    """Return how often each fault has happened that was armed before."""
+    """Return how often each previously armed fault has occurred."""
     counters, quorum = world.counters, world.quorum
     happened = {
         Fault.CRASH_MID_EFFECTS: counters.crashes_mid_effects,

@@ -1,4 +1,4 @@
-"""Fault profiles: faults of a run, their frequency, and faults excluded since Kafka does not survive them.
+"""Fault profiles: the faults of a run, their frequency, and faults excluded as Kafka does not survive them.
 
 What is excluded, and why:
 
@@ -39,7 +39,7 @@ class PowerRule(Enum):
 
 
 class Fault(Enum):
-    """The kinds of faults a run can inject, beside those of the network."""
+    """The kinds of faults that a run can inject, in addition to those of the network."""
 
     CRASH = "crash"
     CRASH_MID_EFFECTS = "crash-mid-effects"
@@ -64,7 +64,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of bad weather; probabilities are per message, weights relative among faults."""
+    """One kind of fault load; probabilities are per message, weights are relative to other faults."""
 
     name: str
     about: str
@@ -97,7 +97,7 @@ class Profile:
     """The partition that is the log of consumer groups, if any; members of a group read the first one."""
 
     def config(self) -> Config:
-        """Return the brokers' tuning: Kafka's, with times scaled down so that much happens in little time."""
+        """Return the brokers' configuration: Kafka's, with times scaled down to have much happen quickly."""
         return Config(
             lag_ms=4_000,
             fetch_timeout_ms=1_500,
@@ -148,7 +148,7 @@ _ALL = replace(
 
 
 def _weights(*without: Fault, **extra: int) -> dict[Fault, int]:
-    """Return the weights of `all`, without some faults, with others."""
+    """Return the weights of `all`, without some faults, and with others added."""
     kept = {fault: weight for fault, weight in _ALL.weights.items() if fault not in without}
     return kept | {Fault[name.upper()]: weight for name, weight in extra.items()}
 

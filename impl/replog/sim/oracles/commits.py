@@ -1,4 +1,4 @@
-"""The watch over a consumer group: no owner continues behind, or past, what the members have answers for.
+"""The oracle for a consumer group: no owner restarts before or after the offsets acknowledged to members.
 
     commits-kept    an owner continues at, or after, every offset whose commit was answered before it
                     requested its position (A31), and no record before it was left out (S62)
@@ -17,7 +17,7 @@ from replog.sim.oracles.promises import ViolationError
 
 @dataclass(slots=True)
 class CommitWatch(GroupObserver):
-    """What members of one group have processed and committed; `checks` counts as in the other oracles."""
+    """The records processed and committed by members of one group; `checks` as in the other oracles."""
 
     checks: Counter[str]
     answered: int = 0
@@ -28,22 +28,22 @@ class CommitWatch(GroupObserver):
     """Those processed after a gap."""
 
     def kept(self) -> int:
-        """Return the highest offset whose commit was answered."""
+        """Return the highest acknowledged committed offset."""
         return self.answered
 
     def processed(self, offset: int) -> None:
-        """Note a record that a member has processed."""
+        """Note a record processed by a member."""
         self.beyond.add(offset)
         while self.without_gap in self.beyond:
             self.beyond.discard(self.without_gap)
             self.without_gap += 1
 
     def committed_to(self, offset: int) -> None:
-        """Note the answer that an offset is committed."""
+        """Note the answer that an offset was committed."""
         self.answered = max(self.answered, offset)
 
     def resumed(self, offset: int, kept: int) -> None:
-        """Check where an owner continues."""
+        """Check the offset at which an owner continues."""
         self.checks["commits-kept"] += 1
         if offset < kept:
             raise ViolationError("commits-kept", f"the group continues at {offset}, committed was {kept}")

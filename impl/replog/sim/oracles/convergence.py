@@ -1,4 +1,4 @@
-"""Whether a cluster is at rest: every replica in the ISR, with the same committed log.
+"""Convergence: every replica is in the ISR, with the same committed log.
 
 Not here: promises that hold all the time (`oracles`).
 """
@@ -12,7 +12,7 @@ from replog.sim.cluster.views import AnyWorld
 
 
 def converged(world: AnyWorld) -> str:
-    """Return the reason why not every replica is in the ISR yet with the same committed log.
+    """Return the reason why the cluster has not converged, i.e. all replicas in the ISR with the same log.
 
     "" if nothing.
     """

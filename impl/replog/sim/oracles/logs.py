@@ -1,4 +1,4 @@
-"""Logs as the oracles compare them: record by record, from where each of them still starts.
+"""Logs as compared by the oracles: record by record, from the current start of each.
 
 Not here: which promise a comparison is of (`oracles`).
 """
@@ -13,7 +13,7 @@ Cell = tuple[int, bytes]
 
 
 def cells(log: LogView, start: int, end: int) -> list[Cell]:
-    """Return the records in [start, end) of a log that has them, looking from the end of the log."""
+    """Return the records in [start, end) of a log that has them, searching from the end of the log."""
     groups: list[list[Cell]] = []
     for batch in reversed(log.batches):
         if batch.next_offset <= start:
@@ -25,7 +25,7 @@ def cells(log: LogView, start: int, end: int) -> list[Cell]:
 
 
 def compare(left: tuple[int, LogView], right: tuple[int, LogView]) -> bool:
-    """Compare two brokers' logs up to their last common epoch; return whether there was one."""
+    """Compare two brokers' logs up to their last common epoch; return whether there is one."""
     (one, ours), (other, theirs) = left, right
     # What one of them has deleted cannot be compared.
     start, end = max(ours.log_start, theirs.log_start), min(ours.leo, theirs.leo)

@@ -1,4 +1,4 @@
-"""The oracle for the controllers of a quorum: committed and applied metadata is kept (P28).
+"""The oracle for the controllers of a quorum: committed and applied metadata is never lost (P28).
 
 `committed` is a ghost: the longest log that any controller ever had below its HW.  What the controllers of a
 cluster with one decide is kept by definition; there is nothing to check.
@@ -22,7 +22,7 @@ Seen = tuple[int, int, int, int, bool]
 
 @dataclass(slots=True)
 class MetadataWatch:
-    """The watch over one quorum."""
+    """The oracle of one quorum."""
 
     committed: list[MetadataRecord] = field(default_factory=list)
     terms: list[int] = field(default_factory=list)

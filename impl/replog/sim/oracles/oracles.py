@@ -1,4 +1,4 @@
-"""The watch over a simulated cluster: every promise of `promises`, checked as the cluster moves.
+"""The oracles of a simulated cluster: every promise in `promises`, checked after each event.
 
 A broken one raises `ViolationError`.  `checks` counts how often each was checked with something to compare:
 an oracle that was never checked has not held.
@@ -41,7 +41,7 @@ class LastState:
 
 @dataclass(slots=True)
 class Figures:
-    """The history of the cluster, as seen from outside.
+    """The history of the cluster, as observed from outside.
 
     `elections` are leader epochs with a leader, `elr_elections` those of a member of the ELR,
     `unclean_elections` those of a broker outside ISR and ELR; `isr_changes` are changes of the set.
@@ -60,7 +60,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Oracles(Observer, ClientObserver):
-    """The watch over one world.
+    """The oracles of one world.
 
     `lossy` are the nodes that have lost data and are not back in the ISR, with the LEO they had before.
     """
@@ -112,7 +112,7 @@ class Oracles(Observer, ClientObserver):
         seen.hw, seen.batches = log.hw, log.batches
 
     def _check_start(self, world: AnyWorld, broker: int, log: LogView) -> None:
-        """Compare where a log starts with the requests, and with deletions that clients know."""
+        """Compare the start of a log with the requests, and with acknowledged deletions."""
         self.checks["log-start"] += 1
         may_lead = broker in {*world.image.isr, *world.image.elr} and self.is_current(world, broker)
         least = self.deleted if may_lead else 0
@@ -161,7 +161,7 @@ class Oracles(Observer, ClientObserver):
         self.figures.elections = len(self.leaders)
 
     def _check_new_leader(self, world: AnyWorld, state: ReplicaState) -> None:
-        """Check that a leader is the one of its epoch, and that the current one has all committed records."""
+        """Check that a leader is that of its epoch, and that the current one has all committed records."""
         self._check_one_leader(state.leader_epoch, state.broker_id)
         # A leader of an old epoch may lack records of newer ones. It is fenced, and nothing of it counts.
         if world.image.leader_epoch != state.leader_epoch:
@@ -176,7 +176,7 @@ class Oracles(Observer, ClientObserver):
             )
 
     def _check_hw(self, world: AnyWorld, state: ReplicaState, seen: LastState) -> None:
-        """Compare the records below a replica's new HW, and let a leader extend the committed prefix.
+        """Compare the records below a replica's new HW; for a leader, extend the committed prefix.
 
         Who led before this step counts as a leader: it may have applied two metadata versions at once.
         """
@@ -200,7 +200,7 @@ class Oracles(Observer, ClientObserver):
         self._check_isr(world)
 
     def _check_copies(self, world: AnyWorld) -> None:
-        """Count the disks that hold the committed prefix; one that had it and lost it later did hold it."""
+        """Count the disks with the committed prefix; a disk that lost it later counts as having had it."""
         self.checks["committed-copies"] += 1
         known = len(self.committed)
         holders = sum(
@@ -218,7 +218,7 @@ class Oracles(Observer, ClientObserver):
             )
 
     def _holds(self, node: AnyNode) -> bool:
-        """Return whether a node, dead or alive, has the last committed record; log-matching does the rest."""
+        """Return whether a node, dead or alive, has the last committed record; the log implies the rest."""
         known = len(self.committed)
         if node.broker is not None:
             return self._has_last(node.broker.replica.state.log)
@@ -233,7 +233,7 @@ class Oracles(Observer, ClientObserver):
         return cells(log, known - 1, known) == self.committed[-1:]
 
     def _check_isr(self, world: AnyWorld) -> None:
-        """Check that whoever may be elected next, and lives, has everything."""
+        """Check that all live replicas that may be elected next have all committed records."""
         if not self.committed:
             return
         for member in (*world.image.isr, *world.image.elr):
@@ -254,7 +254,7 @@ class Oracles(Observer, ClientObserver):
                 )
 
     def is_current(self, world: AnyWorld, member: int) -> bool:
-        """Return whether a member runs, as the incarnation the controller means."""
+        """Return whether a member runs, with the incarnation known to the controller."""
         broker = world.nodes[member].broker
         known = world.controller.state.brokers.get(member)
         return (
@@ -262,7 +262,7 @@ class Oracles(Observer, ClientObserver):
         )
 
     def _difference(self, log: LogView) -> str:
-        """Return, for a message, the first committed record that a log does not have."""
+        """Return, for a message, the first committed record that a log lacks."""
         start = log.log_start
         pairs = zip(cells(log, start, log.leo), self.committed[start:], strict=False)
         for offset, (mine, theirs) in enumerate(pairs, start):
@@ -271,7 +271,7 @@ class Oracles(Observer, ClientObserver):
         return ""
 
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
-        """Check a positive answer to acks=all."""
+        """Check a positive answer to a produce with acks=all."""
         self.figures.acknowledged += count
         self.checks["ack-after-commit"] += 1
         for offset in range(base_offset, base_offset + count):
@@ -279,7 +279,7 @@ class Oracles(Observer, ClientObserver):
                 raise ViolationError("ack-after-commit", f"{body!r} acknowledged at {offset}")
 
     def requested(self, offset: int) -> None:
-        """Note that records before `offset` may go from now on."""
+        """Note that records before `offset` may be deleted from now on."""
         self.may_start = max(self.may_start, offset)
 
     def gone(self, low_watermark: int) -> None:
@@ -287,7 +287,7 @@ class Oracles(Observer, ClientObserver):
         self.deleted = max(self.deleted, low_watermark)
 
     def consumed(self, offset: int, cell: Cell) -> None:
-        """Check one record given to a consumer."""
+        """Check one record delivered to a consumer."""
         self.figures.consumed += 1
         self.checks["reads-committed"] += 1
         if offset >= len(self.committed):
@@ -299,7 +299,7 @@ class Oracles(Observer, ClientObserver):
             )
 
     def compare_logs(self, world: AnyWorld) -> None:
-        """Compare every two logs.
+        """Compare all pairs of logs.
 
         Where they have the same epoch at an offset, they agree up to there (P8).
         """
@@ -309,7 +309,7 @@ class Oracles(Observer, ClientObserver):
                 self.checks["log-matching"] += compare(ours, theirs)
 
     def check_disks(self, world: AnyWorld) -> None:
-        """Check that every disk would give back what its process holds; reads copies, changes nothing."""
+        """Check that every disk would recover the state of its process; reads copies, changes nothing."""
         for node in world.running():
             assert node.broker is not None
             log = node.broker.replica.state.log
@@ -335,12 +335,12 @@ class Oracles(Observer, ClientObserver):
                 )
 
     def promise_of(self, node: AnyNode) -> Callable[[], None]:
-        """Return the check that a power loss, which comes now, takes nothing that was flushed."""
+        """Return the check that an imminent power loss loses no flushed record."""
         kept = self.durable(node)
         return lambda: self.check_kept(node, kept)
 
     def durable(self, node: AnyNode) -> tuple[int, list[Cell]]:
-        """Return the records that a power loss now must not take, and the offset of the first of them.
+        """Return the records that a power loss now must not lose, and the offset of the first one.
 
         They are those flushed, also by a dead process.
         """

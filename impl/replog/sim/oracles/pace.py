@@ -1,4 +1,4 @@
-"""The extent of a run: event by event up to a moment, and never more events than it may take.
+"""The pace of a run: event by event up to a moment, with a limit on the number of events.
 
 A world in which messages beget messages without delay has no passing time; only a count ends it.
 """
@@ -17,14 +17,14 @@ MAX_EVENTS = 1_000_000
 
 @dataclass(slots=True)
 class Pace:
-    """The events of one world, counted over its whole run."""
+    """Counts the events of one world over its whole run."""
 
     world: World
     max_events: int = MAX_EVENTS
     events: int = 0
 
     def until(self, end_ms: int) -> Iterator[None]:
-        """Let everything before `end_ms` happen, yielding after each event, and be there.
+        """Execute all events before `end_ms`, yielding after each, and advance the time to it.
 
         `ViolationError` (step-limit) if the run takes more than `max_events`.
         """

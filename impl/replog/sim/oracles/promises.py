@@ -1,4 +1,4 @@
-"""The promises that hold in a running cluster whatever happens to it: Kafka's, by name.
+"""The promises of a running cluster that must hold under all faults: Kafka's, by name.
 
     hw-within-log        HW never passes the LEO                                               (P1)
     hw-monotone          within one leadership HW never falls                                  (I2, P10)
@@ -61,7 +61,7 @@ class ViolationError(Exception):
 
 
 def praise(checks: Counter[str], *, has_groups: bool) -> str:
-    """Return the verdict on runs without a broken promise, and which oracles had nothing to check.
+    """Return the verdict on runs without a broken promise, and the oracles that had nothing to check.
 
     Without groups nobody commits, and one controller keeps what it decides: there is no such promise.
     """

@@ -1,4 +1,4 @@
-"""The watch over a cluster of several partitions: each promise is checked for each of them.
+"""The oracles of a cluster with several partitions: each promise is checked for each partition.
 
 A broken one names its partition.  Not here: the promises (`promises`), and how each is checked (`oracles`).
 """
@@ -17,14 +17,14 @@ from replog.sim.oracles.promises import ViolationError
 
 
 class SeveralOracles(Observer):
-    """A watch for each partition, by name."""
+    """The oracles of each partition, by name."""
 
     def __init__(self, partitions: Iterable[str], min_isr: int) -> None:
         self.parts = {name: Oracles(min_isr) for name in partitions}
         self._views: dict[str, PartitionView] = {}
 
     def view(self, world: World, partition: str) -> PartitionView:
-        """Return the world with this partition alone."""
+        """Return the world restricted to this partition."""
         if partition not in self._views:
             self._views[partition] = PartitionView(world, partition)
         return self._views[partition]
@@ -45,15 +45,15 @@ class SeveralOracles(Observer):
         self._each(world, lambda oracles, view: oracles.decided(view))
 
     def compare_logs(self, world: World) -> None:
-        """Compare every two logs of a partition."""
+        """Compare all pairs of logs of a partition."""
         self._each(world, lambda oracles, view: oracles.compare_logs(view))
 
     def check_disks(self, world: World) -> None:
-        """Check that every disk would give back what its process holds."""
+        """Check that every disk would recover the state of its process."""
         self._each(world, lambda oracles, view: oracles.check_disks(view))
 
     def promise_of(self, node: Node) -> Callable[[], None]:
-        """Return the check that a power loss, which comes now, takes nothing that was flushed."""
+        """Return the check that an imminent power loss loses no flushed record."""
         checks = [oracles.promise_of(NodeView(node, name)) for name, oracles in self.parts.items()]
 
         def check_all() -> None:
@@ -68,16 +68,16 @@ class SeveralOracles(Observer):
         return {}
 
     def is_current(self, world: World, member: int) -> bool:
-        """Return whether a member runs, as the incarnation the controller means."""
+        """Return whether a member runs, with the incarnation known to the controller."""
         return next(iter(self.parts.values())).is_current(world, member)
 
     @property
     def checks(self) -> Counter[str]:
-        """Return how often each oracle was checked, for all partitions."""
+        """Return the number of checks by each oracle, over all partitions."""
         return sum((oracles.checks for oracles in self.parts.values()), Counter())
 
     @property
     def figures(self) -> Figures:
-        """Return the history of the cluster, for all partitions together."""
+        """Return the history of the cluster, over all partitions."""
         parts = [oracles.figures for oracles in self.parts.values()]
         return Figures(*(sum(getattr(part, field.name) for part in parts) for field in fields(Figures)))

@@ -1,4 +1,4 @@
-"""A world that records the acts of its brokers and its controller, one event at each commit point.
+"""A world that records the actions of its brokers and its controller, one event at each commit point.
 
 An event is committed when it can no longer be taken back: in memory when it was handled, on disk when
 its records are written (a process that dies before has done nothing), a request when the network has
@@ -87,7 +87,7 @@ class RecordedWorld(World):
         """The name that messages and effects of the recorded partition have."""
 
     def emit(self, at: int, event: str, **facts: object) -> None:
-        """Write one event down, with the state after it unless `after` says otherwise."""
+        """Record one event, with the state after it unless `after` is given."""
         if not self.is_recording:
             return
         self._numbers[at] = self._numbers.get(at, 0) + 1
@@ -127,7 +127,7 @@ class RecordedWorld(World):
         super()._execute(item)
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
-        """Perform the effects that commit an event, write it down, perform the rest.
+        """Perform the effects that commit an event, record it, and perform the rest.
 
         Who dies before has done nothing: what was to last is not on disk.
         """
@@ -150,7 +150,7 @@ class RecordedWorld(World):
             super()._perform(node, effects[commit:])
 
     def _handled(self, node: Node, before: Before, effects: list[Effect]) -> None:
-        """Find what happened in one handled message or alarm, and write it down."""
+        """Find the events in one handled message or alarm, and record them."""
         item = before.item
         assert node.broker is not None
         me, state = node.broker_id, node.broker.replica.state
@@ -184,7 +184,7 @@ class RecordedWorld(World):
             self.emit(node.broker_id, "checkpoint")
 
     def _served(self, node: Node, request: FetchRequest, effects: list[Effect]) -> None:
-        """A follower's fetch counted: it was answered, or it waits."""
+        """Record that a follower's fetch was counted: it was answered, or it waits."""
         sent = [e for e in effects if isinstance(e, Send) and e.to == request.replica_id]
         replies = [e.message for e in sent if isinstance(e.message, FetchReply)]
         mine = [reply for reply in replies if reply.correlation == request.correlation]
@@ -195,7 +195,7 @@ class RecordedWorld(World):
                       reply=kind, **facts)  # fmt: skip
 
     def _answered(self, node: Node, before: Before | None, effects: list[Effect]) -> None:
-        """Answers to fetches that have waited."""
+        """Record the answers to fetches that have waited."""
         asked = before.item if before is not None and isinstance(before.item, Delivery) else None
         for effect in effects:
             reply = effect.message if isinstance(effect, Send) and effect.to in self.nodes else None
@@ -206,7 +206,7 @@ class RecordedWorld(World):
                               **message_of(effect.to, reply.correlation))  # fmt: skip
 
     def send(self, source: int, to: int, message: object) -> None:
-        """Hand a message to the network; of a follower's fetches one is under way."""
+        """Hand a message to the network; at most one of a follower's fetches is in flight."""
         whole = message
         if isinstance(message, ForPartition) and message.partition == self.recorded:
             message = message.message
@@ -242,7 +242,7 @@ class RecordedWorld(World):
         return {"offset": message.fetch_offset} if isinstance(message, FetchRequest) else {}
 
     def _newest(self, item: Delivery) -> Delivery | None:
-        """The newest metadata of the leader epoch that an update is of; None if it comes too late."""
+        """Return the newest metadata of the leader epoch of an update; None if it comes too late."""
         node = self.nodes.get(item.to)
         assert isinstance(item.message, MetadataUpdate)
         if node is None or node.broker is None or not self.is_recording:
@@ -259,18 +259,18 @@ class RecordedWorld(World):
         return Delivery(item.source, item.to, MetadataUpdate((same[-1],)), item.incarnation)
 
     def crash(self, broker_id: int) -> None:
-        """Kill a process, as ever."""
+        """Kill a process, as in any world."""
         self._end(broker_id, "crash")
         super().crash(broker_id)
 
     def lose_power(self, broker_id: int, choose: Callable[[int], int]) -> None:
-        """Cut a node's power, as ever; one that has nothing to lose has crashed."""
+        """Cut a node's power, as in any world; if it has nothing to lose, record a crash."""
         storage = self._disk(broker_id)
         self._end(broker_id, "crash" if storage.flushed() == storage.end() else "power-loss")
         super().lose_power(broker_id, choose)
 
     def flush(self, broker_id: int) -> None:
-        """Let the operating system write a running broker's page cache."""
+        """Have the operating system write back a running broker's page cache."""
         node = self.nodes[broker_id]
         if node.broker is not None and node.broker.replica.state.role is not Role.NONE:
             disk = self._disk(broker_id)
@@ -294,7 +294,7 @@ class RecordedWorld(World):
             self.emit(broker_id, event, after={})
 
     def fence(self, broker_id: int) -> None:
-        """Let a session expire, as ever."""
+        """Expire a session, as in any world."""
         before = self._decisions()
         super().fence(broker_id)
         self._decided(before)
@@ -326,7 +326,7 @@ class RecordedWorld(World):
         self.perform_for(CONTROLLER, effects)
 
     def _keep_all_but_one(self) -> None:
-        """Let one of several expired sessions end in this check, as Kafka's controller does."""
+        """Let only one of several expired sessions end in this check, as Kafka's controller does."""
         state, timeout_ms = self.controller.state, self.options.session_timeout_ms
         oldest_ms = self.now_ms - timeout_ms
         late = [b for b, known in sorted(state.brokers.items())
@@ -340,7 +340,7 @@ class RecordedWorld(World):
         return Decided(self.image, states, {broker: known.broker_epoch for broker, known in brokers.items()})
 
     def _decided(self, before: Decided) -> None:
-        """Find the controller's changes to sessions; of several steps only the last shows its state."""
+        """Find the controller's changes to sessions; of several steps only the last one shows its state."""
         now = self._decisions()
         events: list[tuple[str, int]] = []
         for broker, state in sorted(now.states.items()):
@@ -360,7 +360,7 @@ class RecordedWorld(World):
             self.emit(CONTROLLER, event, broker=broker, **shown)
 
     def _judged(self, source: int, effects: list[Effect]) -> None:
-        """A proposal was granted, or refused because of its members."""
+        """Record that a proposal was granted, or refused because of its members."""
         for effect in effects:
             reply = effect.message if isinstance(effect, Send) else None
             if isinstance(reply, AlterPartitionReply) and reply.error in VERDICTS:

@@ -15,7 +15,7 @@ from replog.sim.cluster.node import Alarm, Delivery, Item, Node
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The state of a broker before it handled something, as far as events need it."""
+    """The part of a broker's state before an event that recorded events need."""
 
     item: Delivery | Alarm
     heard: tuple[object, ...]
@@ -29,7 +29,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The state of the controller before it handled something."""
+    """The state of the controller before an event."""
 
     image: PartitionImage
     states: dict[int, BrokerState]
@@ -37,7 +37,7 @@ class Decided:
 
 
 def own_item(item: Item, partition: str) -> Delivery | Alarm | None:
-    """Return what an item is to a partition, without its name; None if it is another's ("": the only one)."""
+    """Return a partition's own item, without its name; None if it is another's ("": the only partition)."""
     if isinstance(item, Delivery) and isinstance(item.message, ForPartition):
         name, message = item.message.partition, item.message.message
         return replace(item, message=message) if name == partition else None
@@ -47,7 +47,7 @@ def own_item(item: Item, partition: str) -> Delivery | Alarm | None:
 
 
 def own_effects(effects: list[Effect], partition: str) -> list[Effect]:
-    """Return the effects of a partition without its name, and those of the process; "": all there are."""
+    """Return the effects of a partition without its name, and those of the process; "": all of them."""
     return [effect for each in effects if (effect := _own_effect(each, partition)) is not None]
 
 
@@ -73,14 +73,14 @@ def look(node: Node, item: Delivery | Alarm) -> Before:
 
 
 def heard(node: Node) -> tuple[object, ...]:
-    """Return what metadata has made of a broker: a newer word on the ISR is news to a leader only."""
+    """Return the effect of metadata on a broker: a newer ISR is news to a leader only."""
     assert node.broker is not None
     state = node.broker.replica.state
     return state.role, state.leader_epoch, state.role is Role.LEADER and state.partition_epoch
 
 
 def was_taken(reply: FetchReply, before: Before, following: object) -> bool:
-    """Return whether a follower has waited for this reply, and waits no more."""
+    """Return whether a follower was waiting for this reply, and no longer is."""
     now = getattr(following, "in_flight", -1)
     return reply.error is Error.NONE and before.in_flight == reply.correlation and now == -1
 
@@ -101,5 +101,5 @@ def was_settled(reply: AlterPartitionReply, before: Before, state: object) -> bo
 
 
 def message_of(asker: int, correlation: int) -> dict[str, object]:
-    """Return the name of a message: its requester and its number."""
+    """Return the name of a message: its sender and its number."""
     return {"message": f"{asker}/{correlation}"}

@@ -1,4 +1,4 @@
-"""Simulated runs that are written down: a seed in, a recording out.
+"""Recorded simulation runs: from a seed to a recording.
 
     lines = record(7)            a header, one line an event, a trailer that counts them
 
@@ -82,7 +82,7 @@ class RecordedRun:
         return RecordedWorld(options, Network(), self.random, self.events.append)
 
     def _start(self) -> None:
-        """Let all brokers register and apply epoch 0, before anything is recorded or fails."""
+        """Let all brokers register and apply epoch 0, before recording and faults begin."""
         world = self.world
         for broker in world.nodes:
             world.restart(broker)
@@ -108,7 +108,7 @@ class RecordedRun:
         return leader if is_right else self.random.randrange(self.brokers)
 
     def run(self) -> None:
-        """Run to the end of the weather; an exception of a core, or an endless world, fails the run."""
+        """Run to the end of the faults; an exception of a core, or an endless world, fails the run."""
         for _ in Pace(self.world, self.max_events).until(START_MS + self.weather.duration_ms):
             pass
 
@@ -140,7 +140,7 @@ class RecordedRun:
         self._inject(self.random.choice(self.faults), node)
 
     def _inject(self, fault: str, node: Node) -> None:
-        """Do one thing to one node, where it can be done."""
+        """Inject one fault at one node, if possible."""
         world, me = self.world, node.broker_id
         if fault == "elect":
             world.elect(me)
@@ -167,7 +167,7 @@ class RecordedRun:
             self._restart_later(me)
 
     def _miss_an_epoch(self, leader: int) -> None:
-        """Let another broker lead for a while without notice to the leader, and then the leader again."""
+        """Let another broker lead for a while, and then the leader again, without notifying it."""
         others = [member for member in self.world.image.isr if member != leader]
         if leader < 0 or not others:
             return
@@ -197,7 +197,7 @@ class RecordedRun:
         self.world.schedule(delay_ms, Call(action))
 
     def _restart_later(self, broker: int) -> None:
-        """Start the process again after a while; check again later if it still runs."""
+        """Restart the process after a while; check again later if it still runs."""
 
         def restart() -> None:
             if self.world.nodes[broker].broker is None:
@@ -211,7 +211,7 @@ class RecordedRun:
 def record(
     seed: int, rules: Protocol = CURRENT, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
 ) -> list[str]:
-    """Return a recording, line by line; an exception of a core is the caller's to see."""
+    """Return a recording, line by line; an exception of a core is passed on to the caller."""
     return RecordedRun(seed, rules, weather, max_events).lines()
 
 

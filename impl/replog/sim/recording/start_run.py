@@ -1,4 +1,4 @@
-"""Simulated runs whose records go from the front of logs, written down: a seed in, a recording out.
+"""Recorded simulation runs in which records are deleted from the front of logs: from a seed to a recording.
 
     lines = record_starts(7, "delete")     a client deletes records
     lines = record_starts(7, "retain")     each broker keeps a few only, on the real store
@@ -59,7 +59,7 @@ class StartRun(RecordedRun):
         return StartWorld(mine, Network(), self.random, self.events.append)
 
     def _choose_offset(self) -> int:
-        """Return an offset that a leader could delete up to, most of the time."""
+        """Return an offset up to which a leader could delete, most of the time."""
         leader = self.world.nodes.get(self.world.image.leader)
         if leader is None or leader.broker is None:
             return 1
@@ -82,5 +82,5 @@ class StartRun(RecordedRun):
 def record_starts(
     seed: int, profile: str = "delete", rules: Protocol = CURRENT, max_events: int = MAX_EVENTS
 ) -> list[str]:
-    """Return a recording, line by line; an exception of a core is the caller's to see."""
+    """Return a recording, line by line; an exception of a core is passed on to the caller."""
     return StartRun(seed, rules, WEATHERS[profile], max_events).lines()

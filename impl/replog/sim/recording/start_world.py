@@ -1,4 +1,4 @@
-"""A world that records how records go from the front of logs: what moves a log start, and what follows.
+"""A world that records deletions from the front of logs: the causes of moving a log start, and the effects.
 
     delete time-out retain         a client's request, the end of its patience, a broker's retention
     fetch serve list answer apply  a fetch or a request for an end of the log: sent, counted, answered, taken
@@ -43,7 +43,7 @@ TAKEN = (Error.NONE, Error.OFFSET_OUT_OF_RANGE)
 
 
 class StartWorld(RecordedWorld):
-    """A world of brokers that delete records, whose events go to `emit_to`."""
+    """A world of brokers that delete records, whose events are passed to `emit_to`."""
 
     requests = (FetchRequest, ListOffsetsRequest)
     _front = (0, 0)
@@ -64,7 +64,7 @@ class StartWorld(RecordedWorld):
         return kept | _front_of(broker.replica.state)
 
     def _late(self, node: Node) -> list[int]:
-        """Return the followers outside the ISR for which HW does not wait: late, or not eligible."""
+        """Return the followers outside the ISR for which HW does not wait: late or ineligible ones."""
         assert node.broker is not None
         state, now_ms = node.broker.state, self.now_ms + node.clock_offset_ms
         remotes = {} if state.leading is None else state.leading.remotes
@@ -74,12 +74,12 @@ class StartWorld(RecordedWorld):
         )  # fmt: skip
 
     def is_whole(self) -> bool:
-        """Return whether every broker runs and none is fenced, so that one may go."""
+        """Return whether every broker runs and none is fenced, so that one may be lost."""
         states = [known.state for known in self.controller.state.brokers.values()]
         return self.up == set(self.nodes) and BrokerState.FENCED not in states
 
     def may_go(self, broker: int) -> bool:
-        """Return whether a broker may die or be fenced: another one can lead, and all are there."""
+        """Return whether a broker may die or be fenced: another one can lead, and all others are there."""
         return self.is_whole() and any(member != broker for member in self.image.isr)
 
     # What one step of a reader is, in one moment.
@@ -96,7 +96,7 @@ class StartWorld(RecordedWorld):
         super()._execute(item)
 
     def _is_in_vain(self, item: Delivery) -> bool:
-        """Return whether a request is lost that its receiver would answer in no step of a reader."""
+        """Return whether a lost request would have had no effect, for a reader, at its receiver."""
         node, message = self.nodes.get(item.to), item.message
         if node is None or node.broker is None:
             return False
@@ -115,7 +115,7 @@ class StartWorld(RecordedWorld):
         super()._perform(node, effects)
 
     def _settled(self, node: Node, effect: Effect) -> list[Effect]:
-        """Return an effect, or what became of the proposal that it is; one of a deposed leader is lost."""
+        """Return an effect, or the result of the proposal that it is; one of a deposed leader is lost."""
         assert node.broker is not None
         if not (isinstance(effect, Send) and isinstance(effect.message, AlterPartitionRequest)):
             return [effect]
@@ -133,7 +133,7 @@ class StartWorld(RecordedWorld):
         return self.now_ms + node.clock_offset_ms
 
     def _keep_all_but_one(self) -> None:
-        """Let no session of a living broker end by itself; that of a dead one does."""
+        """Do not let the session of a live broker expire; that of a dead one does."""
         brokers = self.controller.state.brokers
         for broker in self.up:
             brokers[broker] = replace(brokers[broker], last_seen_ms=self.now_ms)
@@ -186,7 +186,7 @@ class StartWorld(RecordedWorld):
             super()._rang(node, before, timer)
 
     def _served(self, node: Node, request: FetchRequest, effects: list[Effect]) -> None:
-        """A follower's fetch was answered, or it waits."""
+        """Record that a follower's fetch was answered, or waits."""
         replies = [e.message for e in effects if isinstance(e, Send) and e.to == request.replica_id]
         mine = [r for r in replies if isinstance(r, FetchReply) and r.correlation == request.correlation]
         if not request.is_from_follower or (mine and mine[0].error not in TAKEN):
@@ -198,7 +198,7 @@ class StartWorld(RecordedWorld):
                   **message_of(request.replica_id, request.correlation))  # fmt: skip
 
     def _shown_of(self, message: FetchRequest | ListOffsetsRequest) -> RecordedEvent:
-        """The recorded view of a request."""
+        """Return the recorded view of a request."""
         if isinstance(message, ListOffsetsRequest):
             return {"asks": "end" if message.which == LATEST else "start"}
         return {"asks": "records", "offset": message.fetch_offset, "start": message.log_start}
@@ -209,7 +209,7 @@ def _front(state: ReplicaState) -> tuple[int, int]:
 
 
 def _front_of(state: ReplicaState) -> RecordedEvent:
-    """The recorded view of a broker's log start, and of the requests that wait for it."""
+    """Return the recorded view of a broker's log start, and of the requests that wait for it."""
     shown: RecordedEvent = {"start": state.log.log_start}
     if state.following is not None:
         shown["phase"] = state.following.phase.value

@@ -1,4 +1,4 @@
-"""Simulated runs with two topics of three partitions, of which one partition is written down.
+"""Simulation runs with two topics of three partitions, one of which is recorded.
 
     lines = record_topic(7)        partition 7 mod 6, which is t-1
 
@@ -75,5 +75,5 @@ class TopicRun(RecordedRun):
 
 
 def record_topic(seed: int, rules: Protocol = CURRENT, max_events: int = MAX_EVENTS) -> list[str]:
-    """Return a recording, line by line; an exception of a core is the caller's to see."""
+    """Return a recording, line by line; an exception of a core is passed on to the caller."""
     return TopicRun(seed, rules, max_events=max_events).lines()

@@ -46,7 +46,7 @@ DATA_REPLIES = (FetchReply, EpochEndReply, ListOffsetsReply)
 
 
 class ScenarioCluster:
-    """The cluster of a scenario, and the output about it so far."""
+    """The cluster of a scenario, and the output so far."""
 
     def __init__(self, make_world: Callable[[WorldOptions], World] = World) -> None:
         self.make_world = make_world
@@ -56,19 +56,19 @@ class ScenarioCluster:
         self.correlation = 0
 
     def __call__(self, name: str, *words: str, **options: str) -> list[str]:
-        """Run one command and return its output; TypeError for arguments that it does not have."""
+        """Run one command and return its output; TypeError for unsupported arguments."""
         lines: list[str] | None = COMMANDS[name](self, *words, **options)
         return self._changes() if lines is None else lines
 
     def take(self, wanted: Callable[[Item], bool]) -> bool:
-        """Let the first pending item of a kind happen; return whether there was one."""
+        """Execute the first pending item of a kind; return whether there was one."""
         entry = next((entry for entry in self.world.pending() if wanted(entry[2])), None)
         if entry is not None:
             self.world.take(entry)
         return entry is not None
 
     def _under_way(self, to: int, kinds: tuple[type[Message], ...]) -> list[Entry]:
-        """Return the messages of some kinds that are on their way to a broker."""
+        """Return the messages of some kinds in flight to a broker."""
         return [
             (due, serial, item)
             for due, serial, item in self.world.pending()
@@ -96,7 +96,7 @@ class ScenarioCluster:
         )
 
     def _changes(self) -> list[str]:
-        """Return the client's answers, and the lines that have changed."""
+        """Return the client's answers, and the changed lines."""
         while self.take(lambda item: isinstance(item, Delivery) and item.to == CLIENT):
             pass
         lines = [describe_reply(message) for _, message in self.world.replies if describe_reply(message)]
@@ -154,7 +154,7 @@ class ScenarioCluster:
                 self.settle()
 
     def _replicate(self) -> bool:
-        """Let all controllers have the state of the first one; return whether that is new."""
+        """Give all controllers the state of the first one; return whether that changes anything."""
         quorum = self.world.quorum
         if quorum is None:
             return False

@@ -1,4 +1,4 @@
-"""Brokers, the controller and replies in one line of plain words each, for scenarios."""
+"""Descriptions of brokers, the controller and replies in one line of plain words each, for scenarios."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def describe_isr(image: PartitionImage) -> str:
 
 
 def describe_reply(message: Message) -> str:
-    """Return a reply as its client reads it; "" for a message that no client reads."""
+    """Return a reply as its client would read it; "" for a message not addressed to a client."""
     match message:
         case ProduceReply(error=error) if error is not Error.NONE:
             return f"client: produce failed: {error.name}"

@@ -19,7 +19,7 @@ from replog.sim.scenarios.describe import describe_role
 
 
 def draw(nodes: Collection[Node]) -> list[str]:
-    """Return the picture line by line, if any broker has a record; of one that is down, what its disk has."""
+    """Return the picture line by line, if any broker has a record; for one that is down, from its disk."""
     logs = {node.broker_id: _log(node) for node in nodes}
     batches = [batch for log in logs.values() for batch in log.batches]
     if not batches:
@@ -44,7 +44,7 @@ def _log(node: Node) -> LogView:
 
 
 def _line(cells: list[str], widths: list[int], starts: list[int], hw: int) -> str:
-    """Return one row; the mark is in front of the first record that is not below HW, or at the end."""
+    """Return one row; the mark is before the first record not below HW, or at the end."""
     marks = ["|" if start == hw else " " for start in starts]
     drawn = "".join(
         f"{mark} {cell:<{width}} " for mark, cell, width in zip(marks, cells, widths, strict=True)

@@ -25,19 +25,19 @@ BETWEEN_CONTROLLERS = (VoteRequest, VoteReply, MetadataFetch, MetadataFetchReply
 
 
 class Cluster(Protocol):
-    """The parts of a story's cluster that a command needs."""
+    """The parts of a scenario's cluster that a command needs."""
 
     world: World
 
     def take(self, wanted: Callable[[Item], bool]) -> bool:
-        """Let the first pending item of a kind happen; return whether there was one."""
+        """Execute the first pending item of a kind; return whether there was one."""
 
     def settle(self) -> None:
         """Deliver everything between brokers and controllers."""
 
 
 def rules(answered: str, applied: str, own_record: str, newest_only: str) -> dict[str, RecordIs | bool]:
-    """Return the rules of a quorum as a story has them."""
+    """Return the rules of a scenario's quorum."""
     return {
         "answered_when": RecordIs(answered),
         "applied_when": RecordIs(applied),
@@ -47,14 +47,14 @@ def rules(answered: str, applied: str, own_record: str, newest_only: str) -> dic
 
 
 def quorum_of(cluster: Cluster) -> Quorum:
-    """Return the controllers of a story; ValueError if there is one."""
+    """Return the controllers of a scenario; ValueError if there is only one."""
     if cluster.world.quorum is None:
         raise ValueError("the cluster has one controller")
     return cluster.world.quorum
 
 
 def host_of(cluster: Cluster, number: str) -> ControllerHost:
-    """Return a controller by its number."""
+    """Return the controller with a number."""
     return quorum_of(cluster).hosts[-int(number)]
 
 
@@ -66,7 +66,7 @@ def _alive(cluster: Cluster, number: str) -> ControllerNode:
 
 
 def _exchange(cluster: Cluster, *numbers: str) -> None:
-    """Deliver all messages between these controllers; lose messages for the others."""
+    """Deliver all messages between these controllers, and lose those for the others."""
     among = {-int(number) for number in numbers}
 
     def wanted(item: Item) -> bool:
@@ -146,7 +146,7 @@ def lose(cluster: Cluster, broker: str) -> None:
 
 
 def describe_controllers(quorum: Quorum) -> dict[int, str]:
-    """Return a line for each controller: its term, its log, and the partition by that."""
+    """Return a line for each controller: its term, its log, and the partition according to its log."""
     return {
         address: _describe(number, host) for number, (address, host) in enumerate(quorum.hosts.items(), 1)
     }

@@ -48,7 +48,7 @@ class Plan:
 
 
 class Repairer:
-    """The repair of a log directory that is locked by the caller, and was `bare` before that.
+    """The repair of a log directory that the caller has locked, and that was `bare` before.
 
     `notes` say what was done. Errors: `ForeignVersionError` for files of newer software, which are never
     touched, and `OSError`.
@@ -68,11 +68,11 @@ class Repairer:
         self._was_clean = self._root.was_stopped_cleanly()
 
     def partitions(self) -> list[TopicPartition]:
-        """Return all partitions, those whose folder is missing too."""
+        """Return all partitions, including those without a folder."""
         return sorted({*self._root.partitions(), *self._root.missing_partitions()})
 
     def plan(self, key: TopicPartition) -> Plan | None:
-        """Report the damage, and what a repair would keep; None for a partition that a start can open."""
+        """Report the damage, and the part that a repair would keep; None if the partition can be opened."""
         if key in self._root.missing_partitions():
             promised = self._root.registry.partitions[key].recovery_point
             return Plan(key, ("its folder is missing",), (0, 0), promised)
@@ -103,7 +103,7 @@ class Repairer:
         return survey_partition(self._fs, path, DEFAULT_CONFIG.index_interval_bytes, point)
 
     def apply(self, key: TopicPartition) -> None:
-        """Do what `plan` says."""
+        """Execute `plan`."""
         path = self._root.partition_path(key)
         make_directory(self._fs, path)
         clear_temporary(self._fs, path, TEXT_FILES)
@@ -133,7 +133,7 @@ class Repairer:
         self._save_root(key, manifest)
 
     def _cut(self, survey: Survey) -> list[Segment]:
-        """Take everything that is not good out of the log; return the segments that are left."""
+        """Remove everything damaged from the log; return the remaining segments."""
         good = [segment for segment in survey.segments if segment.size]
         # If all that is good ends before the log start, none of it can be read: the log begins anew at its
         # start, as after deleting old segments.
@@ -161,7 +161,7 @@ class Repairer:
         self._fs.fsync_dir(folder)
 
     def _save_root(self, key: TopicPartition, manifest: Manifest) -> None:
-        """Let the directory's own files speak of nothing that was cut."""
+        """Remove all references to cut records from the directory's own files."""
         root, end = self._root, manifest.flushed
         if self._is_registry_damaged:
             self._put_aside(root.path, [REGISTRY_FILE])
