@@ -1,4 +1,4 @@
-"""What all recordings of replog have in common: brokers, messages, leaders' clocks.
+"""The common part of all tracings of replog: brokers, messages, leaders' clocks.
 
 A message, which the specs know by its content, is sent, counted, answered and taken once each, in this order;
 its sender's numbers rise.  A broker is a number in a recording, and a name in a spec.
@@ -26,7 +26,7 @@ MOST_SETS = 1 << 12  # many times those of recordings: each may be in several or
 
 
 def single(name: str, action: str, broker: str = "at") -> Any:
-    """Return the method for an event that is one step of the broker in a field of it."""
+    """Return the method for an event that is one step of the broker in one of its fields."""
 
     @event(name)
     def method(tracing: ClusterTracing, found: Event) -> Call:
@@ -42,7 +42,7 @@ def room_for(value: int, step: int) -> int:
 
 
 class KeptWords:
-    """Calls, ways and sets of brokers that were made."""
+    """The calls, ways and sets of brokers created so far."""
 
     def __init__(self) -> None:
         self.calls: dict[tuple[str, ...], Call] = {}
@@ -52,7 +52,7 @@ class KeptWords:
 
 @lru_cache(maxsize=16)
 def kept_words(names: tuple[str, ...]) -> KeptWords:
-    """Those of brokers of these names: all recordings of clusters of one size have the same few."""
+    """The words for brokers with these names: all recordings of clusters of one size share the same few."""
     del names
     return KeptWords()
 
@@ -74,7 +74,7 @@ class ClusterTracing(Tracing):
 
     @staticmethod
     def header_constants(recording: Recording) -> dict[str, str]:
-        """The constants of both specs that a header decides."""
+        """The constants of both specs that a header determines."""
         header = recording.header
         return {
             "Broker": str(header["brokers"]),
@@ -89,7 +89,7 @@ class ClusterTracing(Tracing):
         return self.names[number]
 
     def me(self, found: Event) -> str:
-        """The name of the broker that wrote an event."""
+        """The name of the broker that recorded an event."""
         return self.name(found["at"])
 
     def set_of(self, numbers: Iterable[Any]) -> frozenset[str]:
@@ -112,7 +112,7 @@ class ClusterTracing(Tracing):
         return known
 
     def in_time(self, found: Event, *calls: Call) -> Ways:
-        """Steps of a leader, after time has passed for its followers or without."""
+        """Steps of a leader, with or without the passage of time for its followers."""
         late = self.set_of(found["late"]) if "late" in found else ANY
         passed = Call("pass_time", (self.me(found), late))
         return Ways((calls, (passed, *calls)))
@@ -127,7 +127,7 @@ class ClusterTracing(Tracing):
         return known
 
     def stage(self, found: Event) -> None:
-        """Messages go one way, once."""
+        """Check that a message passes through its stages in order, once."""
         message, stage = found["message"], self.stages[found["event"]]
         if stage == 0:
             asker, number = map(int, message.split("/"))
@@ -156,7 +156,7 @@ class ClusterTracing(Tracing):
 
     @event("answer")
     def answer(self, found: Event) -> Ways:
-        """A fetch that has waited is answered; for nobody, if the follower never takes the answer."""
+        """A waiting fetch is answered; for nobody, if the follower never takes the answer."""
         self.stage(found)
         step = self.call("complete_fetch", found["at"], found["follower"])
         return Ways(((step,),) if found["message"] in self.taken else ((),))
@@ -168,5 +168,5 @@ class ClusterTracing(Tracing):
         return self.call("apply_response", found["at"])
 
     def lost(self, found: Event) -> Call:
-        """The silent step that its sender's last message got lost."""
+        """The silent step in which its sender's last message is lost."""
         return self.call("lose_fetch", found["at"])

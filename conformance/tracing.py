@@ -1,4 +1,4 @@
-"""replog's recordings in the words of replication.spec: which action an event is, and what it shows.
+"""replog's recordings in terms of replication.spec: the action of each event, and the recorded fields.
 
     fetch serve answer apply       a fetch on its way, counted, answered late, taken
     produce shrink judge settle    records; an ISR proposal, the controller's verdict, its arrival
@@ -65,7 +65,7 @@ Field = tuple[str, str]  # a name, and an expression of the spec
 
 
 class ShownFields:
-    """The fields of brokers of these names, and what is shown of logs with epochs in this range."""
+    """The fields of brokers with these names, and the recorded state of logs with epochs in this range."""
 
     def __init__(self, names: Sequence[str], epochs: range) -> None:
         self.epochs = epochs
@@ -78,7 +78,7 @@ class ShownFields:
         self._logs: dict[bytes, tuple[Table, tuple[int, ...]]] = {}
 
     def log(self, entries: Sequence[Sequence[int]], leo: int) -> tuple[Table, tuple[int, ...]]:
-        """A log in the spec's words, and where its epochs' records end."""
+        """A log in terms of the spec, and the ends of its epochs' records."""
         key = marshal.dumps((entries, leo), 2)
         known = self._logs.get(key)
         if known is None:
@@ -93,7 +93,7 @@ class ShownFields:
         return known
 
     def _ends(self, entries: Sequence[Sequence[int]], leo: int) -> list[int]:
-        """Where each epoch's records end."""
+        """The end of each epoch's records."""
         ends: list[int] = []
         count = len(self.epochs)
         for epoch, start in entries:
@@ -104,7 +104,7 @@ class ShownFields:
 
 @lru_cache(maxsize=16)
 def shown_fields(names: tuple[str, ...], epochs: range) -> ShownFields:
-    """Kept for all recordings of clusters of one size, since most have the same logs."""
+    """Cached for all recordings of clusters of one size, since most have the same logs."""
     return ShownFields(names, epochs)
 
 
@@ -144,13 +144,13 @@ class ReplogTracing(ClusterTracing):
         return cls.header_constants(recording) | rules | bounds
 
     def near(self, found: Event) -> Sequence[Call]:
-        """A lost message matters where the next one is sent, a lost refusal at the next verdict."""
+        """A lost message matters when the next one is sent, a lost refusal at the next verdict."""
         if found["event"] == "fetch":
             return (self.lost(found),)
         return (self.call("ask_again", found["leader"]),) if found["event"] == "judge" else ()
 
     def after(self, found: Event) -> SeenTogether:
-        """What brokers and the controller show of themselves."""
+        """The recorded state of brokers and the controller."""
         shown, kind = found.get("after"), found["event"]
         fields: list[Field] = []
         values: list[Any] = []
@@ -168,7 +168,7 @@ class ReplogTracing(ClusterTracing):
         return SeenTogether(tuple(fields), values)
 
     def _fetch(self, found: Event, fields: list[Field], values: list[Any]) -> None:
-        """The request, or what it was answered with."""
+        """The request, or its answer."""
         serves = found["event"] == "serve"
         of = self._fields.of_broker[self.name(found["follower"]) if serves else self.me(found)]
         if "offset" in found:
@@ -180,7 +180,7 @@ class ReplogTracing(ClusterTracing):
 
     @event("produce")
     def produce(self, found: Event) -> Ways:
-        """Records are appended: one where the event has no count, since that is what the producers send."""
+        """Records are appended: one if the event has no count, since producers send single records."""
         count = int(found.get("count", 1))
         if count == 1:
             return self.step_in_time(found, "produce", found["at"])
@@ -188,7 +188,7 @@ class ReplogTracing(ClusterTracing):
 
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
-        """Laggards are to leave the ISR."""
+        """Lagging replicas are to leave the ISR."""
         if "gone" not in found:
             one = self.in_time(found, Call("shrink_isr", (self.me(found), ANY)))
             several = self.in_time(found, Call("shrink_isr_by", (self.me(found), ANY)))
@@ -273,7 +273,7 @@ class ReplogTracing(ClusterTracing):
     def _leader(
         self, found: Event, me: str, shown: Mapping[str, Any], fields: list[Field], values: list[Any]
     ) -> None:
-        """What only a leader shows."""
+        """The recorded state of a leader."""
         of, field, value = self._fields.of_broker[me], fields.append, values.append
         if "isr" in shown:
             isr = self.set_of(shown["isr"])
@@ -303,7 +303,7 @@ class ReplogTracing(ClusterTracing):
             value(None if leo < 0 else leo)
 
     def _log(self, shown: Mapping[str, Any]) -> Table:
-        """The log in the spec's words; what has the same words must have the same content."""
+        """The log in terms of the spec; logs with the same terms must have the same content."""
         log, content = self._fields.log(shown["epochs"], shown["leo"])
         if "crc" in shown and self._checksums.setdefault(content, shown["crc"]) != shown["crc"]:
             raise ImpossibleEvent(
@@ -314,5 +314,5 @@ class ReplogTracing(ClusterTracing):
 
 
 def _most(shown: Sequence[Mapping[str, Any]], name: str) -> int:
-    """The largest number that events show of a field."""
+    """The largest number that events record in a field."""
     return max([value for one in shown if isinstance(value := one.get(name), int)], default=0)

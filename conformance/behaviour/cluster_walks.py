@@ -1,4 +1,4 @@
-"""Random walks of a cluster: any client's request, any operator's, any fault, and messages that lie.
+"""Random walks of a cluster: requests of any client or operator, any fault, and altered messages.
 
 A seed decides the cluster (rules, sizes, times, disks) and every action.  The simulator's runs look for
 broken promises, so they leave out what Kafka does not survive, and their clients behave well.  Here nothing
@@ -61,7 +61,7 @@ class Walk:
         self._begin()
 
     def _begin(self) -> None:
-        """Start all brokers and, in some walks, a producer and a consumer that behave well."""
+        """Start all brokers and, in some walks, a well-behaved producer and consumer."""
         for node in self.world.nodes.values():
             node.clock_offset_ms = self.random.randrange(-5, 5) * 100
             self.world.restart(node.broker_id)
@@ -103,7 +103,7 @@ class Walk:
         self.world.note_end()
 
     def _let(self, action: Callable[[], object], times: int) -> None:
-        """Do something; what an implementation raises is noted, and its process is gone."""
+        """Take an action; an exception of the implementation is noted, and its process has ended."""
         for _ in range(times):
             try:
                 action()
@@ -123,7 +123,7 @@ class Walk:
         self._end(self.world.crash)
 
     def _end(self, how: Callable[[int], object]) -> None:
-        """End a process, whose session then mostly ends, too: a start need not wait for that."""
+        """End a process; usually its session also ends, so that a start need not wait for that."""
         broker = self._node().broker_id
         how(broker)
         if self.random.random() < 0.7:
@@ -136,7 +136,7 @@ class Walk:
         self._end(lambda broker: self.world.lose_power(broker, self.random.randrange))
 
     def _depose(self) -> None:
-        """Cut the leader off, with records that nobody else gets, and let another one lead."""
+        """Cut the leader off, with records that no other broker receives, and let another one lead."""
         old = self.world.image.leader
         if old == NO_LEADER:
             return
@@ -204,7 +204,7 @@ class Walk:
         self._node().clock_offset_ms = self.random.randrange(-3_000, 3_000)
 
     def _go_on_as_copies(self) -> None:
-        """Replace a replica and the controller by copies, after the originals were given something else."""
+        """Replace a replica and the controller by copies, after giving the originals other events."""
         node = self._node()
         if node.broker is None:
             return
@@ -224,17 +224,17 @@ class Walk:
         self.network.cut |= {(one, other), (other, one)} if self.random.random() < 0.5 else {(one, other)}
 
     def _miss_metadata(self) -> None:
-        """Let a broker, mostly the leader, hear nothing of the controller's decisions."""
+        """Let a broker, usually the leader, miss the controller's decisions."""
         self.network.cut.add((CONTROLLER, self.clients.leader()))
 
     def _lose(self) -> None:
-        """Lose every message of one kind that is under way."""
+        """Lose every message of one kind in flight."""
         kinds = list(self._sent().values())
         for entry in self.random.choice(kinds) if kinds else ():
             self.world.drop(entry)
 
     def _sent(self) -> dict[str, list[tuple[int, int, Item]]]:
-        """Return what is under way, by kind."""
+        """Return the messages in flight, by kind."""
         kinds: dict[str, list[tuple[int, int, Item]]] = {}
         for entry in self.world.pending():
             if isinstance(entry[2], Delivery):
@@ -251,7 +251,7 @@ class Walk:
         self.network.cut.discard((CONTROLLER, late))
 
     def _change_while_many_wait(self) -> None:
-        """Let requests wait at the leader, and change who leads, who is in the ISR, or what is needed."""
+        """Let requests wait at the leader, and change the leader, the ISR, or the minimum."""
         self.clients.wait()
         self._few()
         ways = (self._fence_leader, self._fence, self._depose, self._crash, self._shut_down)
@@ -265,7 +265,7 @@ class Walk:
         self.world.fence(self.clients.leader())
 
     def _black_out(self) -> None:
-        """End all processes, with or without their page caches; none has a session any more."""
+        """End all processes, with or without their page caches; no session remains."""
         for broker in self.world.nodes:
             if self.random.random() < 0.6:
                 self.world.lose_power(broker, self.random.randrange)
@@ -282,7 +282,7 @@ class Walk:
             (self.world.drop if self.random.random() < 0.1 else self.world.take)(entry)
 
     def _tamper(self) -> None:
-        """Alter messages that are under way: their numbers are still those that the receiver waits for."""
+        """Alter messages in flight, but keep the numbers for which the receiver waits."""
         for entries in self._sent().values():
             due_ms, serial, item = self.random.choice(entries)
             if isinstance(item, Delivery) and self.random.random() < 0.6:
@@ -291,7 +291,7 @@ class Walk:
                 self.world.schedule(due_ms - self.world.now_ms, replace(item, message=message))
 
     def _repeat(self) -> None:
-        """Send an old message again, as it was or altered in a place or two."""
+        """Send an old message again, unchanged or altered in one or two places."""
         old = self.network.old()
         if old is None:
             return

@@ -94,7 +94,7 @@ def _zero(data: bytes, random: Random) -> bytes:
 
 
 def _change_header(data: bytes, random: Random) -> bytes:
-    """Change a byte of a batch's header; in half of the cases the CRC is made to fit."""
+    """Change a byte of a batch's header; in half of the cases, make the CRC match."""
     try:
         places = [(position, header.size_bytes) for position, header in iterate_headers(data)]
     except CorruptBatchError:
@@ -135,12 +135,12 @@ TEXTS: tuple[Change, ...] = (_change_number, _change_number, _change_line)
 
 
 def with_crc(batch: bytes) -> bytes:
-    """Return a batch with the CRC that fits it."""
+    """Return a batch with a matching CRC."""
     return batch[: CRC_START - 4] + crc32c(batch[CRC_START:]).to_bytes(4, "big") + batch[CRC_START:]
 
 
 def huge(batch: bytes) -> bytes:
-    """Return a batch that claims a thousand million records, in a codec that is stored without being read."""
+    """Return a batch that claims a thousand million records, in a codec that is stored unread."""
     changed = bytearray(batch)
     changed[ATTRIBUTES + 1] |= SNAPPY
     changed[LAST_DELTA : LAST_DELTA + 4] = MANY.to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""Runs on the operating system's files: what `OsFs` makes of each call, and the store on it.
+"""Runs on the operating system's files: the result of each call of `OsFs`, and the store on it.
 
 Each has a folder of its own; paths are noted from that folder on.  Not here: what survives a crash, which
 only a simulated disk can show.
@@ -25,7 +25,7 @@ CALLS = 120
 
 
 def calls(seed: int, watch: RunWatch) -> None:
-    """Call everything of the file system in any order, and show what files have."""
+    """Call all functions of the file system in random order, and note the contents of files."""
     random, fs = Random(seed), OsFs()  # noqa: S311  # chance that must be repeatable
     with TemporaryDirectory() as root:
         make_directory(fs, f"{root}/c")

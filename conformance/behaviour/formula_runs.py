@@ -1,4 +1,4 @@
-"""Runs of what replog computes without a cluster: groups, placement, propagation, epoch ends.
+"""Runs of computations without a cluster: groups, placement, propagation, epoch ends.
 
 Each draws arguments from a seed and notes the answers.
 """
@@ -55,7 +55,7 @@ def groups(seed: int, watch: RunWatch) -> None:
 
 
 def placements(watch: RunWatch) -> None:
-    """Every placement of up to five brokers, and what is refused."""
+    """Every placement of up to five brokers, and the refused ones."""
     for brokers in range(1, 6):
         watch.step(f"{brokers} brokers")
         for replication in range(brokers + 2):
@@ -72,7 +72,7 @@ def placements(watch: RunWatch) -> None:
 
 
 def propagations(seed: int, watch: RunWatch) -> None:
-    """ISR changes at any moments, those at the two limits among them."""
+    """ISR changes at any moments, including those at the two limits."""
     random = Random(seed)  # noqa: S311  # chance that must be repeatable
     for _ in range(20):
         watch.step("a broker")
@@ -85,7 +85,7 @@ def propagations(seed: int, watch: RunWatch) -> None:
 
 
 def epoch_ends(seed: int, watch: RunWatch) -> None:
-    """Caches of epochs, and the ends that they answer under all rules: a command of `replog play`."""
+    """Epoch caches, and the ends that they return under all rules: a command of `replog play`."""
     random = Random(seed)  # noqa: S311  # chance that must be repeatable
     for _ in range(25):
         watch.step("a cache")
@@ -101,7 +101,7 @@ def epoch_ends(seed: int, watch: RunWatch) -> None:
 
 
 def rules(watch: RunWatch) -> None:
-    """The rules of all presets: what ships under each name."""
+    """The rules of all presets, by name."""
     for name in preset_names():
         watch.step(name)
         watch.note("presets", name, **facts(preset(name)))

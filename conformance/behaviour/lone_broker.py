@@ -1,4 +1,4 @@
-"""Runs of one broker alone: the controller, its leader, its followers and its clients answer anything.
+"""Runs of one broker alone: the controller, its leader, its followers and its clients may answer anything.
 
 In a cluster what is answered follows from another broker's log.  Here a seed draws it: batches of several
 records and of several epochs, ends of epochs inside a batch, any leader, any ISR, any error.  What the broker
@@ -69,7 +69,7 @@ class LoneBroker:
         self.timers: list[Fired] = []
 
     def run(self, actions: int) -> None:
-        """Give the broker so many events."""
+        """Give the broker this many events."""
         self._start()
         ways, weights = zip(
             (self._answer, 45), (self._fire, 14), (self._produce, 10), (self._fetch, 12), (self._ask, 6),
@@ -79,7 +79,7 @@ class LoneBroker:
             way()
 
     def _start(self) -> None:
-        """Begin a life of the process, which the controller knows at once."""
+        """Begin a new incarnation of the process, which the controller knows at once."""
         recovered = self.storage.recover()
         self.lives += 1
         state = ReplicaState(
@@ -132,13 +132,13 @@ class LoneBroker:
         self._give(Received(CONTROLLER, update))
 
     def _fire(self) -> None:
-        """Let one of the last timers fire, whichever is due."""
+        """Fire one of the last timers, whether or not it is due."""
         self.now_ms += self.random.choice((0, 1, 300, 1_000))
         if self.timers:
             self._give(self.random.choice((self.timers[-1], self.random.choice(self.timers))))
 
     def _answer(self) -> None:
-        """Answer one of the last requests, mostly without an error."""
+        """Answer one of the last requests, usually without an error."""
         random = self.random
         if not self.waiting:
             self._fire()
@@ -181,7 +181,7 @@ class LoneBroker:
         )
 
     def _near(self) -> int:
-        """Return an offset in the log, or beside its end."""
+        """Return an offset in the log, or just outside it."""
         return max(
             self.random.randrange(-3, 3) + self.random.choice((0, self.end // 2, self.end, self.end)), 0
         )
@@ -206,7 +206,7 @@ class LoneBroker:
         self._give(Received(source if source > 0 else CLIENT, request))
 
     def _ask(self) -> None:
-        """Request ends of epochs and of the log, and delete records."""
+        """Request the ends of epochs and of the log, and delete records."""
         random = self.random
         number = random.randrange(99)
         epoch = self.epoch - random.randrange(-1, 4)

@@ -1,4 +1,4 @@
-"""Runs of the controller alone: brokers that register, beat and propose as no process of replog would.
+"""Runs of the controller alone: brokers register, beat and propose as no replog process would.
 
 In a cluster a request follows from what its sender knows.  Here a seed draws it, from what the controller has
 answered and announced: epochs of this life or an earlier one, any members, sessions that end in any order.
@@ -37,7 +37,7 @@ REPLICAS = (0, 1, 2)
 
 
 class LoneController:
-    """One run; `lives` are the broker epochs that each broker was given, the last one last."""
+    """One run; `lives` are the broker epochs given to each broker, the last one last."""
 
     def __init__(self, watch: RunWatch, seed: int, protocol: str) -> None:
         self.watch = watch
@@ -52,7 +52,7 @@ class LoneController:
         self.known: MetadataImage | None = None
 
     def run(self, actions: int) -> None:
-        """Give the controller so many events."""
+        """Give the controller this many events."""
         random = self.random
         self._perform(self.controller.start())
         for broker in range(BROKERS):
@@ -82,12 +82,12 @@ class LoneController:
         self._give(Received(source, message))
 
     def _life(self, broker: int) -> int:
-        """Return a broker's epoch: mostly the present one."""
+        """Return a broker's epoch: usually the current one."""
         lives = self.lives[broker] or [-1]
         return self.random.choice((lives[-1], lives[-1], lives[-1], lives[-1], self.random.choice(lives), -1))
 
     def _register(self, broker: int) -> None:
-        """Let a process register, a new one or once more, with any marker of an earlier stop."""
+        """Let a new or known process register, with any marker of an earlier stop."""
         self.processes[broker] += self.random.random() < 0.8
         self.now_ms += self.random.choice((0, 1, 10_000))
         self._send(broker, RegisterRequest(broker, self.processes[broker], self._life(broker)))
@@ -99,7 +99,7 @@ class LoneController:
         self._send(broker, HeartbeatRequest(broker, self._life(broker), version, wish))
 
     def _propose(self, broker: int) -> None:
-        """Let the leader, mostly, propose any ISR."""
+        """Let a broker, usually the leader, propose any ISR."""
         random = self.random
         if self.known is None or NAME not in self.known.partitions:
             return
@@ -131,7 +131,7 @@ class LoneController:
         self._give(Fired(Timer.SESSION_CHECK))
 
     def _send_something_else(self, broker: int) -> None:
-        """Send what is not for a controller."""
+        """Send a message that is not for a controller."""
         if self.random.random() < 0.5:
             self._give(Fired(Timer.SEND_FETCH))
         else:

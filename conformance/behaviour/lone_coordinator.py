@@ -42,7 +42,7 @@ TIMERS = (Timer.COMPLETE_COMMITS, Timer.RESIGN)
 
 
 class LoneCoordinator:
-    """One run: the replica, and what it has sent to itself."""
+    """One run: the replica, and the messages that it has sent to itself."""
 
     def __init__(self, watch: RunWatch, seed: int, protocol: str) -> None:
         self.watch = watch
@@ -56,7 +56,7 @@ class LoneCoordinator:
         self._elect()
 
     def run(self, actions: int) -> None:
-        """Take so many steps."""
+        """Take this many steps."""
         ways, weights = zip(
             (self._request, 40), (self._fetch, 30), (self._ring, 30), (self._load, 20), (self._follow, 20),
             (self._elect, 3), (self._replace, 2), strict=True,
@@ -99,7 +99,7 @@ class LoneCoordinator:
         return random.choices(requests, (1, 5, 3))[0]
 
     def _fetch(self) -> None:
-        """Let the follower fetch, mostly from the end of the log."""
+        """Let the follower fetch, usually from the end of the log."""
         log = self.replica.state.log
         offset = log.leo if self.random.random() < 0.7 else self.random.randrange(log.leo + 1)
         last = self.epoch if offset else -1
@@ -111,13 +111,13 @@ class LoneCoordinator:
         self._note(self.replica.fire(timer, 0, NOW_MS))
 
     def _load(self) -> None:
-        """Let what it has sent to itself arrive, perhaps again, or from somebody else."""
+        """Deliver a message that it has sent to itself, perhaps again, or from another sender."""
         if self.to_itself:
             source = ME if self.random.random() < 0.9 else OTHER
             self._receive(source, self.random.choice(self.to_itself[-2:]))
 
     def _follow(self) -> None:
-        """Let it fetch from the leader, which has the same log, a shorter one, or more."""
+        """Let it fetch from a leader that has the same log, a shorter one, or a longer one."""
         log = self.replica.state.log
         self.watch.step("it fetches")
         effects = self.replica.fire(Timer.SEND_FETCH, 0, NOW_MS)
@@ -147,7 +147,7 @@ class LoneCoordinator:
         self._note(self.replica.apply(MetadataImage(self.version, {PARTITION: image}, brokers), 1, NOW_MS))
 
     def _replace(self) -> None:
-        """Go on with a copy: it is like what it was made of."""
+        """Continue with a copy, which must be equal to the original."""
         self.replica = self.replica.copy()
 
 

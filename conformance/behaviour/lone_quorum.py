@@ -1,4 +1,4 @@
-"""Runs of three controllers alone, whose messages arrive in any order, again, or never.
+"""Runs of three controllers alone, whose messages arrive in any order, repeatedly, or never.
 
 In a cluster most elections are won by who waited longest, with a log that all have.  Here a seed decides who
 stands when, what arrives, and how far each has come when the next one begins.
@@ -28,7 +28,7 @@ UNDER_WAY = 30
 
 
 class LoneQuorum:
-    """One run: the controllers, and what is under way between them and to brokers."""
+    """One run: the controllers, and the messages in flight between them and to brokers."""
 
     def __init__(self, watch: RunWatch, seed: int, protocol: str) -> None:
         self.watch = watch
@@ -43,7 +43,7 @@ class LoneQuorum:
         self.now_ms = 0
 
     def run(self, actions: int) -> None:
-        """Take so many steps."""
+        """Take this many steps."""
         ways, weights = zip(
             (self._deliver, 60), (self._tick, 12), (self._stand, 1), (self._request, 14), (self._check, 4),
             (self._replace, 1), strict=True,
@@ -63,7 +63,7 @@ class LoneQuorum:
         del self.under_way[:-UNDER_WAY]
 
     def _deliver(self, address: int) -> None:
-        """Let something arrive, mostly the oldest; now and then it stays under way."""
+        """Deliver a message, usually the oldest; sometimes it stays in flight."""
         del address
         if not self.under_way:
             return
@@ -85,7 +85,7 @@ class LoneQuorum:
         self._perform(address, self.nodes[address].stand(self.now_ms))
 
     def _request(self, address: int) -> None:
-        """Let a broker register, beat, or request metadata, where its contact has it."""
+        """Let a broker register, beat, or request metadata, at the controller that its contact knows."""
         del address
         broker = self.random.randrange(BROKERS)
         life, version = self.random.randrange(1, 3), self.random.randrange(12)
@@ -102,7 +102,7 @@ class LoneQuorum:
         self._give(address, Fired(Timer.SESSION_CHECK, self.nodes[address].term))
 
     def _replace(self, address: int) -> None:
-        """Go on with copies: they are like what they were made of."""
+        """Continue with copies, which must be equal to the originals."""
         self.nodes[address] = self.nodes[address].copy()
         self.contacts = [contact.copy() for contact in self.contacts]
 

@@ -1,4 +1,4 @@
-"""A network that delays, loses and doubles messages, remembers old ones, and alters them.
+"""A network that delays, loses and duplicates messages, remembers old ones, and alters them.
 
 Not here: when an old one is sent again (`cluster_walks`).
 """
@@ -21,7 +21,7 @@ Sent = tuple[int, int, Message]
 
 
 class LyingNetwork(Network):
-    """A network with chances and `cut` links, pairs of addresses; `sent` are old messages by their kind."""
+    """A network with probabilities and `cut` links, pairs of addresses; `sent` are old messages by kind."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -33,7 +33,7 @@ class LyingNetwork(Network):
         self.accepted: list[int] = []
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
-        """Draw the fate of one message; and learn how far logs go."""
+        """Choose the delays of one message, and note the ends of logs."""
         self.sent.setdefault(type(message).__name__, deque(maxlen=OLD_MESSAGES)).append((source, to, message))
         if isinstance(message, FetchReply):
             self.end = max(self.end, message.high_watermark)
@@ -50,17 +50,17 @@ class LyingNetwork(Network):
         return (delay_ms + self._time(1_500),) if draw < 0.08 else (delay_ms,)
 
     def _time(self, most_ms: int) -> int:
-        """Return a time on the network's clock; messages take no time between two ticks of a coarse one."""
+        """Return a time on the network's clock; messages take no time between two ticks of a coarse clock."""
         drawn_ms = 1 + self.random.randrange(most_ms)
         return drawn_ms if self.grain_ms == 1 else drawn_ms // self.grain_ms * self.grain_ms
 
     def take_accepted(self) -> list[int]:
-        """Return the numbers of the produces that were accepted since the last call."""
+        """Return the numbers of the produces accepted since the last call."""
         accepted, self.accepted = self.accepted, []
         return accepted
 
     def old(self) -> Sent | None:
-        """Return a message that was sent before, of any kind."""
+        """Return a message sent before, of any kind."""
         if not self.sent:
             return None
         of_kind = self.random.choice(list(self.sent.values()))
@@ -68,7 +68,7 @@ class LyingNetwork(Network):
 
 
 def altered(value: Any, random: Random) -> Any:
-    """Return a message, or a value in one, in which one number, flag or member is another."""
+    """Return a message, or a value in one, with one number, flag or member changed."""
     if isinstance(value, Error):
         return random.choice(tuple(Error))
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""A file system that notes every change of a file or a directory, in order: what a store leaves behind.
+"""A file system that notes every change of a file or a directory, in order: the outputs of a store.
 
 Reading leaves nothing behind and is not noted, so a store may read in another way, or less.  Contents are
 noted by their sizes and checksums.  A change that fails is noted with its error.
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 
 class ObservedFs:
-    """An `Fs` that notes the changes of the one below; paths are noted as they are given."""
+    """An `Fs` that notes the changes of the one below; paths are noted as given."""
 
     def __init__(self, fs: Fs, watch: RunWatch, at: str, root: str = "") -> None:
         self._fs, self._watch, self._at, self._root = fs, watch, at, root
 
     def change(self, make: Callable[[], T], kind: str, path: str, **fields: object) -> T:
-        """Make a change of `path`, and note it when it has been made, or has failed."""
+        """Make a change of `path`, and note it after it was made or has failed."""
         try:
             made = make()
         except (OSError, CrashedError) as error:
@@ -147,7 +147,7 @@ class ObservedDisk(StoreStorage):
 
 
 def note_files(watch: RunWatch, at: str, fs: Fs, path: str, root: str = "") -> None:
-    """Note the content of every file below a path; names are from `root` on."""
+    """Note the content of every file below a path; names are relative to `root`."""
     for name in fs.listdir(path):
         below = f"{path}/{name}"
         if fs.is_dir(below):

@@ -1,4 +1,4 @@
-"""A simulated cluster in which everything is noted that leaves a broker, the controller or a client.
+"""A simulated cluster that notes all outputs of a broker, the controller or a client.
 
     messages   to whom, and all of their fields, in the order in which they are sent timers     which, after
     how long, for what disk       every effect on it, what a start finds there, a clean stop; with a real
@@ -36,7 +36,7 @@ def names_of(kind: type) -> tuple[str, ...]:
 
 
 def facts(record: object) -> dict[str, object]:
-    """Return the fields of a record by their names."""
+    """Return the fields of a record, by name."""
     return {name: getattr(record, name) for name in names_of(type(record))}
 
 
@@ -47,7 +47,7 @@ def note_effect(watch: RunWatch, at: str, effect: object) -> None:
 
 @cache
 def who(address: int) -> str:
-    """Return how an address is called in reports."""
+    """Return the name of an address in reports."""
     if address == CONTROLLER:
         return "controller"
     return (
@@ -57,7 +57,7 @@ def who(address: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An item that happens, as a reader sees it."""
+    """An item that happens, as shown in reports."""
 
     item: Delivery | Alarm
 
@@ -68,7 +68,7 @@ class Event:
 
 
 class ObservedStorage:
-    """A disk whose effects and starts are noted; the changes of files, too, if it is a real store."""
+    """A disk whose effects and starts are noted, and also the changes of files of a real store."""
 
     def __init__(self, watch: RunWatch, at: str, inner: Storage) -> None:
         self._watch, self._at, self.inner = watch, at, inner
@@ -77,7 +77,7 @@ class ObservedStorage:
         self._watch.note(self._at, kind, **shown)
 
     def recover(self) -> Recovered:
-        """Open the disk; what a start finds is noted."""
+        """Open the disk, noting the recovered state."""
         try:
             recovered = self.inner.recover()
         except StorageError as error:
@@ -105,7 +105,7 @@ class ObservedStorage:
         return self.inner.with_bodies(message)
 
     def perform(self, effect: Effect) -> None:
-        """Do what a disk effect says."""
+        """Perform a disk effect, noting it."""
         kind = type(effect).__name__
         try:
             self.inner.perform(effect)
@@ -133,7 +133,7 @@ class ObservedStorage:
         self.inner.crash()
 
     def lose_power(self, choose: Chooser) -> None:
-        """Lose the process and unflushed data; what is left is noted."""
+        """Lose the process and unflushed data; the remaining data are noted."""
         self.inner.lose_power(choose)
         self._note("power loss", end=self.inner.end())
 
@@ -158,11 +158,11 @@ class ObservedStorage:
         return self.inner.is_armed()
 
     def copy(self) -> Storage:
-        """Return a copy, of which nothing is noted."""
+        """Return a copy, which notes nothing."""
         return self.inner.copy()
 
     def note_end(self) -> None:
-        """Note what the disk has at the end of a run."""
+        """Note the contents of the disk at the end of a run."""
         if isinstance(self.inner, StoreStorage):
             self.inner.crash()
             if self.inner.fs.exists(DIRECTORY):
@@ -172,7 +172,7 @@ class ObservedStorage:
 
 
 class ObservedClients(ClientObserver):
-    """Notes what producers are promised and what consumers are given."""
+    """Notes the acknowledgements to producers and the records delivered to consumers."""
 
     def __init__(self, watch: RunWatch) -> None:
         self._watch = watch
@@ -187,7 +187,7 @@ class ObservedClients(ClientObserver):
 
 
 class Disks:
-    """Makes the disks of a cluster, one for each broker in order of their ids."""
+    """Creates the disks of a cluster, one for each broker in the order of their ids."""
 
     def __init__(self, watch: RunWatch, is_real: bool, config: LogConfig) -> None:
         self._watch, self._is_real, self._config, self._next = watch, is_real, config, 0
@@ -201,7 +201,7 @@ class Disks:
 
 
 class ObservedWorld(World):
-    """A cluster that notes what leaves its members; an event is a step."""
+    """A cluster that notes the outputs of its members; an event is a step."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class ObservedWorld(World):
         super().send(source, to, message)
 
     def schedule(self, delay_ms: int, item: Item) -> None:
-        """Put an item into the future; of a message the time is the network's, and no behaviour."""
+        """Schedule an item; the delay of a message is the network's, and is not noted."""
         if isinstance(item, Alarm):
             self.watch.note(who(item.owner), "timer", timer=item.timer, delay_ms=delay_ms, token=item.token)
         super().schedule(delay_ms, item)

@@ -1,4 +1,4 @@
-"""Runs that replog already has: its simulator with all faults, and the stories that ship with it.
+"""Existing runs of replog: its simulator with all faults, and the stories that ship with it.
 
 Short ones: a cluster that converges again repeats itself.
 """
@@ -21,7 +21,7 @@ STORIES = Path(replog.__file__).parent / "stories"
 
 
 def simulation(seed: int, name: str, protocol: str, watch: RunWatch) -> None:
-    """Run a profile of the simulator for a few simulated seconds, and let it heal."""
+    """Run a profile of the simulator for a few simulated seconds, and end the faults."""
     weather = profile(name)
     weather = replace(weather, duration_ms=weather.duration_ms // 6, batches=weather.batches // 4)
     run = Simulation(seed, weather, protocol, make_world=partial(ObservedWorld, watch))
@@ -37,7 +37,7 @@ def stories() -> list[str]:
 
 
 def story(name: str, watch: RunWatch) -> None:
-    """Play a story; the cluster's messages, timers and disks are noted, and the text that it prints."""
+    """Play a story; the cluster's messages, timers and disks are noted, and the printed text."""
     text = (STORIES / f"{name}.txt").read_text(encoding="utf-8")
     played, _ = perform(text, partial(ObservedWorld, watch))
     watch.step("the text")

@@ -36,10 +36,10 @@ CODECS = range(1, 8)
 
 
 class ShapesWalk(StoreWalk):
-    """A walk that ends with a start for each shape of each text file."""
+    """A walk that ends with one start for each shape of each text file."""
 
     def run(self, actions: int) -> None:
-        """Fill a directory by so many actions, and start on every shape of it."""
+        """Fill a directory by this many actions, and start on every shape of it."""
         ways = (StoreWalk._append, StoreWalk._append, StoreWalk._follow, StoreWalk._store_epochs,
                 StoreWalk._checkpoint, StoreWalk._flush, StoreWalk._advance)  # fmt: skip
         self._open()
@@ -72,7 +72,7 @@ class ShapesWalk(StoreWalk):
 
 
 def shapes(data: bytes, random: Random) -> Iterator[tuple[str, bytes | None]]:
-    """Return shapes of a text file, with what was done."""
+    """Return shapes of a text file, each with a description."""
     yield "missing", None
     for number, text in enumerate(FOREIGN):
         yield f"another text, number {number}", text
@@ -106,7 +106,7 @@ class BatchesWalk(StoreWalk):
     """A walk that appends batches in every shape."""
 
     def run(self, actions: int) -> None:
-        """Append them, after so many actions."""
+        """Append the batches, after this many actions."""
         StoreWalk.run(self, actions)
         self.config = LogConfig(max_batch_bytes=2 * LARGE_BYTES, segment_bytes=8 * LARGE_BYTES)
         self._open()
@@ -141,7 +141,7 @@ def changed(batch: bytes, random: Random) -> Iterator[bytes]:
 
 
 def packed(batch: bytes) -> Iterator[bytes]:
-    """Return a batch with its records packed by each codec, rightly and not, or with other records."""
+    """Return a batch with its records packed by each codec, correctly and not, or with other records."""
     body = batch[HEADER_BYTES:]
     squeezed = gzip.compress(body, mtime=0)
     for codec in CODECS:
@@ -155,7 +155,7 @@ def packed(batch: bytes) -> Iterator[bytes]:
 
 
 def resized(batch: bytes, body: bytes, codec: int, count: int | None = None) -> bytes:
-    """Return a batch with another body, and the length, codec and count of it."""
+    """Return a batch with another body, and with matching length, codec and count."""
     made = bytearray(batch[:HEADER_BYTES] + body)
     made[8:LENGTH_START] = (len(made) - LENGTH_START).to_bytes(4, "big")
     made[ATTRIBUTES + 1] |= codec

@@ -34,7 +34,7 @@ DISK = "store"
 
 
 class StoreWalk:
-    """One walk; `is_damaging` damages files between two lives of the process."""
+    """One walk; `is_damaging`: files are damaged between two incarnations of the process."""
 
     def __init__(self, watch: RunWatch, seed: int, is_damaging: bool) -> None:
         self.watch, self.is_damaging = watch, is_damaging
@@ -69,7 +69,7 @@ class StoreWalk:
         note_files(self.watch, DISK, self.disk, FOLDER)
 
     def _answer(self, kind: str, call: Callable[[], Any]) -> Any:
-        """Note what a call answers or raises; None where it raises."""
+        """Note the result or exception of a call; None after an exception."""
         try:
             answer = call()
         except CrashedError:
@@ -86,7 +86,7 @@ class StoreWalk:
         return None
 
     def _open(self) -> None:
-        """Start the process, and note what it finds."""
+        """Start the process, and note the recovered state."""
         self.directory = self._answer("open", lambda: LogDirectory.open(self.fs, FOLDER, self.config))
         directory = self.directory
         if directory is None:
@@ -119,7 +119,7 @@ class StoreWalk:
         )
 
     def _leave(self) -> None:
-        """End the process, if it runs; whatever is open is lost with it."""
+        """End the process, if it runs, and lose everything that it has open."""
         if self.directory is not None:
             try:
                 self.directory.abandon()
@@ -136,7 +136,7 @@ class StoreWalk:
         return None if log is None else (key, log)
 
     def _with_log(self, kind: str, call: Callable[[PartitionLog], Any]) -> None:
-        """Call something of a log, and show the log after it."""
+        """Call a function of a log, and note the log after it."""
         chosen = self._log()
         if chosen is None:
             return
@@ -146,7 +146,7 @@ class StoreWalk:
             self._show(key, log)
 
     def _near(self, log: PartitionLog) -> int:
-        """Return an offset at or beside a boundary of the log, or anywhere in it."""
+        """Return an offset at or near a boundary of the log, or anywhere in it."""
         random = self.random
         edges = (log.log_start, log.log_end, log.flushed, *log.segment_bases)
         inside = (
@@ -183,14 +183,14 @@ class StoreWalk:
         self._with_log("append as leader", lambda log: tuple(log.append_as_leader(batch, epoch)))
 
     def _spoiled(self, batch: bytes) -> bytes:
-        """Return a batch of which a byte differs, or that is cut off."""
+        """Return a batch with a changed byte, or one that is cut off."""
         at = self.random.randrange(len(batch))
         if self.random.random() < 0.3:
             return batch[:at]
         return batch[:at] + bytes([batch[at] ^ self.random.choice((1, 2, 255))]) + batch[at + 1 :]
 
     def _follow(self) -> None:
-        """Append as a follower: several batches, of one epoch or more, now and then not the next ones."""
+        """Append as a follower: several batches, of one or more epochs, sometimes with a gap."""
         random = self.random
 
         def append(log: PartitionLog) -> int:
@@ -273,7 +273,7 @@ class StoreWalk:
             faults.crash_in = occasion
 
     def _die_inside(self) -> None:
-        """Let the machine die in a call that changes several files."""
+        """Let the machine die inside a call that changes several files."""
         self.disk.faults = Faults(crash_in=self.random.randrange(9))
         self.random.choice(
             (self._truncate, self._advance, self._reset, self._delete, self._flush, self._stop)
@@ -290,7 +290,7 @@ class StoreWalk:
         self.disk.faults = Faults()
 
     def _end(self) -> None:
-        """End the process in one of many ways; then perhaps damage files, look at them, repair them."""
+        """End the process in one of many ways; then perhaps damage files, inspect them, repair them."""
         random = self.random
         draw = random.random()
         if draw < 0.4:

@@ -1,4 +1,4 @@
-"""What clients, followers and an operator may request in a walk, right or just beside it.
+"""Requests of clients, followers and an operator in a walk, valid or slightly invalid.
 
 Requests name offsets near the ends that answers have shown, epochs beside the leader's, and numbers of
 producers that repeat, skip, wrap, or belong to another epoch: a walk reads nothing from inside of a broker.
@@ -49,17 +49,17 @@ class WalkClients:
         return self.random.randrange(len(self.world.nodes))
 
     def leader(self) -> int:
-        """Return who leads, mostly."""
+        """Return the leader, or sometimes another broker."""
         leader = self.world.image.leader
         return self.broker() if leader == NO_LEADER or self.random.random() < 0.15 else leader
 
     def near(self) -> int:
-        """Return an offset near the ends that were shown."""
+        """Return an offset near the observed ends."""
         return max(self.random.choice((0, 0, self.network.end // 2, *[self.network.end] * 3))
                    + self.random.choice((0, 0, 0, 1, -1, 2, -2)), -2)  # fmt: skip
 
     def epoch(self) -> int:
-        """Return the leader epoch, or one beside it, or none."""
+        """Return the leader epoch, or one next to it, or none."""
         epoch = self.world.image.leader_epoch
         return self.random.choice((-1, *[epoch] * 4, epoch - 1, epoch + 1))
 
@@ -68,7 +68,7 @@ class WalkClients:
         self.world.send(CLIENT - self.random.randrange(2), to, make(self.correlation))
 
     def produce(self) -> None:
-        """Send a few batches to the leader, mostly."""
+        """Send a few batches, usually to the leader."""
         for _ in range(self.random.choice((1, 2, 3))):
             self.produce_to(self.leader())
 
@@ -110,7 +110,7 @@ class WalkClients:
         return producer, epoch, following, count
 
     def _learn(self) -> None:
-        """Number on from those batches that were accepted, as a producer does that repeats the others."""
+        """Continue the numbering after the accepted batches, like a producer that repeats the others."""
         for correlation in self.network.take_accepted():
             if correlation in self.asked:
                 producer, epoch, first, count = self.asked.pop(correlation)
@@ -118,7 +118,7 @@ class WalkClients:
                 self.accepted[producer].append((epoch, first, count))
 
     def consume(self) -> None:
-        """Fetch as a consumer, now and then as a follower."""
+        """Fetch as a consumer, sometimes as a follower."""
         random = self.random
         to = self.broker() if random.random() < 0.4 else self.leader()
         epoch, offset = self.epoch(), self.near()
@@ -145,7 +145,7 @@ class WalkClients:
             self._request(self.leader(), lambda number: EpochEndRequest(number, replica, epoch, of))
 
     def delete_all(self) -> None:
-        """Delete all that is committed."""
+        """Delete all committed records."""
         self._request(self.leader(), lambda number: DeleteRecordsRequest(number, LATEST, 300))
 
     def delete_records(self) -> None:
@@ -175,7 +175,7 @@ class WalkClients:
         self.world.send(OPERATOR, CONTROLLER, ElectRequest(self.correlation, PARTITION))
 
     def elect_any(self) -> None:
-        """Request any leader that lives."""
+        """Request any live leader."""
         self.correlation += 1
         self.world.send(OPERATOR, CONTROLLER, ElectRequest(self.correlation, PARTITION, is_unclean=True))
 
@@ -185,7 +185,7 @@ class WalkClients:
         self.world.send(OPERATOR, CONTROLLER, ConfigureRequest(self.correlation, PARTITION, min_isr))
 
     def operate(self) -> None:
-        """Request an election, another minimum, other replicas, or an end of their change."""
+        """Request an election, another minimum, other replicas, or a cancellation of their change."""
         random = self.random
         name = PARTITION if random.random() < 0.96 else "none-0"
         self.correlation += 1

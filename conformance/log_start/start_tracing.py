@@ -1,4 +1,4 @@
-"""replog's recordings of moving log starts in the words of log_start.spec: which action an event is.
+"""replog's recordings of moving log starts in terms of log_start.spec: the action of each event.
 
     fetch serve list answer apply    a fetch or a request for an end of the log
     produce delete time-out retain shrink
@@ -62,7 +62,7 @@ class StartTracing(ClusterTracing):
         return cls.header_constants(recording) | rooms
 
     def near(self, found: Event) -> Sequence[Call]:
-        """A lost message matters where the next one is sent."""
+        """A lost message matters when the next one is sent."""
         return (self.lost(found),) if found["event"] == "fetch" else ()
 
     @event("list")
@@ -78,17 +78,17 @@ class StartTracing(ClusterTracing):
 
     @event("delete")
     def delete(self, found: Event) -> Call:
-        """A client requests it."""
+        """A client requests a deletion."""
         return Call("delete_records", (self.me(found), found["to"]))
 
     @event("retain")
     def retain(self, found: Event) -> Call:
-        """A broker does it on its own."""
+        """A broker deletes records by retention."""
         return Call("retain", (self.me(found), found["to"]))
 
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
-        """Laggards have left the ISR."""
+        """Lagging replicas have left the ISR."""
         gone = [self.name(one) for one in found["gone"]]
         one = Call("shrink_isr", (gone[0],))
         return self.in_time(found, one if len(gone) == 1 else Call("shrink_isr_by", (frozenset(gone),)))
@@ -109,7 +109,7 @@ class StartTracing(ClusterTracing):
 
     @event("fence")
     def fence(self, found: Event) -> Ways:
-        """A session is over; HW may move at the leader, for whose followers time has passed."""
+        """A session has expired; HW may move at the leader, for whose followers time has passed."""
         step = Call("fence_broker", (self.name(found["broker"]),))
         passed = [(Call("pass_time", (name, ANY)), step) for name in self.names]
         return Ways(((step,), *passed))
@@ -122,7 +122,7 @@ class StartTracing(ClusterTracing):
     time_out = single("time-out", "time_out")
 
     def after(self, found: Event) -> Iterable[Seen]:
-        """What brokers and the controller show of themselves."""
+        """The recorded state of brokers and the controller."""
         shown = found.get("after")
         if shown:
             yield from self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
@@ -177,7 +177,7 @@ class StartTracing(ClusterTracing):
         yield from self._leader(me, shown)
 
     def _leader(self, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
-        """What only a leader shows."""
+        """The recorded state of a leader."""
         if "isr" in shown:
             yield Seen("isr", f"meta[epoch[{me}]].isr", self.set_of(shown["isr"]))
         if "fenced" in shown:
@@ -192,7 +192,7 @@ class StartTracing(ClusterTracing):
             yield Seen("deletes", f"pending[{me}]", waiting[0] if waiting else None)
 
     def _log(self, shown: Mapping[str, Any]) -> dict[str, Any]:
-        """The log in the spec's words; what has the same words must have the same content."""
+        """The log in terms of the spec; logs with the same terms must have the same content."""
         entries, leo, start = shown["epochs"], shown["leo"], shown["start"]
         ends, at = [], 0
         for epoch in self.epochs:

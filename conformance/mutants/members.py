@@ -1,4 +1,4 @@
-"""What may kill a mutant of replog, cheapest first: recordings, suites of the spec, simulations, tests.
+"""The members that may kill a mutant of replog, cheapest first: recordings, suites, simulations, tests.
 
 The parts of `make gate` are all among them, as it runs them; the controls aside, which are about the gate.
 """
@@ -47,19 +47,19 @@ WATCHED = (  # the tests, the scenarios that they read, and how pytest and Hypot
 
 
 class Told:
-    """A pytest plugin that tells a reporter of each test, and stops when no more are wanted."""
+    """A pytest plugin that reports each test, and stops when no more are needed."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        """Give each test its work, with what sets it up and what cleans up after it."""
+        """Measure the work of each test, including its setup and cleanup."""
         with self.reporter.limit():
             yield
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what was run, and what failed before it could be."""
+        """Count the tests that ran, and those that failed before they could."""
         if report.when == "call" or report.failed:
             reason = str(report.longrepr).strip().splitlines()[-1] if report.failed else ""
             self.reporter.tell(report.nodeid.rpartition("/")[2], reason)
@@ -81,7 +81,7 @@ class NotTested(Exception):
 
 
 def pytest_on(*names: str) -> Any:
-    """Return what runs test files of replog, fast tests only, with the same examples every time."""
+    """Return a function that runs test files of replog: only fast tests, always with the same examples."""
 
     def run(reporter: Reporter) -> None:
         paths = [str(TESTS / name) for name in names]
@@ -96,7 +96,7 @@ def pytest_on(*names: str) -> Any:
 
 
 def simulated(name: str, seeds: range) -> Any:
-    """Return what runs simulations under a profile, each judged by the oracles."""
+    """Return a function that runs simulations under a profile, checked by the oracles."""
 
     def run(reporter: Reporter) -> None:
         for seed in seeds:
@@ -112,34 +112,34 @@ def _broken(seed: int, name: str) -> str:
 
 
 def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:
-    """Return random walks over a model, at its own bounds but for these."""
+    """Return random walks over a model, at its own bounds except for these."""
     return SuiteMember(
         f"walks {model}", At(model, bounds, "walks"), walks=SuiteWalks(5, count, 50), layer="walks"
     )
 
 
 def classes(model: str, bounds: Mapping[str, str]) -> SuiteMember:
-    """Return the effect classes of a model, as in the gate."""
+    """Return the effect-class suite of a model, as in the gate."""
     label = " ".join([model, *(f"{name}={value}" for name, value in bounds.items())])
     return SuiteMember(f"classes {label}", At(model, bounds), limit=200_000, layer="suites")
 
 
 def faults_strike(bench: Bench) -> str:
-    """Say whether crashes inside steps reach the files."""
+    """Check that crashes inside steps reach the files."""
     program = bench.instance(At("two_brokers", {"MaxOffset": "1"})).program
     result = run_faults(Replayer(bench.binding("on_files.py")(program)), 8)
     return result.divergence.reason if result.divergence else result.vacuous
 
 
 def simulations_have_faults(bench: Bench) -> str:
-    """Say whether brokers crash and messages are lost in simulations."""
+    """Check that brokers crash and messages are lost in simulations."""
     del bench
     report = Simulation(1, profile("all")).run()
     return "" if report.crashes and report.faults["message-loss"] else "nothing went wrong in a simulation"
 
 
 def recordings_are_read(bench: Bench) -> str:
-    """Say whether recordings are explained to their ends, and corrupted copies of them are not."""
+    """Check that recordings are explained completely, and that corrupted copies of them are not."""
     tracing = load_tracing(bench.folder / "tracing.py")
     checked = check(str((bench.folder / tracing.spec).resolve()))
     with TemporaryDirectory() as folder:

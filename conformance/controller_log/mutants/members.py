@@ -1,4 +1,4 @@
-"""What may kill a mutant of the quorum: the suite of its binding, then simulations of it under faults."""
+"""The members that may kill a mutant of the quorum: its binding's suite, then simulations under faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SEEDS = range(40)
 
 
 def simulated(reporter: Reporter) -> None:
-    """Run simulations in which controllers fail over, each judged by the oracles."""
+    """Run simulations in which controllers fail over, checked by the oracles."""
     for seed in SEEDS:
         if not reporter.ask(f"seed {seed}", lambda seed=seed: _broken(seed)):
             return

@@ -1,4 +1,4 @@
-"""What may kill a mutant of the log start: recordings of its profiles, and the suites of its binding."""
+"""The members that may kill a mutant of the log start: recordings of its profiles, and its suites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may kill a mutant of reassignment: the suites of its binding, then simulations of it under faults."""
+"""The members that may kill a mutant of reassignment: its bindings' suites, then simulations under faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEEDS = range(20)
 
 
 def simulated(reporter: Reporter) -> None:
-    """Run simulations with an operator who moves the partition, each judged by the oracles."""
+    """Run simulations with an operator who moves the partition, checked by the oracles."""
     for seed in SEEDS:
         if not reporter.ask(f"seed {seed}", lambda seed=seed: _broken(seed)):
             return
