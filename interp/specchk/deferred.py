@@ -27,7 +27,7 @@ _completing = RLock()
 
 
 def _dataclass(cls: type | None = None, /, **options: Any) -> Any:
-    """`dataclasses.dataclass`, its methods deferred where a class has slots."""
+    """`dataclasses.dataclass`, with its methods deferred if the class has slots."""
     if cls is None:
         return lambda decorated: _dataclass(decorated, **options)
     return _with_slots(cls, options) if options.get("slots") else dataclasses.dataclass(**options)(cls)
@@ -75,7 +75,7 @@ def _with_slots(cls: type, options: dict[str, Any]) -> type:
 
 
 def _written(body: dict[str, Any], options: dict[str, Any]) -> list[str]:
-    """Names that `dataclasses` gives to a class, but those that its body defines."""
+    """The names that `dataclasses` defines in a class, except those that its body defines."""
     frozen, eq = options.get("frozen", False), options.get("eq", True)
     names = [*_DESCRIBED]
     names += ["__init__"] if options.get("init", True) else []
@@ -115,7 +115,7 @@ def _made(cls: type, body: dict[str, Any]) -> type:
 
 
 def _of_class(kind: object) -> bool:
-    """Whether an annotation is `ClassVar`: an attribute of the class, no field."""
+    """Whether an annotation is `ClassVar`, so that the attribute is not a field."""
     text = kind if isinstance(kind, str) else repr(kind)
     return text.removeprefix("typing.").startswith("ClassVar")
 

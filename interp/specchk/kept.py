@@ -34,7 +34,7 @@ SPEC_ROOMS = ("lang", "ir", "meaning", "compile", "search", "explore", "forecast
 
 
 def cache_directory() -> Path | None:
-    """Where this user's caches of specchk live, or None when the user has no home."""
+    """The directory of this user's specchk caches, or None if the user has no home."""
     named = Path(os.environ.get("XDG_CACHE_HOME") or "")
     if named.is_absolute():  # the XDG rule: anything else is ignored
         return named / "specchk"
@@ -44,14 +44,14 @@ def cache_directory() -> Path | None:
 
 
 def place(folder: str, name: str) -> Path | None:
-    """Where a file is kept, None where nothing is."""
+    """The path of a kept file, None if nothing is kept."""
     directory = cache_directory()
     return None if directory is None else directory / folder / name
 
 
 @cache
 def library(name: str) -> str:
-    """A name for the installed version of a library, which is not imported: the files that state it."""
+    """A name for the installed version of a library, found without importing it."""
     found = PathFinder.find_spec(name)
     if found is None or found.origin is None:
         raise ModuleNotFoundError(f"no module named {name}", name=name)
@@ -63,7 +63,7 @@ def library(name: str) -> str:
 
 
 def read(path: Path | None) -> bytes | None:
-    """The content under this name; None where there is none, or it differs from the written one."""
+    """The content under this name; None if there is none, or if it differs from the written content."""
     try:
         return None if path is None else unsealed(path.name, path.read_bytes())
     except (OSError, Damaged):
@@ -71,7 +71,7 @@ def read(path: Path | None) -> bytes | None:
 
 
 def write(path: Path | None, data: bytes) -> None:
-    """Keep it, where that can be done."""
+    """Keep the content, if possible."""
     if path is not None:
         with suppress(OSError):
             # For this user alone: what is kept is compiled code, too, and is run without another check.
@@ -86,12 +86,12 @@ def read_json(path: Path | None) -> Any:
 
 
 def write_json(path: Path | None, value: Any) -> None:
-    """Keep a value of JSON, where that can be done."""
+    """Keep a JSON value, if possible."""
     write(path, json.dumps(value).encode())
 
 
 def replace(path: Path, data: bytes | Sequence[bytes]) -> None:
-    """Make a file have this content (pieces): at every moment it has the old one or the new one, whole."""
+    """Replace a file's content by these pieces, atomically: a reader sees the old or the new content."""
     pieces = [data] if isinstance(data, bytes) else data
     # A rename would put a file in the place of a pipe or a device, and who reads from it would wait without
     # end.
@@ -107,7 +107,7 @@ def replace(path: Path, data: bytes | Sequence[bytes]) -> None:
 
 
 class Replacement:
-    """A new file that is written piece by piece, and then takes the place of a path in one step."""
+    """A new file that is written piece by piece, and then replaces a path in one step."""
 
     def __init__(self, path: Path) -> None:
         # Through links: what is replaced is the file, not the link to it.
@@ -118,12 +118,12 @@ class Replacement:
         self._file: BinaryIO | None = self._beside.open("xb")
 
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Add some pieces; `OSError`."""
+        """Add some pieces; raises `OSError`."""
         assert self._file is not None
         self._file.writelines(pieces)
 
     def finish(self) -> None:
-        """Take the place of the path; `OSError`."""
+        """Replace the path; raises `OSError`."""
         assert self._file is not None
         self._file.close()
         if self.path.exists():
@@ -133,7 +133,7 @@ class Replacement:
         self._file = None
 
     def abandon(self) -> None:
-        """Leave nothing, unless it is finished."""
+        """Remove the file, unless it is finished."""
         if self._file is not None:
             with suppress(OSError):  # closing writes what is left, and may fail where writing did
                 self._file.close()
@@ -142,14 +142,14 @@ class Replacement:
 
 
 def name_of(*about: object) -> str:
-    """A short name of values, by how they are written."""
+    """A short name of values, derived from their text."""
     # `repr` and not `hash` or pickle: hashes of text are salted in each process, pickles are not canonical.
     return hashlib.sha256(repr(about).encode()).hexdigest()[:40]
 
 
 @cache
 def sources(*rooms: str) -> str:
-    """A digest of the modules beside this, of some rooms (without any, of all), and of the Python used."""
+    """A digest of specchk's modules in some rooms (by default all), and of the Python version."""
     if SPECCHK.parent.is_file():  # a zip file, as executors have it: all of it
         return contents((SPECCHK.parent,), SPECCHK.parent, sys.version)
     tops = [SPECCHK / room for room in rooms] or [SPECCHK]
@@ -163,7 +163,7 @@ def sources(*rooms: str) -> str:
 
 
 def contents(files: Iterable[Path | str], folder: Path, about: str = "") -> str:
-    """A digest of files: their paths from a folder, and their contents."""
+    """A digest of files: their relative paths, and their contents."""
     digest = hashlib.sha256(about.encode())
     for name, path in sorted((os.path.relpath(path, folder), path) for path in files):
         with FileIO(path) as file:

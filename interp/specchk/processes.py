@@ -1,4 +1,4 @@
-"""Processes: how many can run at once, and that they do not outlive the one that made them.
+"""Processes: how many can run in parallel, and how they end with the process that created them.
 
 A command that is stopped as a whole, by a build that is cancelled or for want of memory, says nothing to its
 processes; they would go on with work that nobody reads.
@@ -15,13 +15,13 @@ PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 
 
 def cores() -> int:
-    """How many processes or threads can run at once: the cores that this process may use."""
+    """The number of processes or threads that can run in parallel: the cores available to this process."""
     # A container or `taskset` may have fewer than the machine; not every system has the call.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def end_with(parent: int) -> None:
-    """Have this process killed when its parent ends, however that ends; on Linux only."""
+    """Have this process killed when its parent ends, for any reason; on Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
         # The parent may have ended before the call, and then no signal comes.
@@ -30,6 +30,6 @@ def end_with(parent: int) -> None:
 
 
 def end_quietly_with(parent: int) -> None:
-    """As `end_with`; and end without a trace by Ctrl-C, which all processes of a terminal receive."""
+    """As `end_with`; also end silently on Ctrl-C, which all processes of a terminal receive."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with(parent)

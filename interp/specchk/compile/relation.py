@@ -197,7 +197,7 @@ class Relation:
         return predicate
 
     def _once(self, known: _Written, path: tuple[PathStep, ...], span: Span, rest: Expr) -> Expr:
-        """The rest; undefined if the place was assigned before, as such a step is."""
+        """The rest of the block; undefined if the place was assigned before, as the step itself is."""
         clashes = [clash for other in known.paths if (clash := _meets(other, path, span)) is not None]
         if not clashes:
             return rest

@@ -294,7 +294,7 @@ def _items(kind: Type, _: int, count: int) -> Sequence[Type]:
 
 
 class Op(Enum):
-    """The strict operators; `data` in `Apply` is a field or variant index where one is needed."""
+    """The strict operators; `data` in `Apply` is a field or variant index, if one is needed."""
 
     card: Card
 

@@ -112,13 +112,13 @@ class Room:
 
     @property
     def larger(self) -> Room:
-        """The room to try where a set had more items; with more bits, too, where these were in proportion."""
+        """The room to try after a set had more items; with more bits, too, if these were in proportion."""
         in_proportion = self.dense >= BITS_FOR_A_SLOT * self.items
         return Room(2 * self.items, max(self.dense, 2 * BITS_FOR_A_SLOT * self.items * in_proportion))
 
     @classmethod
     def of(cls, items: int) -> Room:
-        """The room with this many slots, and with bits for as many values as take about as much space."""
+        """The room with this many slots, and with bits for as many values as take about the same space."""
         return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
 
 

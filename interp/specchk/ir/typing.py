@@ -50,7 +50,7 @@ def folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) 
 
 
 def most_items(domain: Expr) -> int:
-    """A bound on the number of items in a set."""
+    """An upper bound on the number of items in a set."""
     if isinstance(domain, Const):
         assert isinstance(domain.value, tuple)
         return len(domain.value)
@@ -62,7 +62,7 @@ def most_items(domain: Expr) -> int:
 
 
 def part_at(kind: Type, step: PathStep) -> Type:
-    """The type of the part of a record, map or sequence that one accessor of a path leads to."""
+    """The type of the part of a record, map or sequence selected by one accessor of a path."""
     match kind:
         case Record():
             assert step.field is not None

@@ -1,4 +1,4 @@
-"""The legality check: run after every pass, so that a wrong rewrite stops where it was made.
+"""The legality check, run after every pass, so that a wrong rewrite is detected where it occurred.
 
 A legal program has types that agree (a part has the shape that its node needs, and no wider range
 where a store was checked), locals that are bound where they are used, primed variables in step
@@ -30,20 +30,20 @@ class IllegalProgram(Exception):
 
 @dataclass(slots=True)
 class Verified:
-    """Parts that are legal in programs with the same variables and points, by identity, scope and primes."""
+    """Parts known to be legal for the same variables and points, by identity, scope and allowed primes."""
 
     program: Program
     # With the parts themselves, so that no other object gets the number of one.
     parts: dict[tuple[int, frozenset[int], bool], nodes.Expr] = field(default_factory=dict)
 
     def of(self, program: Program) -> bool:
-        """Whether the parts are legal in a program, too."""
+        """Whether the parts are also legal in another program."""
         known = self.program
         return known.variables is program.variables and known.points is program.points
 
 
 def verify(program: Program, before: Verified | None = None) -> Verified:
-    """Raise `IllegalProgram` unless every action and property is legal; `before` is of an earlier pass."""
+    """Raise `IllegalProgram` unless every action and property is legal; `before` is from an earlier pass."""
     verified = before if before is not None and before.of(program) else Verified(program)
     check = _Check(program, verified)
     for start, variable in zip(program.starts, program.variables, strict=True):
@@ -68,7 +68,7 @@ def properties(program: Program) -> Iterator[Property]:
 
 
 def judged(program: Program) -> Iterator[Property]:
-    """Every predicate that a search evaluates: all but the conditions of initial states."""
+    """Every predicate that a search evaluates: all except the conditions of initial states."""
     yield from program.invariants
     yield from program.step_invariants
     yield from (prop.initial for prop in program.refinements)
@@ -119,7 +119,7 @@ _PARTS: Mapping[type, Callable[[Any], tuple[nodes.Expr, ...]]] = MappingProxyTyp
 
 
 def bound(expr: nodes.Expr) -> tuple[nodes.Local, ...]:
-    """The locals that a node binds inside itself."""
+    """The locals that a node binds."""
     match expr:
         case nodes.Quantifier() | nodes.Choose() | nodes.MapOf() | nodes.Let():
             return (expr.local,)
@@ -131,7 +131,7 @@ def bound(expr: nodes.Expr) -> tuple[nodes.Local, ...]:
 
 
 def results(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
-    """The parts whose value may be the expression's own."""
+    """The parts whose value may be that of the expression."""
     match expr:
         case nodes.If():
             return (expr.then, expr.orelse)
@@ -232,7 +232,7 @@ class _Check:
                 self.expr(part, scope)
 
     def truth(self, expr: nodes.Expr) -> None:
-        """Demand that an expression is a truth value."""
+        """Check that an expression is a truth value."""
         self.demand(expr.type == BOOL, "{} is not a truth value: {}", expr.type, expr.span)
 
     def _apply(self, expr: nodes.Apply) -> None:
@@ -248,12 +248,12 @@ class _Check:
             self.demand(fits(found, expr.type), "{} gives {}, not {}", expr.op.name, found, expr.type)
 
     def stored(self, expr: nodes.Expr, kind: Type, scope: frozenset[int]) -> None:
-        """Check an expression whose value becomes a variable's."""
+        """Check an expression whose value is assigned to a variable."""
         self.expr(expr, scope)
         self.demand(fits(expr.type, kind), "{} stored as {}: {}", expr.type, kind, expr.span)
 
     def block(self, body: nodes.Block, scope: frozenset[int]) -> None:
-        """Check statements; a binding reaches to the end of its block."""
+        """Check statements; a binding is in scope until the end of its block."""
         for stmt in body:
             match stmt:
                 case nodes.Guard():

@@ -21,7 +21,7 @@ def expressions(program: Program) -> Iterator[Expr]:
 
 
 def searched(program: Program) -> Iterator[Expr]:
-    """Every expression node of a program's actions and properties: all but its initial states."""
+    """Every expression node of a program's actions and properties, without its initial states."""
     for action in program.actions:
         for root in roots(action.body):
             yield from inside(root)
@@ -39,7 +39,7 @@ def inside(expr: Expr) -> Iterator[Expr]:
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """The parts of a conjunction, however nested."""
+    """The parts of a conjunction, including nested ones."""
     if not isinstance(condition, And):
         return [condition]
     return [part for one in condition.parts for part in conjuncts(one)]

@@ -106,7 +106,7 @@ class TemporalCheck:
         self._vacuity(liveness, begun)
 
     def _confirm(self) -> None:
-        """Look for a violation of what holds among the first states, by the reference stepper.
+        """Search the first states by the reference stepper for a violation of the properties found to hold.
 
         `ReplayFailed` where there is one: an engine that overlooks fair behaviours is so found before anyone
         relies on its answer, if it overlooks those near the initial states.

@@ -69,7 +69,7 @@ class SliceSource:
     expanded: int
 
     def write(self, draft: Draft) -> Written:
-        """See `SpaceSource`; `Unwritten`, also where Spark or a slice is the reason."""
+        """See `SpaceSource`; raises `Unwritten`, also if Spark or a slice is the reason."""
         many = host_of(self.packed).parcel.partitions
         _kernel(self.packed)  # compiled here, executors on this machine find it
         task = partial(export_slices, self.parcel, draft, self.levels, self.expanded)

@@ -80,7 +80,7 @@ def write_handed(storage: Storage, handed: Handed) -> None:
 
 
 def read_handed(storage: Storage, identity: Identity) -> Handed:
-    """Where Spark took over; `Unusable` if there is no ledger, or it is damaged, or of another search."""
+    """The state in which Spark took over; `Unusable` without a ledger, or with a damaged or foreign one."""
     content = _content(storage)
     refuse_others("the ledger", content["identity"], identity)
     noted = [(NotedState.of(one), depth) for one, depth in content["noted"]]

@@ -43,7 +43,7 @@ class WireRequest:
     args: Mapping[str, Any] | None = None
 
     def line(self, number: int) -> bytes:
-        """The request as it is sent."""
+        """The request as sent."""
         sent = {
             "id": number,
             self.kind: self.what,

@@ -40,7 +40,7 @@ _START = (
 def run_harness(
     mutants: Sequence[Mutant], binding: Path, options: Sequence[str], done: Callable[[MutantOutcome], None]
 ) -> tuple[Baseline, list[MutantOutcome]]:
-    """Run the self-check unchanged, where it must pass, and under each mutant; `done` receives each."""
+    """Run the self-check unchanged, which must pass, and under each mutant; `done` receives each result."""
 
     def task(mutant: Mutant) -> Task:
         return lambda say: say(_run(mutant, binding, options))

@@ -154,7 +154,7 @@ class MutationCampaign:
     def run(
         self, mutants: Sequence[Mutant], done: Callable[[MutantOutcome], None] = _nothing
     ) -> list[MutantOutcome]:
-        """The outcomes of all mutants, in their order; `done` receives each as soon as it is known."""
+        """The outcomes of all mutants, in order; `done` receives each as soon as it is known."""
         outcomes = Records(
             lambda key, subject: read_outcome(key, subject.mutant),
             lambda subject, ended: outcome_of(subject.mutant, ended), write_outcome, done,

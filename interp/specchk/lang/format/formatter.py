@@ -108,7 +108,7 @@ def _cells(source: Source, number: int, piece: _Piece | None) -> AlignedLine:
 
 
 def _cuts(piece: _Piece) -> list[tuple[int, str]]:
-    """Where a line may be aligned: token indices and the names of the points."""
+    """The positions at which a line may be aligned: token indices and the names of the points."""
     cuts = [(piece.first, "")]
     if not piece.starts:
         return cuts

@@ -64,7 +64,7 @@ class NumberedSteps(TableKernel):
         self.is_bad = self._emit_is_bad()
 
     def emit(self) -> None:
-        """The functions that Python calls."""
+        """Emit the functions that Python calls."""
         self._emit_leading()
         self._emit_follow()
         self._emit_survey()
@@ -76,7 +76,7 @@ class NumberedSteps(TableKernel):
         return LaneFunction.of(self.module, name, [PTR, *[I64] * numbers], result)
 
     def entry(self, name: str, numbers: int) -> LaneFunction:
-        """A function that Python calls, of a lane and some numbers."""
+        """A function for Python, of a lane and some numbers."""
         return LaneFunction.of(self.module, name, [PTR] * (1 + numbers), ir.VoidType(), internal=False)
 
     def state(self, asm: LaneFunction, number: Val) -> ir.Value:
@@ -84,7 +84,7 @@ class NumberedSteps(TableKernel):
         return self.state_at(asm, asm.pointer(asm.control, SharedWord.STATES), number)
 
     def waiting(self, asm: LaneFunction, at: Val) -> ir.Value:
-        """The address of a successor that waits, after this many others."""
+        """The address of a waiting successor, after this many others."""
         return asm.at(asm.pointer(asm.thread, Thread.PENDING), asm.mul(at, self.words + 1))
 
     def note(self, asm: LaneFunction, word: Lane, number: Val) -> None:

@@ -52,7 +52,7 @@ class ShownExpression:
         self.same: dict[int, tuple[Any, Any]] = {}
 
     def value(self, state: State) -> Any:
-        """The value in a state; None where it is undefined."""
+        """The value in a state; None if it is undefined."""
         try:
             return self.evaluate(self._fields.environment(state))
         except Undefined:

@@ -158,7 +158,7 @@ class StatementChecker:
         return [*assigned, place]
 
     def _call(self, call: tree.CallExpr, context: Context, assigned: list[Place]) -> list[Place]:
-        """Check a call of a helper action, which writes what its body writes."""
+        """Check a call of a helper action, which writes the places that its body writes."""
         name, values = call.callee.text, [arg.value for arg in call.args]
         helper = context.spec.helpers.get(name)
         kinds = [self.checker.resolver.resolve(p.type, context.spec) for p in helper.params] if helper else []
