@@ -1,9 +1,9 @@
 """Dataclasses with slots whose methods are written when they are first used.
 
 `dataclasses` compiles up to six functions for each class while its module is imported: half a millisecond a
-class, a third of the time that `specchk run` takes to start.  A run uses less than half of its classes, and
-of some only one method.  Here, a class gets its slots at once, and for each method a descriptor; the first
-that is looked up has `dataclasses` write all of the class's methods, which then take the descriptors' places.
+class, a third of the time that `specchk run` takes to start, which uses 140 to 190 of 240 classes.  Here, a
+class gets its slots at once, and for each method a descriptor; the first that is looked up has `dataclasses`
+write all of the class's methods, which then take the descriptors' places.
 What a class does is what `dataclasses.dataclass` makes it do: only the moment differs (and a class without a
 docstring does not get its signature for one).
 """
