@@ -272,7 +272,7 @@ class RegionOfStates:
         return self._rest is not None or bool(self._fair())
 
     def note_horizon(self) -> None:
-        """Count the states in which only steps that a horizon cuts off prevent a behaviour from staying."""
+        """Count the states in which only steps that are cut off prevent a behaviour from staying."""
         used, fair = self.source.store.used, self._fair(taken_only=True)
         marks = bytearray(self._arrays[Owing.REST_MARKS].view(0, used))
         if fair:

@@ -22,7 +22,7 @@ AT_ONCE = 4096  # states in one call
 def smallest_deadlock(
     ends: Ends, findings: Findings, layout: StateLayout, resting_states: Iterable[tuple[int, ...]]
 ) -> tuple[int, ...] | None:
-    """The smallest deadlock among packed states without steps; undefined ones are added to `findings`."""
+    """The smallest deadlock among packed states without steps; undecided ones are added to `findings`."""
     best: tuple[int, ...] | None = None
     for state in resting_states:
         # Trying open numbers takes long, and only the smallest is reported: a larger one need not be tried.

@@ -62,7 +62,7 @@ class ClauseRegion(Protocol):
 
     @property
     def is_cut(self) -> bool:
-        """Whether in some state a condition is enabled only by a step that a horizon cuts off."""
+        """Whether in some state a condition is enabled only by a step that is cut off."""
 
     def counterexample(self) -> Behaviour | None:
         """The nearest rest, or otherwise the shortest lasso."""
@@ -71,7 +71,7 @@ class ClauseRegion(Protocol):
         """Whether there is a counterexample."""
 
     def note_horizon(self) -> None:
-        """Count the states in which only steps that a horizon cuts off prevent a behaviour from staying."""
+        """Count the states in which only steps that are cut off prevent a behaviour from staying."""
 
 
 class StepSource(Protocol):
@@ -155,7 +155,7 @@ class ListedRegion:
 
     @property
     def is_cut(self) -> bool:
-        """Whether in some state a condition is enabled only by a step that a horizon cuts off."""
+        """Whether in some state a condition is enabled only by a step that is cut off."""
         return any(self.owed.graph.cut[number] for number in self.owed.order)
 
     def counterexample(self) -> Behaviour | None:
@@ -181,7 +181,7 @@ class ListedRegion:
         return any(True for _ in chain(self._rests(enabled), self._fair(enabled)))
 
     def note_horizon(self) -> None:
-        """Count the states in which only steps that a horizon cuts off prevent a behaviour from staying."""
+        """Count the states in which only steps that are cut off prevent a behaviour from staying."""
         graph = self.owed.graph
         # As if what only a cut step enables were not enabled: a rest or fair loop that this makes is one
         # that the real system might leave, by a step that no bound lets us see.
