@@ -217,7 +217,7 @@ class NativeEngine(Engine[list[Run]]):
 
     def _make_room(self) -> None:
         """Grow the table, and move states to disk, before the workers need the room."""
-        store, slots = self.store, self.store.slots_needed
+        store, slots = self.store, self.store.slots_for(self.store.used)
         limit = self.options.budget.max_memory_bytes
         try:
             if self.options.spill is not None and limit is not None:

@@ -185,17 +185,9 @@ class Store:
         self.control[SharedWord.MASK] = slots - 1
         self.control[SharedWord.LIMIT] = int(slots * LOAD)
 
-    @property
-    def slots_needed(self) -> int:
-        """The slots of a table with room for all states that the workers may add before they stop."""
-        return self.slots_for(self.used)
-
     def slots_for(self, states: int) -> int:
-        """As `slots_needed`, with this many states."""
-        slots = self.slots
-        while states + self.slack > slots * LOAD:
-            slots *= 4 if 4 * slots <= self._fast_until else 2
-        return slots
+        """Slots of a table for so many states, and all that the workers may add before they stop."""
+        return grown(self.slots, states + self.slack, self._fast_until)
 
     def grow(self, slots: int) -> None:
         """Replace the table by one with more slots, filled from the states."""
@@ -239,7 +231,7 @@ class Store:
             self.workers[0].block[word] = value
         for point, count in enumerate(counts):
             self.workers[0].block[Thread.COUNTS + point] = count
-        self.grow(self.slots_needed)
+        self.grow(self.slots_for(self.used))
 
     def add(self, states: Sequence[State]) -> None:
         """Add initial states, at most `CHUNK` of them."""
@@ -372,6 +364,13 @@ class Store:
                 region.release()
         for worker in (*self.workers, *self.scouts):
             worker.release()
+
+
+def grown(slots: int, states: int, fast_until: int) -> int:
+    """The slots of a table that has room for some states; up to `fast_until` a table quadruples."""
+    while states > slots * LOAD:
+        slots *= 4 if 4 * slots <= fast_until else 2
+    return slots
 
 
 def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Words) -> None:

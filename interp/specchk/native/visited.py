@@ -31,11 +31,11 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.runs import Run
-from specchk.native.store import LOAD, Worker
+from specchk.native.store import LOAD, Worker, grown
 
 # Half of a search's first table: there is one for each partition.
 FIRST_SLOTS = 1 << 13
-FAST_UNTIL = 1 << 22  # slots; up to here a table quadruples
+FAST_UNTIL = 1 << 23  # slots, 64 MB; there are as many tables as a process has partitions
 PIECE = 1024  # states absorbed between two looks at the room that is left; at most MAX_RUNS
 _HEAD = struct.Struct("<4Q2I")
 _SEALED = struct.Struct("<I")
@@ -105,9 +105,7 @@ class VisitedSet(ABC):
 
     def _make_room(self, more: int) -> None:
         """Ensure that the table has room for some more states."""
-        slots = self.slots
-        while self.used + more + CHUNK > slots * LOAD:
-            slots *= 4 if slots < FAST_UNTIL else 2
+        slots = grown(self.slots, self.used + more + CHUNK, FAST_UNTIL)
         if slots != self.slots:
             self._grow(slots)
 
