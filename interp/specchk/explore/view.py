@@ -133,8 +133,10 @@ class Viewer:
 
     def _text(self, label: Marked, state: State, lane: int) -> str:
         """The value of a label, or the content of an option, as text."""
+        compiled = self._in_lane(label, lane)
+        kind = compiled[1]
         try:
-            value, kind = self._value(self._in_lane(label, lane), state)
+            value = self._value(compiled, state)
         except Undefined:
             return UNDEFINED
         if not isinstance(kind, Option):
@@ -165,14 +167,14 @@ class Viewer:
         value, kind = None, compiled[1]
         # A view describes most states, and a picture is still of use where one part has no value.
         with suppress(Undefined):
-            value, _ = self._value(compiled, state)
+            value = self._value(compiled, state)
         if not isinstance(kind, Option):
             return value, kind
         return (value[0] if value else None), kind.item
 
-    def _value(self, compiled: Compiled, state: State) -> tuple[Any, Type]:
-        function, kind, locals_ = compiled
-        return function([*state, *state, *([0] * (locals_ + 1))]), kind
+    def _value(self, compiled: Compiled, state: State) -> Any:
+        function, _, locals_ = compiled
+        return function([*state, *state, *([0] * (locals_ + 1))])
 
     def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
         """The lanes from which and to which a step sends a message, if it does.
