@@ -53,15 +53,19 @@ def wrong_with(program: Program, random: Random, folder: Path) -> list[str] | No
     return [f"{key}: {a[key]} | {b[key]}" for key in a if a[key] != b[key]]
 
 
+def check(random: Random, folder: Path) -> None:
+    with one_by_one(folder):
+        program = drawn(random, folder)
+        assume(program is not None)
+        assert program is not None
+        assert not wrong_with(program, random, folder)
+
+
 @settings(max_examples=6, suppress_health_check=SHARED)
 @given(random=st.randoms(use_true_random=False))
 def test_a_search_that_is_stopped_anywhere_has_the_same_answer(random: Random, tmp_path: Path) -> None:
     """Up to three times, between two states or while a checkpoint is written."""
-    with one_by_one(tmp_path):
-        program = drawn(random, tmp_path)
-        assume(program is not None)
-        assert program is not None
-        assert not wrong_with(program, random, tmp_path)
+    check(random, tmp_path)
 
 
 @pytest.mark.slow
@@ -69,11 +73,7 @@ def test_a_search_that_is_stopped_anywhere_has_the_same_answer(random: Random, t
 @given(random=st.randoms(use_true_random=False))
 def test_many_searches_that_are_stopped_have_the_same_answer(random: Random, tmp_path: Path) -> None:
     """The same of more."""
-    with one_by_one(tmp_path):
-        program = drawn(random, tmp_path)
-        assume(program is not None)
-        assert program is not None
-        assert not wrong_with(program, random, tmp_path)
+    check(random, tmp_path)
 
 
 SEVERAL = """spec several
