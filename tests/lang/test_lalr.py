@@ -84,7 +84,10 @@ def test_trees_are_those_of_larks_loop(spec: Path, parsers: tuple[Any, Any]) -> 
         assert ours(chunk) == larks(chunk)
 
 
-@pytest.mark.parametrize("junk", ["", ")", "(", " and ", ":", "\n", " x ", "]", " forall ", "@"])
+@pytest.mark.parametrize(
+    "junk",
+    ["", ")", "(", " and ", ":", "\n", " x ", "]", " forall ", "@", " subset", "orx", " in", "->", " else:"],
+)
 def test_errors_are_those_of_larks_loop(junk: str, parsers: tuple[Any, Any]) -> None:
     """A damaged declaration is refused at the same token, where the same ones are expected."""
     larks, ours = parsers
