@@ -57,7 +57,7 @@ INITIAL = 10_000  # candidates for an initial state
 # In lines: of a search, of one as estimated on its way, and of one whose end is not estimated yet.
 MOST_LINES, LIKELY_LINES, FIRST_LINES = 8_500_000, 6_000_000, 600_000
 LINES_OF_EXPRESSION = 85  # to make its part of a function
-SAMPLED = 16  # one of so many states is counted
+SAMPLED, SPARSELY, FIRST_STATES = 16, 64, 64  # one of so many states is counted; fewer after the first
 THIRD = 0.34
 
 
@@ -104,12 +104,13 @@ class SmallEngine(ReferenceEngine):
     def _expand(self, state: State, next_frontier: list[State]) -> None:
         number = self.expanded
         # The first states in powers of two: to trace one takes five times as long as to expand it.
-        if number & (number - 1) if number < SAMPLED else number % SAMPLED:
+        sampled = SAMPLED if number < FIRST_STATES else SPARSELY
+        if number & (number - 1) if number < SAMPLED else number % sampled:
             ReferenceEngine._expand(self, state, next_frontier)
             return
         with Lines(MOST_LINES) as counted:
             ReferenceEngine._expand(self, state, next_frontier)
-        self.lines += counted.count * max(1, min(number // 2, SAMPLED))
+        self.lines += counted.count * max(1, min(number // 2, sampled))
         if self.lines > MOST_LINES:
             raise EffortSpent
 
