@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 from specchk.ir.nodes import Assign, Block, Const, Cover, Either, Expr, Guard, Var, When
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program, Property, Same
 from specchk.ir.types import Type, has_horizon, has_horizon_keys
 from specchk.ir.typing import part_at
 from specchk.ir.walk import assignments, expressions, inside, roots, statements
@@ -29,6 +29,12 @@ def assigned_often(body: Block) -> frozenset[int]:
 
 def live_points(program: Program) -> frozenset[int]:
     """The coverage points that can be reached: constants rule some branches out."""
+    return _live_points(Same(program))
+
+
+@lru_cache(maxsize=4)
+def _live_points(same: Same) -> frozenset[int]:
+    program = same.program
     off = switched_off(program)
     # By the rest of the program: what a definition's branch counts is one point for all actions that use it.
     live = replace(program, actions=tuple(action for action in program.actions if action.name not in off))

@@ -186,6 +186,21 @@ class Program:
         return ", ".join(self.variables[slot].name for slot in self.ignored)
 
 
+class Same:
+    """A program as a key for cached facts: comparing two would read both completely."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.program is other.program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+
 def nowhere(program: Program) -> Span:
     """A place for a node that does not occur in a spec's text: the beginning of its file."""
     return Span(Source(program.path, ""), 0, 0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain
 
 from specchk.ir.nodes import And, Assign, Bind, Block, Choice, Either, Expr, Guard, Stmt, Unwrap, When
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Same
 from specchk.ir.verify import judged, parts
 
 
@@ -20,13 +22,16 @@ def expressions(program: Program) -> Iterator[Expr]:
     yield from searched(program)
 
 
-def searched(program: Program) -> Iterator[Expr]:
+def searched(program: Program) -> tuple[Expr, ...]:
     """Every expression node of a program's actions and properties, without its initial states."""
-    for action in program.actions:
-        for root in roots(action.body):
-            yield from inside(root)
-    for prop in judged(program):
-        yield from inside(prop.body)
+    return _searched(Same(program))
+
+
+@lru_cache(maxsize=4)  # a run reads them ten times, and to walk a large program takes 20 ms
+def _searched(same: Same) -> tuple[Expr, ...]:
+    bodies = [root for action in same.program.actions for root in roots(action.body)]
+    bodies += [prop.body for prop in judged(same.program)]
+    return tuple(chain.from_iterable(map(inside, bodies)))
 
 
 def inside(expr: Expr) -> Iterator[Expr]:

@@ -12,12 +12,13 @@ representative of a state is the least of its renamings in the order of values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import permutations, product
 from math import factorial, prod
 from typing import Any
 
 from specchk.ir.nodes import And, Choose, Expr, Implies, Or, Quantifier
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Same
 from specchk.ir.totality import is_total
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.typing import sorts_in
@@ -132,8 +133,14 @@ def _keeps_constants(program: Program, renaming: Renaming) -> bool:
     return all(renamer(c.type, renaming)(c.value) == c.value for c in constants)
 
 
-def decisive_sorts(program: Program) -> set[str]:
+def decisive_sorts(program: Program) -> frozenset[str]:
     """The sorts whose order may decide whether a quantifier of a step or a property is defined."""
+    return _decisive_sorts(Same(program))
+
+
+@lru_cache(maxsize=4)  # the search of a small model may be followed by another
+def _decisive_sorts(same: Same) -> frozenset[str]:
+    program = same.program
     bodies = [root for action in program.actions for root in roots(action.body)]
     quantifiers = [quantifier for body in bodies for quantifier in _decisive(body, None)]
     for prop in (*program.invariants, *program.step_invariants):
@@ -142,7 +149,7 @@ def decisive_sorts(program: Program) -> set[str]:
         quantifiers += _decisive(prop.body, False)
     for prop in (*program.constraints, *([program.deadlock_ok] if program.deadlock_ok else [])):
         quantifiers += _decisive(prop.body, None)
-    return {name for quantifier in quantifiers for name in sorts_in(quantifier.local.type)}
+    return frozenset(name for quantifier in quantifiers for name in sorts_in(quantifier.local.type))
 
 
 def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:

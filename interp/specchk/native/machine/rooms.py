@@ -17,9 +17,8 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
-from specchk.deferred import dataclass
 from specchk.ir.nodes import Const
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Same
 from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Union, cardinality
 from specchk.lang.text.source import Span
 from specchk.meaning.initial import initial_states
@@ -29,7 +28,9 @@ from specchk.meaning.values import State
 
 FIRST_ROOM = Room.of(16)
 LEAST_SLOTS = 4
-_LEAVES = frozenset((str, int, bool, type(None), Span))  # what most fields have, without a type inside
+_LEAVES = frozenset((str, int, bool, type(None), Span))  # what many fields have, without a type inside
+# The same by annotation; most parts of a program have several such fields.
+_LEAF_NAMES = frozenset(("str", "int", "bool", "Span", "str | None", "int | None", "Span | None"))
 STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
 
 
@@ -101,19 +102,6 @@ def _most(value: Any, kind: Type) -> int:
     return max((_most(item, part) for item, part in parts), default=0)
 
 
-@dataclass(frozen=True, eq=False)
-class Same:
-    """A program as a key for cached facts: comparing two would read both completely."""
-
-    program: Program
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.program is other.program
-
-    def __hash__(self) -> int:
-        return id(self.program)
-
-
 @lru_cache(maxsize=2)  # a search needs it three times, and the program has tens of thousands of parts
 def _widest(same: Same) -> int:
     wanted = Widest()
@@ -155,7 +143,7 @@ def _names(kind: type) -> tuple[str, ...]:
     """The fields of a class of program parts that may contain a type."""
     if not is_dataclass(kind) or kind is Span:
         return ()
-    return tuple([field.name for field in fields(kind)])
+    return tuple([field.name for field in fields(kind) if field.type not in _LEAF_NAMES])
 
 
 @lru_cache(maxsize=4096)
