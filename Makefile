@@ -49,7 +49,7 @@ tests:
 	$(PYTEST) $(if $(ARGS),$(SAMPLED),--part=unit --part=agreement) $(EXAMPLES) $(ARGS)
 
 system: $(VENV)/.tested
-	$(PYTEST) --part=system $(SAMPLED) $(EXAMPLES)
+	$(PYTEST) --part=system --durations=30 $(SAMPLED) $(EXAMPLES)
 
 nightly:
 	$(MAKE) test system SLOW=1 RANDOM=$(or $(RANDOM),$(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(2 ** 32))'))
