@@ -20,10 +20,12 @@ from specchk.ir.program import Program
 from specchk.native.regions import RegionOfStates
 from specchk.search import reference
 from specchk.search.budget import Budget
+from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome, name_of
 from specchk.spark.engine import SparkEngine, SparkOptions, search
 from temporal.naive_time import matched
 from temporal.random_temporal import random_temporal
+from temporal.test_confirmed import VIOLATED
 from temporal.test_regions import COUNTERS, STUCK, SUICIDE
 
 AT_ONCE = SparkOptions(handover=1, partitions=2)
@@ -91,6 +93,18 @@ def test_models_have_the_native_answer(file: str, model: str) -> None:
     """Those of specs that others read, violated and not."""
     checked = program(file, model)
     assert said(search(checked, AT_ONCE)) == said(natively(checked, AT_ONCE))
+
+
+@pytest.mark.parametrize("why", VIOLATED)
+def test_a_search_that_overlooks_a_violation_is_an_error(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: regions without counterexamples. The first states of the reference interpreter have one."""
+    checked = of_text(VIOLATED[why], tmp_path)
+    assert name_of(search(checked, AT_ONCE).verdict) == "violated"
+    monkeypatch.setattr(RegionOfStates, "counterexample", lambda _: None)
+    with pytest.raises(ReplayFailed, match="`l` fails where it was found to hold"):
+        search(checked, AT_ONCE)
 
 
 class _Killed(BaseException):
