@@ -79,8 +79,9 @@ def statistics(outcome: Outcome) -> list[str]:
     numbers = outcome.statistics
     if numbers.queries is not None:
         steps = f"behaviours of up to {numbers.depth - 1} step{_s(numbers.depth - 1)}"
+        queries = "1 query" if numbers.queries == 1 else f"{numbers.queries} queries"
         return [
-            f"{steps}, {numbers.queries} queries, {numbers.seconds:.2f} s",
+            f"{steps}, {queries}, {numbers.seconds:.2f} s",
             f"engine {outcome.engine}, unrolled",
         ]
     searching = numbers.seconds - numbers.prepared_s

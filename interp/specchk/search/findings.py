@@ -29,6 +29,12 @@ OUTSIDE = "every initial state is outside {names}, so no step was searched"  # o
 NO_MEMORY = Inconclusive("out of memory; set a limit with --max-memory", budget=True)
 
 
+def outside_of(program: Program) -> Inconclusive:
+    """The verdict if the constraints exclude all initial states."""
+    names = ", ".join(f"`{prop.name}`" for prop in program.constraints)
+    return Inconclusive(OUTSIDE.format(names=names), budget=False)
+
+
 @dataclass(slots=True)
 class Findings:
     """Violations by (kind, name), witnesses by name, and why the search stopped, if it did."""
@@ -70,8 +76,7 @@ class Findings:
 
     def note_all_outside(self) -> None:
         """Note that the constraints exclude all initial states."""
-        names = ", ".join(f"`{prop.name}`" for prop in self.program.constraints)
-        self.stopped = Inconclusive(OUTSIDE.format(names=names), budget=False)
+        self.stopped = outside_of(self.program)
 
     def note_end(self, end: End) -> None:
         """Note an end of which it is not known whether it is a deadlock."""

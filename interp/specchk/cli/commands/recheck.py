@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from specchk.cli.common import Seconds, leave, load, rejections, replaced
+from specchk.cli.common import Seconds, leave, load, rejections, replaced, width
 from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
@@ -21,7 +21,9 @@ from specchk.compile.instantiate import Instance, instantiate
 from specchk.deferred import dataclass
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
+from specchk.report.json import model_json
 from specchk.report.proof import not_proved_by_induction
+from specchk.report.text import constants, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,18 @@ def command(choice: RecheckChoice) -> None:
         "schema": "specchk.recheck/1", "verdict": "refused" if result.problems else "proved",
         "bounds": [prop.name for prop in instance.program.constraints],
         "not_checked": _not_checked(certificate, instance.program),
-        "certificate": choice.file, "spec": certificate.spec, "model": instance.program.model,
+        "omitted": list(instance.program.left_out), "properties": _covered(instance.program),
+        "certificate": choice.file, "spec": certificate.spec, **model_json(instance.program),
         "cases": result.cases, "queries": result.queries, "problems": result.problems,
         "seconds": time.monotonic() - started, "exit_code": int(code),
     }  # fmt: skip
-    leave(code, as_json=choice.as_json, json=lambda: report, text=lambda: _text(report))
+    model = constants(instance.program) or "(none)"
+    leave(code, as_json=choice.as_json, json=lambda: report, text=lambda: _text(report, model))
+
+
+def _covered(program: Program) -> list[str]:
+    """The names of the properties that the certificate has to prove."""
+    return [prop.name for prop in (*program.invariants, *program.step_invariants)]
 
 
 def _not_checked(certificate: Any, program: Program) -> list[str]:
@@ -109,12 +118,17 @@ def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
     program = instance.program
     # The spec may have changed since: what neither engine proves, no certificate of it does.
     refuse_temporal(program, "a certificate", as_json=choice.as_json)
+    if certificate.invariants is None:
+        with rejections(as_json=choice.as_json):
+            loaded("specchk.symbolic.legality").check(program)
+    beginnings = loaded("specchk.symbolic.induction.beginnings")
+    unmet = beginnings.unmet(program, choice.query_seconds)
+    if unmet is not None:  # of no state a certificate proves nothing
+        return checker.Recheck(problems=[unmet])
     on_query = None if choice.smt_lib is None else _writer(Path(choice.smt_lib))
     if certificate.invariants is not None:
         program = checker.of_invariants(_with_lemmas(instance, certificate.lemmas, as_json=choice.as_json))
         return checker.CertificateChecker(program, choice.query_seconds, on_query).invariants()
-    with rejections(as_json=choice.as_json):
-        loaded("specchk.symbolic.legality").check(program)
     states = loaded("specchk.symbolic.certificates.states").CertifiedStates(program, certificate.parts)
     progress = _progress(len(states.groups), quiet=choice.as_json)
     decider = None
@@ -160,7 +174,7 @@ def _progress(groups: int, *, quiet: bool) -> Callable[[Any], None]:
     return shown
 
 
-def _text(report: dict[str, Any]) -> str:
+def _text(report: dict[str, Any], model: str) -> str:
     parts = f"{report['cases']} control part{'s' * (report['cases'] != 1)}"
     queries = "1 query" if report["queries"] == 1 else f"{report['queries']} queries"
     effort = f"{parts}, {queries}, {report['seconds']:.2f} s"
@@ -168,7 +182,13 @@ def _text(report: dict[str, Any]) -> str:
     if not report["problems"]:
         within = f" within {', '.join(report['bounds'])}" if report["bounds"] else ""
         lines = [f"proved{within}: {where}", f"  {report['certificate']}: {effort}"]
-        left_out = ", ".join(report["not_checked"])
-        return "\n".join([*lines, f"  not checked: {left_out}"] if left_out else lines)
+        # Of which constants and properties is in the certificate's hands, so a reader has to see it.
+        listed = {
+            "constants": [model], "properties": report["properties"],
+            "not checked": report["not_checked"], "omitted by the model": report["omitted"],
+        }  # fmt: skip
+        for kind, names in listed.items():
+            lines += wrapped(f"{kind}: {', '.join(names)}", width(), 2) if names else []
+        return "\n".join(lines)
     lines = [f"refused: {report['certificate']} does not prove {where}", f"  {effort}"]
     return "\n".join([*lines, *[f"  {problem}" for problem in report["problems"]]])

@@ -86,8 +86,7 @@ class CertificateChecker:
         """Whether the states of some parts are closed under steps, and safe."""
         self._together = True
         for state in initial_states(self.program):
-            pairs = zip(state, self.program.variables, strict=True)
-            trees = tuple([lift(value, variable.type) for value, variable in pairs])
+            trees = tuple(map(lift, state, states.kinds))
             self._arrival("an initial state", trees, states.member, True)
             for refinement in self.program.refinements:
                 kept = self.system.kept(refinement.initial, trees)
@@ -108,7 +107,9 @@ class CertificateChecker:
         begins = [(one.name, conj(self.system.holds(one.initial, state))) for one in self.program.refinements]
         facts = (*self.system.constrained(state), *hold(state))
         # Facts last: they are noted while trees are made.
+        unclear = self.system.unclear_initial(state)
         first = conj([*self.system.initial(state), *self.system.fresh.facts])
+        self._never((unclear, *self.system.fresh.facts), "`init` is undefined")
         self._arrival("an initial state", state, lambda trees: conj(hold(trees)), first)
         for name, kept in begins:
             self._never((first,), f"an initial state begins nothing that `{name}` does", unless=kept)
@@ -119,8 +120,7 @@ class CertificateChecker:
         return self.result
 
     def _all_hold(self, state: Sequence[Any]) -> list[Truth]:
-        trees = tuple(state)
-        return [part for prop in self.program.invariants for part in self.system.holds(prop, trees)]
+        return [part for prop in self.program.invariants for part in self.system.holds(prop, tuple(state))]
 
     def check(self, case: CertifiedCase, member: Member) -> None:
         """Check the obligations of some of the states."""
@@ -157,9 +157,8 @@ class CertificateChecker:
             outside = f"an invariant fails outside the constraints after {label}"
             self._never((*when, negation(inside)), outside, unless=conj(self._all_hold(after)))
             when = (*when, inside)
-        if self._decider and self._group and self._decider.covers(self._group, when, after):
-            return
-        self._never(when, f"{label} leads to a state that is not listed", unless=member(after))
+        if not (self._decider and self._group and self._decider.covers(self._group, when, after)):
+            self._never(when, f"{label} leads to a state that is not listed", unless=member(after))
 
     def _deadlock(self, case: CertifiedCase, instances: Sequence[ActionInstance]) -> None:
         fine = self.program.deadlock_ok
@@ -174,9 +173,8 @@ class CertificateChecker:
         """Note, if open, that no state of the case may satisfy all of `wrong` but not `unless`."""
         if unless is True or any(part is False for part in wrong):
             return
-        if self._decider and self._group and self._decider.excludes(self._group, wrong, unless):
-            return
-        self._open.append((conj([*wrong, negation(unless)]), problem))
+        if not (self._decider and self._group and self._decider.excludes(self._group, wrong, unless)):
+            self._open.append((conj([*wrong, negation(unless)]), problem))
 
     def _decide(self, case_facts: Callable[[], Sequence[Truth]]) -> None:
         """Decide the noted obligations: together, and one by one if that is not sufficient."""

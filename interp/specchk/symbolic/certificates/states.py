@@ -14,6 +14,7 @@ from specchk.meaning.linear import Terms
 from specchk.symbolic.certificates.format import CertifiedPart, Constraint, MalformedCertificate
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj
 from specchk.symbolic.induction.encode.numbers import term
+from specchk.symbolic.induction.encode.scope import placed
 from specchk.symbolic.induction.encode.shapes import NotOfType, Outline, Undecided, joined, opened, outlines
 from specchk.symbolic.induction.encode.trees import Tree
 
@@ -85,7 +86,8 @@ class CertifiedStates:
         if (place, value) not in self.entries:
             names: list[str] = []
             try:
-                self.entries[place, value] = opened(value, self._kind(place), names, name), names
+                with placed(self.program.variables[place[0]].span):
+                    self.entries[place, value] = opened(value, self._kind(place), names, name), names
             except NotOfType:
                 raise MalformedCertificate("a state has a value that is not of its variable's type") from None
         return self.entries[place, value]

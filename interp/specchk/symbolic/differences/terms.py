@@ -72,7 +72,7 @@ class Formulas:
         return self._known[key][1]
 
     def _made(self, term: Any, is_true: bool) -> Formula:
-        kind, parts = term.decl().kind(), term.children()
+        kind, parts = term.decl().kind() if z3.is_app(term) else None, term.children()  # None: a quantifier
         if kind == z3.Z3_OP_NOT:
             return self._formula(parts[0], not is_true)
         if kind in JUNCTIONS:

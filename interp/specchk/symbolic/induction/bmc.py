@@ -8,7 +8,6 @@ Source: Biere, Cimatti, Clarke, Zhu, "Symbolic model checking without BDDs" (199
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from itertools import count, takewhile
 from typing import Any
 
@@ -16,17 +15,15 @@ import z3
 
 from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
-from specchk.ir.types import has_horizon
-from specchk.meaning.initial import initial_states
 from specchk.search.budget import Budget, Meter
-from specchk.search.refined import with_abstract_step, wrong_beginnings
+from specchk.search.refined import with_abstract_step
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
 from specchk.symbolic.confirmation import confirm
+from specchk.symbolic.induction.beginnings import bad_beginnings, no_beginning
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State as Open
 from specchk.symbolic.induction.encode.program import System, step
-from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.encode.steps import ActionInstance
 from specchk.symbolic.induction.models import path_of, smallest
 from specchk.symbolic.replay import Replay, ReplayPath
@@ -139,6 +136,7 @@ class _Unrolling:
     depth: int
     meter: Meter
     unrolling: Unrolling
+    query_seconds: float
     reached: dict[str, Trace] = field(default_factory=dict)
 
     def run(self) -> Verdict:
@@ -148,6 +146,8 @@ class _Unrolling:
             verdict = self._level()
             if verdict is not None:
                 return verdict
+            if steps == 0 and (empty := no_beginning(self.program, self.query_seconds)) is not None:
+                return empty
             limit = self.meter.exceeded(0)
             if limit is not None:
                 return Inconclusive(f"{limit} after {steps} steps", budget=True)
@@ -192,17 +192,6 @@ class _Unrolling:
         return None
 
 
-def _wrong_beginnings(program: Program) -> Iterator[Violation]:
-    """The initial states that violate a refinement; their offsets are all known."""
-    if not program.refinements:
-        return
-    for variable, start in zip(program.variables, program.starts, strict=True):
-        if start.value is None and has_horizon(variable.type):
-            raise Unencodable(variable.span, f"`{variable.name}` begins with any offset")
-    for violation in wrong_beginnings(program, initial_states(program)):
-        yield with_abstract_step(program, violation)
-
-
 def bounded(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
     """As `unrolled`; the absence of a violation is confirmed on some states."""
     outcome = unrolled(program, depth, budget, query_seconds)
@@ -224,9 +213,8 @@ def unrolled(program: Program, depth: int, budget: Budget, query_seconds: float 
     Raises `Unencodable` where the program has something that has no encoding.
     """
     meter = Meter(budget)
-    run = _Unrolling(program, depth, meter, Unrolling(program, query_seconds))
-    wrong = tuple(_wrong_beginnings(program))
-    verdict = Violated(wrong) if wrong else run.run()
+    run = _Unrolling(program, depth, meter, Unrolling(program, query_seconds), query_seconds)
+    verdict = bad_beginnings(program, query_seconds) or run.run()
     states = run.unrolling.states
     statistics = Statistics(
         distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds,

@@ -94,6 +94,16 @@ class System:
             facts += self._started(variable, start, tree)
         return [*facts, *[part for init in self.program.inits for part in self.holds(init, state)]]
 
+    def unclear_initial(self, state: State) -> Truth:
+        """The condition that `init` is undefined, where everything before the undefined part holds."""
+        pairs = zip(self.program.variables, self.program.starts, state, strict=True)
+        before = [fact for variable, start, tree in pairs for fact in self._started(variable, start, tree)]
+        ways: list[Truth] = []
+        for init in self.program.inits:
+            ways.append(conj([*before, self.unclear(init, state)]))
+            before += self.holds(init, state)
+        return disj(ways)
+
     def _started(self, variable: Variable, start: Start, tree: Tree) -> list[Truth]:
         if start.value is not None:
             value, defined = _constant(start.value)
