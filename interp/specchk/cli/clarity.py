@@ -31,7 +31,8 @@ def clearest(instance: Instance, witness: str, first: Trace, max_states: int) ->
 
 def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
     """The outcome with the best counterexamples instead of those found first."""
-    if not isinstance(outcome.verdict, Violated):
+    # An undefined `init` has no trace, and leaves no initial state from which a walker could follow one.
+    if not isinstance(outcome.verdict, Violated) or not any(one.trace for one in outcome.verdict.violations):
         return outcome
     walker, sort = Walker(instance), Viewer(instance).sort
     violations: list[Violation] = []

@@ -19,6 +19,7 @@ from specchk.conform.replay.place import Divergence
 from specchk.explore.scenario import run_scenario
 from specchk.explore.walk import NoSuchPath, Walker
 from specchk.lang.syntax import decls
+from specchk.meaning.undefined import Undefined
 from specchk.report.json import value_json
 from specchk.report.read import TraceFile, Unreadable, trace_file
 from specchk.search.verdict import Trace, Violation
@@ -83,6 +84,10 @@ def _readable(file: str) -> Iterator[None]:
         raise click.ClickException(f"{file}: {error}") from None
     except NoSuchPath as error:
         raise click.ClickException(f"{file} is not a behaviour of the spec: {error}") from None
+    except Undefined as undefined:
+        raise click.ClickException(
+            f"the spec is undefined in `init`: {undefined}; see `specchk run`"
+        ) from None
 
 
 def _instance(contents: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]) -> Instance:

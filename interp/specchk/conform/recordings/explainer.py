@@ -19,6 +19,7 @@ from specchk.conform.recordings.validate import Explained, Validator
 from specchk.conform.work.programs import steps_instance
 from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
+from specchk.meaning.undefined import Undefined
 
 MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first
 
@@ -106,7 +107,11 @@ class RecordingExplainer:
         key = tuple(sorted(constants.items()))
         if key not in self._validators:
             instance = steps_instance(self.checked, self.cls.model, constants)
-            self._validators[key] = Validator(instance)
+            try:
+                self._validators[key] = Validator(instance)
+            except Undefined as undefined:
+                where = f"`init`, {undefined.span.where}: {undefined}"
+                raise BadRecording(f"{recording.name}: the spec is undefined in {where}") from None
             self._made()
         return self._validators[key]
 
