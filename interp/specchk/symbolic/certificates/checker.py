@@ -151,8 +151,7 @@ class CertificateChecker:
         """The obligation that a reached state is in the set; outside a constraint, that invariants hold."""
         if self.program.constraints:
             inside = conj(self.system.constrained(after))
-            for prop in self.program.constraints:
-                unclear = self.system.unclear(prop, after)
+            for prop, unclear in self.system.unclear_constraints(after):
                 self._never((*when, unclear), f"the constraint `{prop.name}` is undefined after {label}")
             outside = f"an invariant fails outside the constraints after {label}"
             self._never((*when, negation(inside)), outside, unless=conj(self._all_hold(after)))

@@ -76,7 +76,7 @@ class Unrolling:
             before = self.states[-2]
             goals += [self.system.holds(prop, before, last) for prop in self.program.step_invariants]
         inside = conj(self.system.constrained(last))
-        unclear = [self.system.unclear(prop, last) for prop in self.program.constraints]
+        unclear = [when for _, when in self.system.unclear_constraints(last)]
         unclear += [conj([inside, self.system.unclear(prop, last)]) for prop in self.program.witnesses]
         return disj([*[negation(conj(parts)) for parts in goals], *unclear])
 

@@ -1,10 +1,10 @@
 """The queries of a proof by k-induction, in one worker process.
 
 The hypothesis: k states in a row, all of which satisfy every invariant and constraint.  The goals:
-after one more step (one outcome of one action) each invariant is defined and true, each step
-invariant holds of the step, and no action is undefined in the last state.  A goal whose conjuncts
-are, by form, conjuncts of the hypothesis is settled without a query: most of a state is not touched
-by a step.
+after one more step (one outcome of one action) each invariant is defined and true, each constraint
+is defined, each step invariant holds of the step, and no action is undefined in the last state.  A
+goal whose conjuncts are, by form, conjuncts of the hypothesis is settled without a query: most of a
+state is not touched by a step.
 
 Source of the method: Sheeran, Singh, Stalmarck, "Checking safety properties using induction and a
 SAT-solver" (2000).
@@ -20,7 +20,7 @@ import z3
 
 from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
-from specchk.symbolic.induction.encode.bools import Truth, disj, negation
+from specchk.symbolic.induction.encode.bools import Truth, conjuncts, disj, negation
 from specchk.symbolic.induction.encode.program import System, distinct_from, step
 from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath, arguments, instance
 from specchk.symbolic.induction.models import path_of, smallest
@@ -119,10 +119,14 @@ class Induction:
 
     def _consecution(self, encoded: ActionInstance, outcome: ActionPath) -> None:
         last, after = self.states[-1], outcome.after
-        goals = [(prop, self.system.holds(prop, after)) for prop in self.program.invariants]
-        goals += [(prop, self.system.holds(prop, last, after)) for prop in self.program.step_invariants]
+        goals = [(prop.kind, prop, self.system.holds(prop, after)) for prop in self.program.invariants]
+        goals += [(p.kind, p, self.system.holds(p, last, after)) for p in self.program.step_invariants]
+        goals += [
+            ("undefined", prop, conjuncts(negation(unclear)))
+            for prop, unclear in self.system.unclear_constraints(after)
+        ]
         entered = False
-        for prop, parts in goals:
+        for kind, prop, parts in goals:
             # By form, without the solver: an invariant of parts that the step does not touch is literally
             # the hypothesis.
             open_ = distinct_from(parts, self.known)
@@ -136,7 +140,7 @@ class Induction:
                 self.solver.add(outcome.guard)
                 entered = True
             wrong = [disj([negation(part) for part in open_])]
-            self._ask(prop.kind, prop.name, wrong, encoded, outcome)
+            self._ask(kind, prop.name, wrong, encoded, outcome)
         if entered:
             self.solver.pop()
 

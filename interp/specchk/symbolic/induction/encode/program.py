@@ -86,6 +86,15 @@ class System:
         """The conjuncts of the state constraints; other states are not expanded."""
         return [part for prop in self.program.constraints for part in self.holds(prop, state)]
 
+    def unclear_constraints(self, state: State) -> list[tuple[Property, Truth]]:
+        """The state constraints, each with the condition that it is undefined and those before it hold."""
+        before: list[Truth] = []
+        found: list[tuple[Property, Truth]] = []
+        for prop in self.program.constraints:
+            found.append((prop, conj([*before, self.unclear(prop, state)])))
+            before += self.holds(prop, state)
+        return found
+
     def initial(self, state: State) -> list[Truth]:
         """The conditions of an initial state; offsets have no upper bound here either."""
         facts: list[Truth] = []
