@@ -23,7 +23,7 @@ from specchk.native.machine.frames import CHUNK
 from specchk.native.machine.layout import layout_of
 from specchk.native.machine.loaded import Loaded, in_memory
 from specchk.native.machine.memory import Region, Words
-from specchk.native.store import LOAD
+from specchk.native.machine.slots import LOAD
 from specchk.native.visited import FIRST_SLOTS
 from specchk.spark.homes import MOST
 from specchk.spark.parcel import Parcel, host_of

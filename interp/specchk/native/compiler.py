@@ -35,6 +35,7 @@ from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
 ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
+MANY_STATES = 1 << 20  # of a search whose number is kept; with fewer, growing takes 0.02 s
 
 
 def emit_successors(
@@ -115,6 +116,18 @@ class KernelSource:
         """Make the next search optimise its code before it starts."""
         # Each of several searches may end before its code is optimised, and run with slow code.
         kept.write(self.path("-long"), b"")
+
+    def note_states(self, states: int) -> None:
+        """Keep the number of states that a search had at its end, for the next one."""
+        if states >= MANY_STATES and states != self.expected_states():
+            kept.write(self.path("-states"), b"%d" % states)
+
+    def expected_states(self, limit: int | None = None) -> int:
+        """The number of states that the last search had, up to a limit; 0 if they were not many."""
+        # It decides the size of a table and no result, so a search of other initial states may have it, too.
+        found = kept.read(self.path("-states")) or b""
+        states = int(found) if found.isdigit() else 0
+        return states if limit is None else min(states, limit)
 
     def optimiser(self) -> Optimiser:
         """An optimiser of its code, for a long search."""

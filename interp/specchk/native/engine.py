@@ -35,7 +35,7 @@ from specchk.native.machine.runs import Run
 from specchk.native.optimise import LONG, Tiers
 from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.resting import smallest_deadlock
-from specchk.native.store import LOAD, TOTALS, NotedState, Store, collision_warning
+from specchk.native.store import TOTALS, NotedState, Store, collision_warning
 from specchk.processes import cores
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
@@ -146,7 +146,9 @@ class NativeEngine(Engine[list[Run]]):
         self.source = KernelSource(roomy, layout, renamings, options.compact)
         kernel = load_kernel(self.source, is_long=not options.optimise_after)
         self.tiers = Tiers(self.source, options.optimise_after, is_optimised=kernel.is_optimised)
-        self.store = Store(roomy, layout, kernel, options.workers or cores(), options.budget.max_memory_bytes)
+        limit = options.budget.max_memory_bytes
+        expected = self.source.expected_states(options.budget.max_states)
+        self.store = Store(roomy, layout, kernel, options.workers or cores(), limit, expected)
         search.prepared_s = search.meter.seconds
         self.explain = Explainer(self.program, layout, self.store, search.symmetry, options.functions)
         if options.checkpoint is not None:
@@ -231,8 +233,7 @@ class NativeEngine(Engine[list[Run]]):
 
     def _spill(self, directory: Path, limit: int, slots: int) -> None:
         store = self.store
-        # As many states as a table of that size takes before it grows, and what workers add after STOP.
-        room = (int(slots * LOAD) + store.slack) * store.state_bytes
+        room = store.room_for(slots)
         if not store.states.is_spilled and 8 * slots + room > limit:
             store.states.spill(directory, store.used * store.state_bytes, room)
         store.states.make_room(room)
@@ -340,6 +341,7 @@ class NativeEngine(Engine[list[Run]]):
         """Confirm a sample of the states if no violation was found."""
         if not (self.search.is_stopped or self.findings.found or self.is_handed_over):
             self.explain.confirm(self.store.sample(chain.from_iterable(self.levels)), self.store.is_kept)
+            self.source.note_states(self.store.used)
         return True
 
     def step_source(self, fair: FairSteps, look: Look) -> StepSource:

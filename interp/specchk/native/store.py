@@ -29,15 +29,10 @@ from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words, address_space
 from specchk.native.machine.runs import Run, ends_of, pieces, sampled, without
+from specchk.native.machine.slots import LOAD, fast_until, first_slots, grown
 from specchk.native.resting import resting
 
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIPPED)
-# A look-up of a new state then visits some four slots on average (Knuth, 6.4: (1 + 1 / (1 - LOAD)^2) / 2),
-# half of a cache line; a table is filled to this just before it doubles.
-LOAD = 0.625
-FIRST_SLOTS = 1 << 14
-# Small tables are rebuilt seldom rather than kept small: that takes a tenth of the time of the search so far.
-FAST_UNTIL = 1 << 24  # slots, 128 MB; up to here a table quadruples
 # 4 TiB are reserved and hardly any used: the array never moves, so its address is a constant of every loop.
 ADDRESS_SPACE = 1 << 42
 # Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
@@ -130,9 +125,10 @@ class Store:
     """The states, table and workers of one search."""
 
     def __init__(
-        self, program: Program, layout: StateLayout, kernel: Loaded, workers: int, limit: int | None = None
-    ) -> None:
-        self._fast_until = FAST_UNTIL if limit is None else min(FAST_UNTIL, limit // 64)  # 8 bytes, an eighth
+        self, program: Program, layout: StateLayout, kernel: Loaded, workers: int, limit: int | None = None,
+        expected: int = 0,
+    ) -> None:  # fmt: skip
+        self._fast_until = fast_until(limit)
         self.layout = layout
         self.kernel = kernel
         if program.ignored:
@@ -149,11 +145,7 @@ class Store:
         self._pool = ThreadPoolExecutor(workers)
         self._work = Words(1)
         self.control[SharedWord.STATES] = self.states.address
-        slots = FIRST_SLOTS
-        # What workers add after STOP must fit the slots that LOAD leaves empty, or a probe would never end.
-        while slots * (1 - LOAD) < self.slack:
-            slots *= 2
-        self._new_table(slots)
+        self._new_table(first_slots(self.slack, expected, limit))
 
     @property
     def slack(self) -> int:
@@ -172,8 +164,7 @@ class Store:
         return self.control[SharedWord.NEXT]
 
     def _new_table(self, slots: int) -> None:
-        # A full table, and what workers add after STOP.
-        if (int(slots * LOAD) + self.slack) * self.state_bytes > self.states.size:
+        if self.room_for(slots) > self.states.size:
             raise MemoryError("more states than their array has room for")
         if self.table is not None:
             # Released first: both tables at once would be the peak of the memory, and the states have all
@@ -184,6 +175,10 @@ class Store:
         self.control[SharedWord.TABLE] = self.table.address
         self.control[SharedWord.MASK] = slots - 1
         self.control[SharedWord.LIMIT] = int(slots * LOAD)
+
+    def room_for(self, slots: int) -> int:
+        """The bytes of all states until a table must grow, and of those that workers add after STOP."""
+        return (int(slots * LOAD) + self.slack) * self.state_bytes
 
     def slots_for(self, states: int) -> int:
         """Slots of a table for so many states, and all that the workers may add before they stop."""
@@ -364,13 +359,6 @@ class Store:
                 region.release()
         for worker in (*self.workers, *self.scouts):
             worker.release()
-
-
-def grown(slots: int, states: int, fast_until: int) -> int:
-    """The slots of a table that has room for some states; up to `fast_until` a table quadruples."""
-    while states > slots * LOAD:
-        slots *= 4 if 4 * slots <= fast_until else 2
-    return slots
 
 
 def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Words) -> None:

@@ -31,7 +31,8 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.runs import Run
-from specchk.native.store import LOAD, Worker, grown
+from specchk.native.machine.slots import LOAD, grown
+from specchk.native.store import Worker
 
 # Half of a search's first table: there is one for each partition.
 FIRST_SLOTS = 1 << 13
