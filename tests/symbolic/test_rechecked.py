@@ -83,3 +83,21 @@ def test_the_report_has_the_constants_and_properties_that_the_certificate_names(
     assert "  properties: hw_monotonic\n" in done.stdout
     assert "MaxOffset = 1" in done.stdout
     assert "omitted by the model: hw_within_leo" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "options", [["--engine", "symbolic"], ["--engine", "symbolic", "--json"], ["--prove"]]
+)
+def test_a_certificate_that_cannot_be_written_does_not_cost_the_verdict(options, tmp_path):
+    """It comes first, and the failure is the exit code's."""
+    file = tmp_path / "leading.spec"
+    file.write_text(LEADING.format(line=""), encoding="utf-8")
+    done = outcome_of(run, str(file), *options, "--certificate", "/dev/full/leading.cert")
+    assert done.exit_code == 2  # no such folder, which is known before the search
+    folder = tmp_path / "taken.cert"
+    folder.mkdir()
+    done = outcome_of(run, str(file), *options, "--certificate", str(folder))
+    assert done.exit_code == 1
+    assert "holds" in done.stdout
+    assert str(folder) not in done.stdout
+    assert f"cannot write {folder}" in done.stderr

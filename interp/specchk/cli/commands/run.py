@@ -77,17 +77,17 @@ def command(
         exporting.check_program(instance.program)
     shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
     if proving.asked:
-        certified = partial(certifying.of_proof, choice, instance)
-        run_symbolic(instance, proving, limits.budget, outputs, shown, engine.workers, certified)
+        certify = partial(certifying.of_proof, choice, instance)
+        run_symbolic(instance, proving, limits.budget, outputs, shown, engine.workers, certify)
     # A certificate lists states as they are, and its checker knows nothing of renamings.
     symmetry = not way.no_symmetry and certifying.certificate is None
     options = Options(limits.budget, symmetry, way.keep_going, way.strict)
     expected = asking.ahead(choice, instance, options, as_json=outputs.as_json)
     outcome = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
     outcome = clearer.applied(instance, replace(outcome, forecast=expected))
-    outcome = certifying.of_search(choice, instance, outcome, parts)
-    with exported.reported():
-        finish(instance, outcome, outputs, _next(choice, engine.engine, outcome, outputs), shown)
+    again = _next(choice, engine.engine, outcome, outputs)
+    with exported.reported(), certifying.of_search(choice, instance, outcome, parts) as certified:
+        finish(instance, certified, outputs, again, shown)
 
 
 def _next(choice: ModelChoice, engine: str, outcome: Outcome, outputs: Outputs) -> str:

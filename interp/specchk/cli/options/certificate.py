@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -17,6 +18,8 @@ from specchk.compile.instantiate import Instance
 from specchk.deferred import dataclass
 from specchk.search.proof import Proof
 from specchk.search.verdict import Holds, Outcome, Verdict
+
+R = TypeVar("R", Outcome, Proof)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +48,36 @@ class Certifying:
         """The engine, which adds its zones to `parts` if a certificate is to be written."""
         return engine if self.certificate is None else engine.set(on_fixpoint=parts.extend)
 
+    @contextmanager
     def of_search(
         self, choice: ModelChoice, instance: Instance, outcome: Outcome, parts: Sequence[Any]
-    ) -> Outcome:
-        """The outcome with its certificate, after writing it."""
-        if not self._is_due(outcome.verdict):
-            return outcome
-        self._write(choice, instance, parts=tuple(parts))
-        return replace(outcome, certificate=self.certificate)
+    ) -> Iterator[Outcome]:
+        """A context with the outcome and its certificate; a failure to write it is raised at its end."""
+        with self._written(outcome, choice, instance, parts=tuple(parts)) as certified:
+            yield certified
 
-    def of_proof(self, choice: ModelChoice, instance: Instance, proof: Proof) -> Proof:
-        """The proof with its certificate, after writing it."""
-        if not self._is_due(proof.verdict):
-            return proof
+    @contextmanager
+    def of_proof(self, choice: ModelChoice, instance: Instance, proof: Proof) -> Iterator[Proof]:
+        """As `of_search`, for a proof."""
         suggested = proof.suggestion.lemmas if proof.suggestion is not None else ()
         lemmas = {prop.name: text for prop, text in suggested}
-        self._write(choice, instance, invariants=proof.proved, lemmas=lemmas)
-        return replace(proof, certificate=self.certificate)
+        with self._written(proof, choice, instance, invariants=proof.proved, lemmas=lemmas) as certified:
+            yield certified
+
+    @contextmanager
+    def _written(self, result: R, choice: ModelChoice, instance: Instance, **content: Any) -> Iterator[R]:
+        failure: click.ClickException | None = None
+        if self._is_due(result.verdict):
+            try:
+                self._write(choice, instance, **content)
+                result = replace(result, certificate=self.certificate)
+            except click.ClickException as error:  # which does not cost the verdict of a search of hours
+                failure = error
+        try:
+            yield result
+        finally:
+            if failure is not None:
+                raise failure
 
     def _is_due(self, verdict: Verdict) -> bool:
         """Whether a certificate is to be written; reports if one was requested but is not written."""

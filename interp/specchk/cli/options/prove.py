@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import ClassVar
 
@@ -71,7 +72,8 @@ class Proving:
 
 def run_symbolic(
     instance: Instance, proving: Proving, limits: Budget, outputs: Outputs,
-    shown: tuple[FurtherExpression, ...], workers: int | None, certified: Callable[[Proof], Proof],
+    shown: tuple[FurtherExpression, ...], workers: int | None,
+    certify: Callable[[Proof], AbstractContextManager[Proof]],
 ) -> None:  # fmt: skip
     """Prove or unroll, report, and exit with the code of the verdict."""
     where = "--depth" if proving.depth is not None else "--prove"
@@ -81,12 +83,12 @@ def run_symbolic(
         finish(instance, outcome, outputs, "", shown)
         return
     many = workers or cores()
-    proof = certified(_proof(instance, proving, limits, many, as_json=outputs.as_json))
-    code = of_verdict(proof.verdict)
-    leave(
-        code, as_json=outputs.as_json, json=lambda: proof_json(proof, int(code)),
-        text=lambda: render_proof(proof, width()),
-    )  # fmt: skip
+    with certify(_proof(instance, proving, limits, many, as_json=outputs.as_json)) as proof:
+        code = of_verdict(proof.verdict)
+        leave(
+            code, as_json=outputs.as_json, json=lambda: proof_json(proof, int(code)),
+            text=lambda: render_proof(proof, width()),
+        )  # fmt: skip
 
 
 def _proof(instance: Instance, proving: Proving, limits: Budget, workers: int, *, as_json: bool) -> Proof:
