@@ -10,13 +10,28 @@ has started.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from specchk.spark.worker.archives import without_archives
 
 # Before PySpark is imported, which would be from there.
 sys.path[:] = without_archives(sys.path)
 
-from pyspark.daemon import manager  # noqa: E402
+from pyspark import daemon  # noqa: E402
+
+
+def quiet(worker: Callable[..., int]) -> Callable[..., int]:
+    """A worker that ends without a trace if Spark has closed its connection, as at the end of a session."""
+
+    def until_closed(*given: object) -> int:
+        try:
+            return worker(*given)
+        except BrokenPipeError:
+            return 1  # the daemon waits until the socket is closed, and ends the worker
+
+    return until_closed
+
 
 if __name__ == "__main__":
-    manager()
+    daemon.worker = quiet(daemon.worker)
+    daemon.manager()
