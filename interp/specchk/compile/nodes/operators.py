@@ -37,8 +37,6 @@ def binary(span: Span, word: str, left: Expr, right: Expr) -> Expr:
     match word:
         case ">" | ">=":
             return _flipped(span, word, left, right)
-        case "not in":
-            return applied(span, Op.NOT, of_word(span, "in", left, right))
         case "iff":
             return applied(span, Op.EQ, left, right)
     return of_word(span, word, left, right)

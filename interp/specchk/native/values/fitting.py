@@ -206,10 +206,6 @@ class Fitting(Codes):
             )
         return out
 
-    def equal(self, a: Val, first: Type, b: Val, second: Type, common: Type) -> Val:
-        """Whether two values of two types, both within `common`, are equal."""
-        return self.asm.cmp("==", self.convert(a, first, common), self.convert(b, second, common))
-
     def within(self, value: Val, given: Type, wanted: Type) -> Val:
         """Whether a value of one type is also a value of another, of the same shape."""
         verdicts: list[Val] = []

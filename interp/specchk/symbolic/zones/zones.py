@@ -213,10 +213,6 @@ class Shapes:
         pairs = zip(self._joins, part, strict=True)
         return tuple([None if shape is None else join(shape, left) for join, shape in pairs])  # type: ignore[misc]
 
-    def sizes(self, shape: Shape) -> list[int]:
-        """The number of offsets in each variable."""
-        return [_opens(part) for part in shape]
-
     def state(self, zone: Zone, path: ForkPath) -> State:
         """The zone as a state whose offsets are terms of a path over its bounds."""
         return self.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
@@ -294,12 +290,6 @@ def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
             place.append((len(kept), 0))
             kept.append(i)
     return place, kept
-
-
-def _opens(shape: Any) -> int:
-    if isinstance(shape, tuple):
-        return sum([_opens(part) for part in shape])
-    return int(shape == OPEN)
 
 
 def _offset(value: Any, found: list[Any]) -> int:
