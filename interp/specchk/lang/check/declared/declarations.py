@@ -218,10 +218,10 @@ class Declarations:
     def _arrow(self, arrow: decls.Arrow, lane: Sort | Enum, spec: Spec) -> None:
         action = spec.actions.get(arrow.action)
         if action is None or len(action.params) != len(arrow.params):
-            what = "there is no action" if action is None else "these are not the parameters of"
-            self.report.add(
-                "S203", arrow.span, f"{what} `{arrow.action}`", nearest(arrow.action, spec.actions)
+            what, known = (
+                ("these are not the parameters of", ()) if action else ("there is no action", spec.actions)
             )
+            self.report.add("S203", arrow.span, f"{what} `{arrow.action}`", nearest(arrow.action, known))
             return
         context = Context(spec)
         for name, param in zip(arrow.params, action.params, strict=True):
