@@ -138,6 +138,7 @@ def test_a_body_with_a_right_crc_and_wrong_content_is_refused(
     [
         ((slice(16, 17), b"\1"), "too old"),
         ((slice(0, 8), b"\0" * 7 + b"\1"), "base offset"),
+        ((slice(0, 8), b"\x7f" + b"\xff" * 7), "overflow"),
         ((slice(8, 12), (2**31 - 1).to_bytes(4, "big")), "bytes in"),
         ((slice(8, 12), b"\xff" * 4), "below the header"),
         ((slice(8, 12), (48).to_bytes(4, "big")), "below the header"),
@@ -152,6 +153,31 @@ def test_lies_in_the_header_are_named(change: tuple[slice, bytes], message: str)
     batch[change[0]] = change[1]
     with pytest.raises((CorruptBatchError, InvalidRecordError), match=message):
         check_produced(batch)
+
+
+def signed(body: bytes) -> bytes:
+    batch = bytearray(ONE[:HEADER_BYTES] + body)
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4, "big")
+    return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (ONE[HEADER_BYTES:] + b"\0\0", "2 bytes after the last record"),
+        (b"\xff" * 10 + b"\1", "more than ten bytes"),
+        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), "without a key"),
+        (bytes([14, 0, 0, 0, 1, 1, 0, 0]), "length and its content differ"),
+        (bytes([12, 0, 0, 0, 1, 1, 254, 1]), "headers in one record"),
+        (bytes([12, 0, 0, 0, 1, 200, 1]), "bytes needed"),
+    ],
+)
+def test_lies_in_a_signed_body_are_named(body: bytes, message: str) -> None:
+    """Nothing of such a batch is returned, although its CRC is right."""
+    assert decode_batch(signed(ONE[HEADER_BYTES:]))[0].value == b"value"
+    with pytest.raises(CorruptBatchError, match=message):
+        decode_batch(signed(body))
 
 
 def test_two_batches_are_not_one() -> None:

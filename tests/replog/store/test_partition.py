@@ -50,6 +50,17 @@ def test_a_leader_stamps_offsets_and_epochs() -> None:
     assert stored[16:] == batch(b"c")[16:]
 
 
+def test_a_reply_in_which_epochs_fall_is_refused_as_a_whole() -> None:
+    """The first of its batches would do; half a reply in the log would be an end that no leader has."""
+    sent = bytearray(filled(2).read(0, 1000))
+    (_, first), (second, _) = iterate_headers(sent)
+    sent[12:16], sent[second + 12 : second + 16] = (5).to_bytes(4, "big"), (3).to_bytes(4, "big")
+    follower = PartitionLog.open(SimFs(), "t-0", SMALL)
+    with pytest.raises(InvalidRecordError, match="epoch 3 follows epoch 5"):
+        follower.append_as_follower(sent)
+    assert (follower.log_end, follower.epochs, first.next_offset) == (0, (), 2)
+
+
 def test_a_follower_stores_what_it_was_sent_byte_for_byte() -> None:
     """Copying a log by reading and appending gives equal bytes, epochs and end."""
     leader, follower = filled(30), PartitionLog.open(SimFs(), "t-0", SMALL)
