@@ -6,6 +6,8 @@ another state.
 
 from __future__ import annotations
 
+import re
+
 SPEC = """\
 spec forms
 type Held = Nobody | Few(items: set[0..1], by: 0..1) | Many(by: 0..5)
@@ -49,6 +51,15 @@ FORMS = (
         "Nobody",
         "if a == b then Nobody else if a in c then Many(by: a + b) else Few(items: {}, by: 1)",
     ),
+    ("seq[0..2] upto 3", "[]", "(if a in c then [a, b, 1] else [b]) ++ []"),
+    ("seq[0..2] upto 3", "[]", "suffix([a, b, 1], min(card(c), a))"),
+    ("bag[0..2] upto 2", "{}", "if a in c then add({ a }, b) else { b }"),
+    ("(0..2, Held)?", "none", "if a in c then some((b, Many(by: a + b))) else none"),
+    (
+        "0..2 -> 0..2",
+        "{ p: 0 for p in 0..2 }",
+        "{ (if 1 in c then { p: a for p in 0..2 } else { p: p for p in 0..2 }) with [b]: a }",
+    ),
 )
 UNENCODABLE = (  # their types have more values than the encoding lists
     ("set[Far]", "{}", "{ a * 1000, b } union c"),
@@ -60,3 +71,8 @@ UNENCODABLE = (  # their types have more values than the encoding lists
 def spec_of(kind: str, begun: str, form: str) -> str:
     """The spec of a form: its type, a value of that to begin with, and its text."""
     return SPEC.replace("TYPE", kind).replace("BEGUN", begun).replace("FORM", form)
+
+
+def of_state(form: str) -> str:
+    """A form of the numbers and the set that the step before has kept."""
+    return re.sub(r"\b[abc]\b", lambda name: {"a": "x", "b": "y", "c": "s"}[name[0]], form)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from agreement.both import differences, program_of, states_found
-from agreement.forms import FORMS, UNENCODABLE, spec_of
+from agreement.forms import FORMS, UNENCODABLE, of_state, spec_of
 from specchk.ir.program import Program
 from specchk.search.engine import Options, Search, explore
 from specchk.search.reference import ReferenceEngine
@@ -37,7 +37,7 @@ def test_compiled_code_reaches_the_states_of_the_reference(
 def test_the_encoding_allows_the_steps_of_the_reference(
     kind: str, begun: str, form: str, tmp_path: Path
 ) -> None:
-    found = program(kind, begun, form, tmp_path)
+    found = program(kind, begun, of_state(form), tmp_path)
     relation = Relation(found)
     for state in some_states(found, 100, Random(1))[:2]:
         assert relation.differences(state) == []
