@@ -162,3 +162,14 @@ def test_some_intended_ends_leave_deadlocks_to_be_checked(specchk: Any, here: Pa
     (here / "cut.spec").write_text(CUT, encoding="utf-8")
     checked = json.loads(specchk("run", "cut.spec", "--property", "small", "--json").out)["checked"]
     assert checked["deadlock"] is True
+
+
+@pytest.mark.parametrize("way", [["--prove"], ["--depth", "2"], []])
+def test_properties_that_are_left_out_are_named(way: list[str], specchk: Any) -> None:
+    """What was not selected is not proved, and a reader has to see that."""
+    args = ["run", "counter.spec", "--property", "ordered", *way]
+    out = specchk(*args).out
+    assert "not checked (omitted by the model): " in out or "  omitted by the model: " in out
+    assert out.partition("omitted by the model")[2].splitlines()[0].endswith(": never_seven, even, short")
+    found = json.loads(specchk(*args, "--json").out)
+    assert found.get("left_out", found.get("checked", {}).get("left_out")) == ["never_seven", "even", "short"]

@@ -73,7 +73,7 @@ def test_the_report_has_the_constants_and_properties_that_the_certificate_names(
     proof = tmp_path / "fetch.cert"
     assert outcome_of(run, FETCH, "--engine", "symbolic", "--certificate", str(proof)).exit_code == 0
     whole = json.loads(outcome_of(recheck, str(proof), "--json").stdout)
-    assert (whole["omitted"], whole["constants"]["MaxOffset"]) == (["converges"], 3)
+    assert (whole["left_out"], whole["constants"]["MaxOffset"]) == (["converges"], 3)
     assert len(whole["properties"]) == 5
     head, *rest = proof.read_text(encoding="utf-8").splitlines()
     less = json.loads(head) | {"properties": ["hw_monotonic"], "constants": {"MaxOffset": "1"}}

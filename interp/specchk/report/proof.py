@@ -73,6 +73,7 @@ def _details(proof: Proof) -> list[str]:
         ("not proved", [name for name in goals(proof) if name not in proof.proved]),
         ("constraints", [prop.name for prop in program.constraints]),
         ("not checked", not_proved_by_induction(program)),
+        ("omitted by the model", list(program.left_out)),
     ]
     seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
     settled = f"{effort.settled} obligation{'s' * (effort.settled != 1)} settled without a query"
@@ -143,6 +144,7 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
         "certificate": proof.certificate,
         "proved": list(proof.proved),
         "not_checked": not_proved_by_induction(program),
+        "left_out": list(program.left_out),
         "not_proved": [name for name in goals(proof) if name not in proof.proved],
         "violations": [violation_json(program, violation) for violation in violations],
         "counterexamples_to_induction": [

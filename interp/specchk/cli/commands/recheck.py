@@ -80,7 +80,7 @@ def command(choice: RecheckChoice) -> None:
         "schema": "specchk.recheck/1", "verdict": "refused" if result.problems else "proved",
         "bounds": [prop.name for prop in instance.program.constraints],
         "not_checked": _not_checked(certificate, instance.program),
-        "omitted": list(instance.program.left_out), "properties": _covered(instance.program),
+        "left_out": list(instance.program.left_out), "properties": _covered(instance.program),
         "certificate": choice.file, "spec": certificate.spec, **model_json(instance.program),
         "cases": result.cases, "queries": result.queries, "problems": result.problems,
         "seconds": time.monotonic() - started, "exit_code": int(code),
@@ -185,7 +185,7 @@ def _text(report: dict[str, Any], model: str) -> str:
         # Of which constants and properties is in the certificate's hands, so a reader has to see it.
         listed = {
             "constants": [model], "properties": report["properties"],
-            "not checked": report["not_checked"], "omitted by the model": report["omitted"],
+            "not checked": report["not_checked"], "omitted by the model": report["left_out"],
         }  # fmt: skip
         for kind, names in listed.items():
             lines += wrapped(f"{kind}: {', '.join(names)}", width(), 2) if names else []

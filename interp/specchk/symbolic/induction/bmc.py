@@ -16,6 +16,7 @@ import z3
 from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.search.budget import Budget, Meter
+from specchk.search.coverage import complete_search_warnings
 from specchk.search.refined import with_abstract_step
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
@@ -221,4 +222,6 @@ def unrolled(program: Program, depth: int, budget: Budget, query_seconds: float 
         queries=run.unrolling.queries,
     )  # fmt: skip
     reached = tuple(run.reached.items())
-    return Outcome(program, "symbolic", verdict, statistics, (0,) * len(program.points), witnesses=reached)
+    nothing = (0,) * len(program.points)  # of coverage
+    warnings = complete_search_warnings(program, nothing, complete=False)
+    return Outcome(program, "symbolic", verdict, statistics, nothing, warnings, witnesses=reached)
