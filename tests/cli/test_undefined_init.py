@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from specchk.cli.commands import conditions, draw, repl, run, simulate, validate
+from specchk.cli.commands import conditions, draw, explore, repl, run, simulate, validate
 
 SPEC = """\
 spec counted
@@ -64,6 +64,18 @@ def test_a_command_that_looks_at_states_names_the_place(module, args, code, file
     assert any(
         text in done.output for text in ("init` is\n    undef", "division by zero", "no counterexample")
     )
+
+
+@pytest.mark.parametrize("module", [explore, repl])
+@pytest.mark.parametrize(("text", "message"), [
+    (UNDEFINED, ":6:7: the initial state is undefined: div"), (EMPTY, "no state satisfies `init`"),
+])  # fmt: skip
+def test_nothing_is_explored_without_an_initial_state(module, text, message, file):
+    """A page of nothing would call its empty path none of the spec."""
+    file.write_text(text, encoding="utf-8")
+    done = outcome(module, str(file))
+    assert done.exit_code == ERROR
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("way", ["--json", "--itf"])

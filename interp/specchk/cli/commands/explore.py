@@ -59,7 +59,9 @@ def command(choice: ModelChoice, port: int) -> None:
         app = application(instance, token)
         server = make_server(HOST, port, app, _Server, _Quiet)
     except Undefined as undefined:
-        raise click.ClickException(f"the initial state is undefined: {undefined.reason}") from None
+        raise click.ClickException(
+            f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
+        ) from None
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from None
     echo(f"exploring {instance.program.spec}, model {instance.program.model}; Ctrl-C ends it")
@@ -92,6 +94,8 @@ def application(instance: Instance, token: str) -> bottle.Bottle:
     """The web application; all addresses are below `/token/`, and requests are handled one at a time."""
     app = bottle.Bottle()
     walker = Walker(instance)
+    if not walker.initial:
+        raise click.ClickException("no state satisfies `init`, so there is no state to start from")
     assets = files("specchk.report.explorer").joinpath("assets")
 
     def asset(name: str = "explorer.html") -> str:
