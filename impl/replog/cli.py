@@ -35,18 +35,18 @@ class LazyGroup(click.Group):
     """A group whose commands are the `command` attributes of modules imported on demand."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        """Return the names in the table."""
+        """Return the names of the commands."""
         return list(COMMANDS)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        """Import the module behind a name."""
+        """Import the module of a command."""
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[name][0]).command
         return command
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List names and texts from the table, without importing anything."""
+        """List names and descriptions from the table, without importing anything."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 

@@ -54,7 +54,7 @@ NAME_WIDTH = 32
 
 
 class ReadOnlyFs(OsFs):
-    """Files that can be read without the right to write them."""
+    """A file system that is only read, without the right to write."""
 
     def open(self, path: str) -> OsFile:
         """Open for reading only."""
@@ -64,7 +64,7 @@ class ReadOnlyFs(OsFs):
 
 @dataclass(slots=True)
 class Dump:
-    """One dump: how much to show, and how many problems were met so far."""
+    """One dump: how much to show, and the number of problems found so far."""
 
     shows_batches: bool
     shows_records: bool
@@ -74,7 +74,7 @@ class Dump:
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
 
     def lines(self, path: str) -> Iterator[str]:
-        """Yield the text of a partition's directory, or of a log directory and all partitions in it."""
+        """Yield the text of a partition's directory, or of a log directory with all its partitions."""
         parent, _, name = path.rpartition("/")
         key = parse_partition_name(name)
         # A log directory may be called like a partition; then it has files of its own.
@@ -115,7 +115,7 @@ class Dump:
             yield self._problem(name, str(error).removeprefix(f"{name}: "))
 
     def _read_root(self, root: Root) -> list[str]:
-        """Return the lines of the directory's own files; their numbers are kept for the partitions."""
+        """Return the lines of the directory's own files; their offsets are kept for the partitions."""
         lines = [*self._read(REGISTRY_FILE, lambda: _registry_text(root))]
         lines += self._read(CLEAN_SHUTDOWN_FILE, lambda: self._marker_text(root))
         for name in OFFSET_FILES:
@@ -175,7 +175,7 @@ class Dump:
         return ", ".join(f"{epoch} from {start}" for epoch, start in entries or ()) or "none"
 
     def _offsets_problems(self, key: TopicPartition, survey: Survey) -> Iterator[str]:
-        """Yield what the directory's checkpoints state about offsets that the log does not have."""
+        """Yield what the directory's checkpoints state about offsets that the log does not contain."""
         # A damaged log ends early in any case; the numbers of the checkpoints would only repeat it.
         if survey.of_kind(Kind.DAMAGE):
             return
@@ -185,7 +185,7 @@ class Dump:
                 yield self._problem(name, f"{what} {offset}, but {survey.name} ends at {survey.end}")
 
     def _segment(self, path: str, text: SegmentText) -> Generator[str, None, str]:
-        """Scan one segment, showing as much as requested, then its summary; return its damage."""
+        """Scan one segment, showing as much as requested, then its summary; return the damage."""
         size = file_size(self.fs, path)
         file = self.fs.open(path)
         damage = ""
@@ -213,7 +213,7 @@ class Dump:
             yield f"      ({error})"
 
     def _indexes(self, path: str, text: SegmentText, reported: set[str]) -> Iterator[str]:
-        """Compare the index files, if any, with the batches scanned."""
+        """Compare the index files, if any, with the scanned batches."""
         for suffix, check in ((INDEX_SUFFIX, text.check_index), (TIME_INDEX_SUFFIX, text.check_time_index)):
             name = segment_name(text.base, suffix)
             if name in reported or not self.fs.exists(f"{path}/{name}"):

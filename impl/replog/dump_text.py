@@ -1,4 +1,4 @@
-"""What `replog dump` shows of a segment, a batch and a record: one line each."""
+"""The text of `replog dump` for a segment, a batch and a record: one line each."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ VALUE_WIDTH = 60
 
 @dataclass(slots=True)
 class SegmentText:
-    """What scanning a segment found, a batch at a time."""
+    """The result of scanning a segment, batch by batch."""
 
     base: int
     end: int = -1
@@ -26,7 +26,7 @@ class SegmentText:
         self.end = self.base
 
     def add(self, position: int, header: BatchHeader) -> None:
-        """Note the next batch."""
+        """Add the next batch."""
         self.epochs = (header.leader_epoch if not self.batches else self.epochs[0], header.leader_epoch)
         self.batches += 1
         self.end = header.next_offset
@@ -35,7 +35,7 @@ class SegmentText:
         self.timestamps[header.last_offset - self.base] = header.max_timestamp
 
     def summary(self) -> str:
-        """Show how much there is."""
+        """Return the summary of the segment's contents."""
         if not self.batches:
             return "empty"
         first, last = self.epochs
@@ -44,7 +44,7 @@ class SegmentText:
         return f"{count}, offsets {self.base}..{self.end - 1}, {epochs}, {self.size} bytes, CRCs correct"
 
     def check_index(self, data: bytes) -> int | None:
-        """Return the number of entries of an offset index, None if one is not that of a batch here."""
+        """Return the number of entries of an offset index, or None if one is not that of a batch here."""
         index = OffsetIndex.decode(data, self.size + 1)
         if index is None:
             return None
@@ -53,7 +53,7 @@ class SegmentText:
         return len(index.offsets) if is_right else None
 
     def check_time_index(self, data: bytes) -> int | None:
-        """Return the number of entries of a time index, None if one is not that of a batch here."""
+        """Return the number of entries of a time index, or None if one is not that of a batch here."""
         index = TimeIndex.decode(data)
         if index is None:
             return None

@@ -48,7 +48,7 @@ def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
 @click.option("--adopt", "adopts", is_flag=True, help="Also keep records with only a CRC as evidence.")
 @click.pass_context
 def command(context: click.Context, directory: Path, applies: bool, adopts: bool) -> None:
-    """Show the damage in the log directory of a stopped broker, and what a repair would keep and cut off.
+    """Show the damage in the log directory of a stopped broker, and the data that a repair keeps and removes.
 
     A repair keeps each log up to its first damage. The rest is cut off and kept in files beside the log;
     the broker fetches those records from the leader again.

@@ -1,4 +1,4 @@
-"""`replog sim`: run clusters from seeds until one breaks a promise, and report how to repeat it.
+"""`replog sim`: run clusters from seeds until one violates a guarantee, and report how to repeat it.
 
     replog sim --seed 7 --profile all       one run, its verdict and figures
     replog sim --seeds 0..999               many, one summary; stops at the first failure
@@ -48,7 +48,7 @@ def parse_seeds(_context: click.Context, _parameter: click.Parameter, text: str 
 
 @dataclass(slots=True)
 class Summary:
-    """The sums over runs."""
+    """The totals over runs."""
 
     runs: int = 0
     totals: Counter[str] = field(default_factory=Counter)
@@ -121,7 +121,7 @@ def command(
     context: click.Context, seed: int | None, seeds: range | None, profile: str, protocol: str | None,
     max_events: int, record: str | None,
 ) -> None:  # fmt: skip
-    """Simulate a cluster with producers, consumers and faults; every decision is drawn from a seed.
+    """Simulate a cluster with producers, consumers and faults; every decision depends on a seed.
 
     The exit code is 1 if a promise was broken; the last line is then the command that repeats the run.
     """

@@ -19,7 +19,7 @@ from replog.core.types import Batch, MetadataRecord
 
 
 class Timer(Enum):
-    """Every reason why the core wants to be woken."""
+    """The reasons for which the core sets timers."""
 
     SEND_FETCH = "send-fetch"
     FETCH_TIMEOUT = "fetch-timeout"
@@ -90,12 +90,12 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Effect: fsync the log; what follows must not happen before it is done."""
+    """Effect: fsync the log; the effects that follow must not happen before it is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Effect: drop every batch with a record at or after `offset`."""
+    """Effect: remove every batch with a record at or after `offset`."""
 
     offset: int
 
@@ -112,7 +112,7 @@ class AdvanceStart:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Effect: drop the whole log; the next record is at `offset`."""
+    """Effect: remove the whole log; the next record is at `offset`."""
 
     offset: int
 
@@ -162,7 +162,7 @@ class StoreRecords:
 
 @dataclass(frozen=True, slots=True)
 class Of:
-    """Effect of one of several partitions of a broker: what its disk or its timers are to do."""
+    """Effect of one of several partitions of a broker: an effect for its disk or its timers."""
 
     partition: str
     effect: PartitionEffect

@@ -35,7 +35,7 @@ class ProduceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProduceReply:
-    """`base_offset` is where the batch is (also for a duplicate), -1 with an error that appended nothing."""
+    """`base_offset` is the batch's place (also of a duplicate), -1 with an error that appended nothing."""
 
     correlation: int
     error: Error
@@ -91,7 +91,7 @@ class DeleteRecordsRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecordsReply:
-    """`low_watermark` is the least log start of the replicas that live or may lead, -1 with an error."""
+    """`low_watermark` is the least log start of the replicas that are live or may lead, -1 with an error."""
 
     correlation: int
     error: Error
@@ -110,7 +110,7 @@ class EpochEndRequest:
 
 @dataclass(frozen=True, slots=True)
 class EpochEndReply:
-    """The answer by the leader's epoch cache; `UNDEFINED` when it has none."""
+    """The answer from the leader's epoch cache; `UNDEFINED` if it has none."""
 
     correlation: int
     error: Error
@@ -138,7 +138,7 @@ class ListOffsetsReply:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionRequest:
-    """The leader proposes an ISR: members with the broker epoch it saw of each (-1: not known)."""
+    """The leader proposes an ISR: members, each with its broker epoch in the leader's view (-1: unknown)."""
 
     correlation: int
     partition: str
@@ -152,7 +152,7 @@ class AlterPartitionRequest:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReply:
-    """The state of the partition after the request; meaningful only with `Error.NONE`."""
+    """The state of the partition after the request; valid only with `Error.NONE`."""
 
     correlation: int
     error: Error
@@ -163,7 +163,7 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class RegisterRequest:
-    """A broker process announces itself.
+    """A broker process registers.
 
     `previous_broker_epoch` comes from its clean-shutdown marker, or is -1.
     """
@@ -184,7 +184,7 @@ class RegisterReply:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRequest:
-    """Keep the session; report the metadata version applied; request a controlled shutdown."""
+    """Extend the session; report the metadata version applied; request a controlled shutdown."""
 
     broker_id: int
     broker_epoch: int
@@ -212,7 +212,7 @@ class MetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class MetadataUpdate:
-    """Consecutive metadata versions, oldest first; a snapshot when `images` starts past the request."""
+    """Consecutive metadata versions, oldest first; a snapshot if `images` starts later than requested."""
 
     images: tuple[MetadataImage, ...]
 
@@ -285,7 +285,7 @@ class JoinGroupRequest:
 
 @dataclass(frozen=True, slots=True)
 class JoinGroupReply:
-    """The generation that the consumer owns the group in, -1 with an error."""
+    """The generation in which the consumer owns the group, -1 with an error."""
 
     correlation: int
     error: Error
@@ -294,7 +294,7 @@ class JoinGroupReply:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """OffsetCommit: the group will continue at `offset` in `partition`, as its owner knows."""
+    """OffsetCommit: the owner of a group commits `offset` as the place to continue in `partition`."""
 
     correlation: int
     group: str
@@ -306,7 +306,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommitReply:
-    """The outcome of a `CommitRequest`; without an error it survives whatever acknowledged records do."""
+    """The outcome of a `CommitRequest`; without an error it is as durable as acknowledged records."""
 
     correlation: int
     error: Error
@@ -325,7 +325,7 @@ class PositionRequest:
 
 @dataclass(frozen=True, slots=True)
 class PositionReply:
-    """The offset committed last, -1 if there is none or with an error."""
+    """The last committed offset, -1 if there is none or with an error."""
 
     correlation: int
     error: Error
@@ -334,7 +334,7 @@ class PositionReply:
 
 @dataclass(frozen=True, slots=True)
 class GroupLog:
-    """The log of groups as a leader finds it when its epoch begins; it sends that to itself, to read it."""
+    """The log of groups at the start of a leader's epoch; the leader sends it to itself, to read it."""
 
     leader_epoch: int
     batches: tuple[Batch, ...]
@@ -390,7 +390,7 @@ class ForPartition:
 
 @dataclass(frozen=True, slots=True)
 class OfTerm:
-    """A message of a broker, with the newest term that it knows, or of a controller, with its own."""
+    """A message of a broker with the newest term known to it, or of a controller with its own term."""
 
     term: int
     message: Message

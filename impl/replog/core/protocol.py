@@ -1,4 +1,4 @@
-"""Every rule of the protocol that was different once, as one frozen value: `Protocol()` is Kafka 4.1.
+"""Every rule of the protocol that has changed over time, as one frozen value: `Protocol()` is Kafka 4.1.
 
 Sources: the bug ledger and the list of switches in the project's Kafka reference (B1-B31, G.2).  Each
 switch names the flaw it brings back.  A preset is a version of Kafka, or today's rules with one rule taken
@@ -24,7 +24,7 @@ from types import MappingProxyType
 
 
 class Truncation(Enum):
-    """How a new follower finds where its log stops agreeing with the leader's."""
+    """How a new follower finds the point at which its log diverges from the leader's."""
 
     NONE = "none"
     HW = "hw"
@@ -43,21 +43,21 @@ class Truncation(Enum):
 
 
 class TruncateWhen(Enum):
-    """Which metadata changes make a follower check for divergence."""
+    """The metadata changes that make a follower check for divergence."""
 
     LEADER_ID_CHANGE = "leader-id-change"
     EVERY_EPOCH = "every-epoch"
 
 
 class EpochEntryWhen(Enum):
-    """When a leader notes its own epoch in its cache."""
+    """The time at which a leader adds its own epoch to its cache."""
 
     ON_FIRST_WRITE = "on-first-write"
     ON_BECOME_LEADER = "on-become-leader"
 
 
 class MaximalIsr(Enum):
-    """Which replicas must have a record before HW passes it, while an ISR change is in flight."""
+    """The replicas that must have a record before HW passes it, while an ISR change is in flight."""
 
     EAGER_EXPAND = "eager-expand"
     NONE = "none"
@@ -65,7 +65,7 @@ class MaximalIsr(Enum):
 
 
 class CaughtUpRule(Enum):
-    """What refreshes a follower's lastCaughtUp time (I10)."""
+    """The events that refresh a follower's lastCaughtUp time (I10)."""
 
     TWO_BRANCHES = "two-branches"
     """Now, if it fetches the leader's LEO.
@@ -77,7 +77,7 @@ class CaughtUpRule(Enum):
 
 
 class RecordIs(Enum):
-    """How far a record of the controllers' log has to be before others depend on it (A36)."""
+    """The state that a record of the controllers' log must reach before others depend on it (A36)."""
 
     COMMITTED = "committed"
     APPENDED = "appended"
@@ -85,7 +85,7 @@ class RecordIs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The rules in force; every default is today's."""
+    """The rules in force; the defaults are Kafka's present rules."""
 
     truncation: Truncation = Truncation.FETCH
     truncate_when: TruncateWhen = TruncateWhen.EVERY_EPOCH

@@ -16,7 +16,7 @@ from replog.core.types import EpochEnd, MetadataRecord
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """Where a controller's log ends: after how many records, and the term of the last one."""
+    """The end of a controller's log: the number of its records, and the term of the last one."""
 
     end: int
     term: int
@@ -32,7 +32,7 @@ class VoteRequest:
 
 @dataclass(frozen=True, slots=True)
 class VoteReply:
-    """The answer of a voter, and its term by now."""
+    """The answer of a voter, and its current term."""
 
     term: int
     is_granted: bool
@@ -40,7 +40,7 @@ class VoteReply:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFetch:
-    """A controller requests the records after its own log; this acknowledges all before them."""
+    """A controller requests the records after its own log; this acknowledges all records before them."""
 
     term: int
     log: LogEnd
@@ -48,7 +48,7 @@ class MetadataFetch:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFetchReply:
-    """Records after `log`, which is the end that the request had, and how many are committed.
+    """Records after `log`, the end in the request, and the number of committed records.
 
     Or, instead of records, where the logs diverge: the end of a term in the active controller's log.
     """
@@ -62,7 +62,7 @@ class MetadataFetchReply:
 
 @dataclass(frozen=True, slots=True)
 class NotController:
-    """The sender is not the active controller; it knows `active` as the one of its term."""
+    """The sender is not the active controller; `active` is the one it knows for its term."""
 
     active: int
 

@@ -1,4 +1,4 @@
-"""The nouns of the protocol: errors, batches, and the controller's metadata about partitions and brokers.
+"""The basic types of the protocol: errors, batches, and the controller's metadata on partitions and brokers.
 
 Every value here is frozen: it may sit in two logs, a message and a snapshot at once.  Offsets are 0-based,
 every "end" is exclusive, and -1 means "none" exactly where Kafka's wire protocol uses -1.
@@ -33,7 +33,7 @@ BATCH_OVERHEAD_BYTES = 61
 
 
 class Error(IntEnum):
-    """Kafka's error codes, those that this core, or the store under it, can answer."""
+    """Kafka's error codes, limited to those that this core, or the store below it, can return."""
 
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -74,7 +74,7 @@ class Error(IntEnum):
 
 
 class Role(Enum):
-    """The role that a replica has by its own metadata.
+    """The role of a replica according to its own metadata.
 
     `NONE` until the first metadata after a start, and when there is no leader.
     """
@@ -96,7 +96,7 @@ class Body(Protocol):
     """The records of a batch, or a runner's handle to them; two are equal if their bytes are."""
 
     def __len__(self) -> int:
-        """Return the number of bytes, which a handle has without reading them."""
+        """Return the number of bytes, which a handle provides without reading them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Batch:
 
     @property
     def content(self) -> bytes:
-        """Return the bytes of the body: of a message, or of a log whose runner has no handles."""
+        """Return the bytes of the body, from a message, or from a log whose runner has no handles."""
         assert isinstance(self.body, bytes), "the body is on the disk"
         return self.body
 
@@ -129,13 +129,13 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        """Return the batch's cost in a fetch's byte budget."""
+        """Return the batch's size for a fetch's limit in bytes."""
         return BATCH_OVERHEAD_BYTES + len(self.body)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochEnd:
-    """The end of a leader epoch, as an answer.
+    """The end of a leader epoch, in an answer.
 
     The epoch answered for, and the offset after its last record.
     """
@@ -182,7 +182,7 @@ class PartitionImage:
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
-    """One broker as every broker sees it.
+    """One broker in the view of every broker.
 
     The epoch of its incarnation, and whether it may lead or join an ISR.
     """
@@ -205,7 +205,7 @@ class MetadataImage:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRecord:
-    """One record of the controllers' log: the metadata after a change, and the controller that decided it.
+    """One record of the controllers' log: the metadata after a change, and the controller that made it.
 
     `term` is the controller epoch of the active controller that appended it.  `incarnations` are those of the
     registered brokers; a controller needs them to recognize a repeated registration.

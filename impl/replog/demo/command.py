@@ -59,7 +59,7 @@ def command(
     context: click.Context, protocol: str, story: str | None, partitions: int, speed: float, plain: bool,
     directory: Path | None,
 ) -> None:  # fmt: skip
-    """Run three brokers on real files, let the leader fail, and show what happens to the log.
+    """Run three brokers on real files, let the leader fail, and show the effect on the log.
 
     A table shows, for each broker, the end of its log (LEO), its high watermark (HW) and its leader epochs,
     and the in-sync replicas (ISR). With --protocol hw-truncation the brokers follow the rules of Kafka up to

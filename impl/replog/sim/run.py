@@ -241,7 +241,7 @@ class Simulation:
             self.world.start_client(member.address, member, self.random.randrange(2_000))
 
     def _deletable(self) -> int:
-        """Return an offset before which records may go.
+        """Return an offset before which records may be deleted.
 
         None of an idempotent producer's last batches does: it would be forgotten with them, and may then be
         refused for good when it repeats one (A2).
@@ -320,7 +320,7 @@ class Simulation:
                 raise missing
 
     def _look(self) -> ViolationError | None:
-        """Let a second pass, start dead brokers, and return a promise that is not kept yet."""
+        """Simulate one second, start dead brokers, and return a promise that is not kept yet."""
         for _ in self.pace.until(self.world.now_ms + SETTLE_MS):
             pass
         # Each second again: a disk fault that was armed may strike after the end of faults.
@@ -337,7 +337,7 @@ class Simulation:
         return ViolationError("converges", missing) if missing else None
 
     def missing(self) -> str:
-        """Return what is not repaired yet; "" when every replica agrees and every produce is answered."""
+        """Return what is not yet repaired; "" when all replicas agree and every produce is answered."""
         for part in self.parts:
             if missing := converged(part.world):
                 return part.prefix + missing

@@ -1,4 +1,4 @@
-"""A broker's log directory: the lock, the clean-shutdown marker, the checkpoints, and the partitions in it.
+"""A broker's log directory: the lock, the clean-shutdown marker, the checkpoints, and the partitions.
 
     data/
       .lock                               held while open; another process gets `DirectoryInUseError`
@@ -137,7 +137,7 @@ class LogDirectory:
             self.notes.append(f"{REGISTRY_FILE} is missing: rebuilt from the partitions")
 
     def _load_file(self, name: str, read: Callable[[], T], default: T) -> T:
-        """Read a file; or note why it is not believed, move it aside, and take the default."""
+        """Read a file; if it is not trusted, note the reason, move it aside, and return the default."""
         try:
             return read()
         except CorruptFileError as error:
@@ -158,7 +158,7 @@ class LogDirectory:
             self._close(key, str(error))
 
     def _close(self, key: TopicPartition, text: str) -> None:
-        """Note that a partition is damaged: it can be neither used nor created."""
+        """Record that a partition is damaged: it can be neither used nor created."""
         self.damaged[key] = text
         self.notes.append(f"{key[0]}-{key[1]} stays closed: {text}")
         # Listed in any case: were it forgotten, a start after the removal of the folder would create it anew.
@@ -182,7 +182,7 @@ class LogDirectory:
         return self._root.partition_path(key)
 
     def log(self, topic: str, partition: int) -> PartitionLog:
-        """Return a partition's log; one that does not exist is created, empty.
+        """Return a partition's log; if it does not exist, create an empty one.
 
         Raises `DamagedLogError` for one that stays closed.
         """
@@ -200,7 +200,7 @@ class LogDirectory:
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        """Durably remove a partition, its files and its checkpoints; one that does not exist is fine.
+        """Durably remove a partition, its files and its checkpoints; it need not exist.
 
         Raises `DamagedLogError` for one that stays closed: its records may be wanted by a repair.
         """
@@ -228,7 +228,7 @@ class LogDirectory:
             self._root.clear(self._root.retire(key))
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the three checkpoints: these high watermarks, and the synced and kept parts of every log.
+        """Write the three checkpoints: these high watermarks, and the recovery point and start of every log.
 
         Partitions that are not mentioned, and closed ones, keep what they had.
         """
@@ -253,7 +253,7 @@ class LogDirectory:
         )
 
     def _lower_checkpoints(self, key: TopicPartition, offset: int, cuts: int) -> None:
-        """Let no checkpoint name more than `offset` for a log that is about to be truncated there."""
+        """Lower the checkpoints to `offset` for a log that is about to be truncated there."""
         known = self._root.registry.partitions
         # Both numbers in one write. Cuts without the lower recovery point would call the shorter log damaged,
         # the other way round an old manifest would pass.
@@ -299,7 +299,7 @@ class LogDirectory:
             raise
 
     def abandon(self) -> None:
-        """Release the files and the lock as the death of the process would: nothing is synced or written."""
+        """Release the files and the lock like the death of the process: nothing is synced or written."""
         for log in self.logs.values():
             log.close()
         self._lock.close()

@@ -1,4 +1,4 @@
-"""One partition's log: append, read, truncate, flush, and the promises each makes.
+"""One partition's log: append, read, truncate, flush, and the guarantees of each.
 
     log_start        flushed          log_end (LEO)
         |---- durable ---|-- page cache --|            a power loss keeps a prefix that ends in the second
@@ -47,7 +47,7 @@ from replog.store.segments.segment import Segment
 
 
 def ignore_lowering(_offset: int, _cuts: int) -> None:
-    """Replace the directory when a log is used alone: no checkpoint promises anything."""
+    """Do nothing, in place of the directory when a log is used alone: there are no checkpoints."""
 
 
 class PartitionLog:
@@ -109,12 +109,12 @@ class PartitionLog:
 
     @property
     def cuts(self) -> int:
-        """How often synced records were cut."""
+        """The number of times that synced records were truncated."""
         return self._manifest.cuts
 
     @property
     def epochs(self) -> tuple[EpochEntry, ...]:
-        """The leader epochs as they are on disk."""
+        """The leader epochs on disk."""
         return self._epochs.entries
 
     @property
@@ -139,7 +139,7 @@ class PartitionLog:
         return header
 
     def append_as_follower(self, batches: Buffer) -> int:
-        """Append stamped batches verbatim; return the new log end.
+        """Append stamped batches unchanged; return the new log end.
 
         All are checked before the first is written: they must follow the log and each other without a hole,
         with epochs that never decrease (`InvalidRecordError`), and with right CRCs (`CorruptBatchError`).
@@ -194,7 +194,7 @@ class PartitionLog:
             self.flush()
 
     def _roll(self) -> Segment:
-        """Seal the last segment and begin another at the log end."""
+        """Seal the last segment and start another at the log end."""
         last = self._segments[-1]
         if not last.is_sealed:
             self._withdraw_indexes(last)
@@ -213,13 +213,13 @@ class PartitionLog:
         return segment
 
     def _withdraw_indexes(self, segment: Segment) -> None:
-        """Let the manifest vouch for no index of a segment: its files, of a stop before, are to change."""
+        """Withdraw the manifest's checksums of a segment's indexes, whose files are about to change."""
         if segment.mark is not None and segment.mark.sums is not None:
             segment.mark = segment.mark._replace(sums=None)
             self._save_manifest(self._epochs.entries)
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
-        """Return whole batches from the one holding `offset`, at least one, none reaching `end_offset`.
+        """Return whole batches from the one that contains `offset`, at least one, none reaching `end_offset`.
 
         Empty between `end_offset` (default: the log end) and the log end; `OffsetOutOfRangeError` outside
         `[log_start, log_end]`; `CorruptBatchError` where the file is damaged. Batches end with their segment.
@@ -242,7 +242,7 @@ class PartitionLog:
         return segments[bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1]
 
     def headers(self, start_offset: int = 0) -> Iterator[BatchHeader]:
-        """Walk the batch headers from the one holding `start_offset` (or the log start) to the end."""
+        """Yield the batch headers from the one that contains `start_offset` (or the log start) to the end."""
         offset = max(start_offset, self.log_start)
         with self._health.during(f"reading {self._directory}"):
             while offset < self.log_end:
@@ -251,12 +251,12 @@ class PartitionLog:
                 offset = segment.next_offset
 
     def store_epochs(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Replace the leader epochs, durably (the protocol keeps its own cache and says when it changed)."""
+        """Replace the leader epochs, durably (the protocol keeps its own cache and reports its changes)."""
         with self._health.during(f"writing the epochs of {self._directory}"):
             self._epochs.replace(entries)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """Note, durably, that `epoch` begins at `start_offset`."""
+        """Record, durably, that `epoch` begins at `start_offset`."""
         with self._health.during(f"writing the epochs of {self._directory}"):
             self._epochs.assign(epoch, start_offset)
 
@@ -282,7 +282,7 @@ class PartitionLog:
         self._manifest_file.save(manifest_of(self._manifest, self._segments, epochs))
 
     def truncate_to(self, offset: int) -> int:
-        """Durably drop every batch that reaches `offset`, and the epochs that start there or later.
+        """Durably remove every batch that reaches `offset`, and the epochs that start there or later.
 
         Returns the log end: lower than `offset` if that lies inside a batch. Below the log start nothing is
         left but an empty log at `offset`.
@@ -301,7 +301,7 @@ class PartitionLog:
         return self.log_end
 
     def _cut(self, offset: int) -> None:
-        """Lower the known offsets, then delete segments from the top, then cut the one holding `offset`."""
+        """Lower the recorded offsets, delete segments from the end, then cut the one that has `offset`."""
         holder = self._segment_of(offset)
         position, end = holder.boundary(offset)
         # Computed before anything changes: reading the headers may find damage, and then nothing may be cut.
@@ -324,7 +324,7 @@ class PartitionLog:
         self.flushed = min(self.flushed, end)
 
     def _note_cut(self, left: Manifest) -> None:
-        """Let neither the manifest nor a checkpoint speak of synced records that are about to be cut."""
+        """Remove synced records that are about to be cut from the manifest and the checkpoints."""
         # The number of cuts shows that an older copy, which lists more, is old.
         manifest = replace(left, cuts=left.cuts + 1, epochs=self._epochs.entries)
         # The manifest before the records, the reverse of a flush: a crash in between leaves bytes that nobody
@@ -335,7 +335,7 @@ class PartitionLog:
         self._lower_checkpoints(self._manifest.flushed, self._manifest.cuts)
 
     def reset(self, offset: int) -> None:
-        """Durably drop everything and begin an empty log at `offset` (the leader starts later)."""
+        """Durably remove everything and start an empty log at `offset` (the leader starts later)."""
         with self._health.during(f"resetting {self._directory}"):
             mark = empty_mark(offset)
             # Listed, so that a start after a crash may delete the files that are left.
@@ -353,7 +353,7 @@ class PartitionLog:
         self.log_end = self.flushed = offset
 
     def advance_log_start(self, offset: int) -> int:
-        """Raise the log start, durably; delete the segments that end there or before, and return how many."""
+        """Raise the log start, durably; delete segments that end there or before, and return their number."""
         self._health.check()
         if offset > self.log_end:
             raise OffsetOutOfRangeError(f"log start {offset} is beyond the log end {self.log_end}")
@@ -381,7 +381,7 @@ class PartitionLog:
         return len(dead)
 
     def seal(self) -> None:
-        """Flush, and write the last segment's indexes: the state after a clean shutdown."""
+        """Flush, and write the last segment's indexes, as a clean shutdown requires."""
         self.flush()
         with self._health.during(f"sealing {self._directory}"):
             # After the flush: the checksums are to vouch for indexes of synced records.

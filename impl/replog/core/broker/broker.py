@@ -55,7 +55,7 @@ class Broker:
 
     @property
     def replica(self) -> Replica:
-        """The first replica; a runner may put a copy of it in its place."""
+        """The first replica; a runner may replace it with a copy."""
         return next(iter(self.replicas.values()))
 
     @replica.setter
@@ -69,7 +69,7 @@ class Broker:
         return self.replica.state
 
     def start(self) -> list[Effect]:
-        """Begin: arm the timers and register."""
+        """Arm the timers and register."""
         timers = [e for name, replica in self.replicas.items() for e in self._named(name, replica.start())]
         return self._addressed([*timers, *self.membership.beat()])
 
@@ -85,11 +85,11 @@ class Broker:
         return self._addressed(self._handle(event, now_ms))
 
     def _addressed(self, effects: list[Effect]) -> list[Effect]:
-        """Address messages for the controller, if there are several."""
+        """Address messages to the controller, if there are several."""
         return effects if self.contact is None else self.contact.addressed(effects)
 
     def _beat_again(self) -> list[Effect]:
-        """Return a registration or heartbeat beside those that the timer drives, which is armed already."""
+        """Return a registration or heartbeat in addition to those of the timer, which is already armed."""
         return [effect for effect in self.membership.beat() if isinstance(effect, Send)]
 
     def _handle(self, event: Event, now_ms: int) -> list[Effect]:
@@ -113,14 +113,14 @@ class Broker:
         return self.replica.receive(event.source, message, now_ms)
 
     def _receive(self, source: int, message: ForPartition, now_ms: int) -> list[Effect]:
-        """Give a message to the replica that it is for; one for a partition that is not here is ignored."""
+        """Pass a message to its replica; a message for a partition that is not here is ignored."""
         replica = self.replicas.get(message.partition)
         if replica is None:
             return []
         return self._named(message.partition, replica.receive(source, message.message, now_ms))
 
     def _named(self, partition: str, effects: list[Effect]) -> list[Effect]:
-        """Name the partition in its effects, where there are several."""
+        """Add the partition's name to its effects, if there are several partitions."""
         return effects if len(self.replicas) == 1 else [named(partition, effect) for effect in effects]
 
     def shut_down(self) -> list[Effect]:
@@ -128,7 +128,7 @@ class Broker:
         return self._addressed(self.membership.request_shutdown())
 
     def _update(self, update: MetadataUpdate, now_ms: int) -> list[Effect]:
-        """Apply new metadata versions in order, and report to the controller how far this broker is."""
+        """Apply new metadata versions in order, and report the last applied version to the controller."""
         images, out = self.membership.next_images(update)
         for image in images:
             for name, replica in self.replicas.items():
@@ -141,7 +141,7 @@ class Broker:
 
 
 def named(partition: str, effect: Effect) -> Effect:
-    """Return an effect of a replica with the name of its partition."""
+    """Return an effect of a replica, with the name of its partition."""
     if isinstance(effect, Send):
         return Send(effect.to, ForPartition(partition, effect.message))
     foreign = Of | ShutDown | StoreVote | StoreRecords

@@ -1,4 +1,4 @@
-"""The controller of a quorum that a broker follows: the newest active one that it has known.
+"""The controller of a quorum that a broker follows: the newest active one that the broker has learned of.
 
     heartbeat -> c1      no answer until the next one is due: that goes to c2
     c2, term 4: ...      c2 is the controller from now on; what an older one sends is ignored
@@ -22,7 +22,7 @@ from replog.core.types import CONTROLLER
 
 @dataclass(slots=True)
 class Contact:
-    """The controllers' addresses, the one that requests go to, and the newest term that is known."""
+    """The controllers' addresses, the current controller among them, and the newest known term."""
 
     controllers: tuple[int, ...]
     newest_only: bool = True
@@ -40,7 +40,7 @@ class Contact:
         )
 
     def addressed(self, effects: list[Effect]) -> list[Effect]:
-        """Return the effects, with messages for the controller addressed to one of the quorum."""
+        """Return the effects, with messages to the controller addressed to one member of the quorum."""
         return [
             self._address(effect) if isinstance(effect, Send) and effect.to == CONTROLLER else effect
             for effect in effects
@@ -57,7 +57,7 @@ class Contact:
         return Send(self.address, OfTerm(self.newest, send.message))
 
     def accept(self, source: int, message: OfTerm) -> Message | None:
-        """Return the message of a controller, if this broker follows that controller.
+        """Return the message of a controller, or None if this broker does not follow that controller.
 
         `NotController` if the next request should not wait for its timer.
         """
@@ -70,7 +70,7 @@ class Contact:
         return message.message
 
     def _redirect(self, term: int, hint: NotController) -> NotController | None:
-        """Go to another controller; once in a term at once, as two may name each other."""
+        """Switch to another controller; at once only the first time in a term, as two may name each other."""
         if term < self.newest or hint.active not in self.controllers:
             return None
         self.address, self.is_waiting = hint.active, False

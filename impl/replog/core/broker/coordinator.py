@@ -1,4 +1,4 @@
-"""The group coordinator: a replica of the log of consumer groups that serves their owners while it leads.
+"""The group coordinator: a replica of the log of consumer groups that serves the owners while it leads.
 
     owner -> JoinGroup, OffsetCommit    a record each, answered once HW has passed it
     owner -> OffsetFetch                answered from what HW has passed, to the owner that is in it
@@ -44,7 +44,7 @@ from replog.core.types import NO_EPOCH, Batch, Error, MetadataImage
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An answer that is due once HW has passed `end`, if this is still the leader of `epoch`."""
+    """An answer that becomes due when HW has passed `end`, if this replica still leads in `epoch`."""
 
     source: int
     reply: JoinGroupReply | CommitReply
@@ -53,7 +53,7 @@ class Waiting:
 
 
 class Coordinator:
-    """The state of a coordinator beside its replica's log, and its pending replies."""
+    """The state of a coordinator in addition to its replica's log, and its pending replies."""
 
     __slots__ = ("_armed", "_behind", "committed", "epoch", "is_loaded", "waiting", "written")
 
@@ -81,7 +81,7 @@ class Coordinator:
     def receive(
         self, state: ReplicaState, source: int, request: GroupRequest, now_ms: int, out: list[Effect]
     ) -> None:
-        """Answer a request of an owner, or write it and let its answer wait."""
+        """Answer a request of an owner, or write it to the log and defer its answer."""
         leading = state.leading
         if leading is None or not self.is_loaded:
             error = Error.NOT_COORDINATOR if leading is None else Error.COORDINATOR_LOAD_IN_PROGRESS
@@ -102,7 +102,7 @@ class Coordinator:
                     out.append(Send(source, CommitReply(request.correlation, error)))
 
     def _position(self, request: PositionRequest) -> PositionReply:
-        """Look up the committed offset, for the owner in a committed generation."""
+        """Look up the committed offset, for the owner of a committed generation."""
         error = self.committed.owner_error(request.group, request.member, request.generation)
         offset = self.committed.position(request.group, request.partition)
         known = -1 if offset is None or error is not Error.NONE else offset
@@ -131,7 +131,7 @@ class Coordinator:
         now_ms: int,
         out: list[Effect],
     ) -> None:
-        """Append a record, on as many replicas as acks=all promises, and let the answer wait for HW."""
+        """Append a record, with the durability of acks=all, and defer the answer until HW has passed it."""
         batch = Batch(0, -1, 1, body=record.to_body())
         # Of everything that a leader refuses, before anything is taken.
         error = leader.check_produce(state, leading, ProduceRequest(0, batch, -1, 0))
@@ -148,11 +148,11 @@ class Coordinator:
         self.wait(state, source, reply)
 
     def wait(self, state: ReplicaState, source: int, reply: JoinGroupReply | CommitReply) -> None:
-        """Let an answer wait for the record that the leader has written last."""
+        """Defer an answer until the last record written by the leader is committed."""
         self.waiting = (*self.waiting, Waiting(source, reply, state.leader_epoch, state.log.leo))
 
     def follow(self, state: ReplicaState, out: list[Effect]) -> None:
-        """Record the effect of an event on the replica: whether it leads, its log, its HW."""
+        """Follow an event of the replica: a change of its leadership, its log or its HW."""
         epoch = NO_EPOCH if state.leading is None else state.leader_epoch
         if epoch != self.epoch:
             # What was loaded is of a log that others have written since, or will.
@@ -175,14 +175,14 @@ class Coordinator:
             out.append(SetTimer(timer, delay_ms))
 
     def load(self, log: GroupLog) -> None:
-        """Make the groups that the log means; nobody else writes it in this epoch."""
+        """Build the groups from the log; there is no other writer in this epoch."""
         if log.leader_epoch != self.epoch or self.is_loaded:
             return
         self.is_loaded, self._behind = True, tuple(records_of(log.batches))
         self.written = Groups.replay(record for _, record in self._behind)
 
     def complete(self, state: ReplicaState, out: list[Effect]) -> None:
-        """Answer what HW has passed."""
+        """Send the answers whose records are below HW."""
         self._armed -= {Timer.COMPLETE_COMMITS}
         done = [one for one in self.waiting if _is_due(one, state)]
         out.extend(Send(one.source, one.reply) for one in done)
@@ -197,7 +197,7 @@ class Coordinator:
 
 
 class GroupReplica(Replica):
-    """A replica of the log of groups, with the coordinator that it is while it leads."""
+    """A replica of the log of groups, with a coordinator that is active while the replica leads."""
 
     __slots__ = ("coordinator",)
 
@@ -210,13 +210,13 @@ class GroupReplica(Replica):
         return GroupReplica(self.state.copy(), self.coordinator.copy())
 
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
-        """Apply the controller's metadata; the coordinator loads its log, or resigns later."""
+        """Apply the controller's metadata; the coordinator then loads its log, or resigns."""
         out = super().apply(metadata, broker_epoch, now_ms)
         self.coordinator.follow(self.state, out)
         return out
 
     def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
-        """Handle one message, of a group's owner or of anybody else."""
+        """Handle one message, of a group's owner or of any other sender."""
         out: list[Effect] = []
         if isinstance(message, GroupRequest):
             self.coordinator.receive(self.state, source, message, now_ms, out)
@@ -229,7 +229,7 @@ class GroupReplica(Replica):
         return out
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Handle a timer, of the coordinator or of the replica."""
+        """Handle a timer of the coordinator or of the replica."""
         out: list[Effect] = []
         if timer is Timer.COMPLETE_COMMITS:
             self.coordinator.complete(self.state, out)
@@ -252,7 +252,7 @@ def _is_over(one: Waiting, state: ReplicaState) -> bool:
 
 
 def failed(reply: JoinGroupReply | CommitReply, error: Error) -> GroupReply:
-    """Return the same answer with an error."""
+    """Return an answer as the same answer with an error."""
     if isinstance(reply, JoinGroupReply):
         return replace(reply, error=error, generation=-1)
     return replace(reply, error=error)

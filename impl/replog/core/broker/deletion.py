@@ -1,4 +1,4 @@
-"""How records go from the front of a log: by a client's request, by retention, and by the leader's example.
+"""Deletion of records at the front of a log: by a client's request, by retention, and after the leader.
 
     leader    log start 3   <-- delete(3)            waits until low watermark = 3, then answers
     follower  log start 0   <-- reply, log start 3   log start 3   --> fetch, log start 3
@@ -21,7 +21,7 @@ from replog.core.types import BrokerState, Error
 
 
 def advance_start(state: ReplicaState, offset: int, out: list[Effect]) -> None:
-    """Let the log start at `offset`, or at HW if that is lower; never backwards."""
+    """Move the log start forward to `offset`, or to HW if that is lower."""
     if state.log.advance_start(offset):
         out.append(AdvanceStart(state.log.log_start))
 
@@ -34,7 +34,7 @@ def on_request(
     now_ms: int,
     out: list[Effect],
 ) -> None:
-    """Delete records, and answer once all replicas have that live or may lead."""
+    """Delete records, and answer when all replicas that are live or may lead have deleted them."""
     log = state.log
     offset = log.hw if request.offset == LATEST else request.offset
     # A record above HW may still be the only copy that the next leader needs.
@@ -49,7 +49,7 @@ def on_request(
 
 
 def low_watermark(state: ReplicaState, leading: Leading) -> int:
-    """Return the least log start of the replicas that live or may lead, -1 if one is unknown."""
+    """Return the least log start of the replicas that are live or may lead, -1 if one is unknown."""
     others = (remote.log_start for f, remote in leading.remotes.items() if _counts(state, leading, f))
     return min((state.log.log_start, *others))
 
@@ -65,7 +65,7 @@ def _counts(state: ReplicaState, leading: Leading, follower: int) -> bool:
 
 
 def complete(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
-    """Answer the deletions that all replicas have made that live or may lead."""
+    """Answer the deletions that all replicas that are live or may lead have made."""
     if not leading.deletes:
         return
     low = low_watermark(state, leading)
@@ -86,7 +86,7 @@ def expire(leading: Leading, now_ms: int, out: list[Effect]) -> None:
 
 
 def retain(state: ReplicaState, out: list[Effect]) -> None:
-    """Delete the oldest batches beyond `retention_bytes`; every replica does, whatever its role."""
+    """Delete the oldest batches beyond `retention_bytes`, on every replica, in any role."""
     log = state.log
     spare = sum(batch.size_bytes for batch in log.batches) - state.config.retention_bytes
     start = log.log_start

@@ -34,7 +34,7 @@ from replog.core.types import NO_EPOCH, NO_LEADER, Batch, EpochEnd, Error, Parti
 
 
 def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> None:
-    """Follow `image.leader`, or nobody (A19); the caller has checked that the image is news."""
+    """Follow `image.leader`, or no leader (A19); the caller has checked that the image is new."""
     # Compared before the state takes the new values: the two answers decide whether to check for divergence.
     is_new_epoch = image.leader_epoch > state.leader_epoch
     has_new_leader = image.leader != state.leader_id
@@ -53,7 +53,7 @@ def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> Non
 
 
 def start_truncation(state: ReplicaState, following: Following, out: list[Effect]) -> None:
-    """Perform, or prepare, the steps that the current rules require of a new follower."""
+    """Perform, or prepare, the truncation that the current rules require of a new follower."""
     rules, log = state.protocol.truncation, state.log
     # HW is behind what this replica acknowledged: the leader may have committed records above it. Cutting
     # there without a word from the leader is the flaw that KIP-101 mended (B1).
@@ -68,7 +68,7 @@ def start_truncation(state: ReplicaState, following: Following, out: list[Effect
 
 
 def ask_epoch(state: ReplicaState, following: Following, out: list[Effect]) -> None:
-    """Continue the truncation with the log's last epoch, or fall back to HW where there is none."""
+    """Continue the truncation with the log's last epoch, or truncate to HW if there is none."""
     # From the newest epoch down: each answer that names an epoch unknown here cuts the newest entries, so the
     # next request is about an older epoch and the loop ends (P23).
     following.asked_epoch = state.log.last_epoch
@@ -116,7 +116,7 @@ def send_request(state: ReplicaState, following: Following, out: list[Effect]) -
 
 
 def on_timeout(state: ReplicaState, following: Following, correlation: int, out: list[Effect]) -> None:
-    """Give up on a request without an answer and send a new one."""
+    """Abandon an unanswered request and send a new one."""
     # A timer is never cancelled; one of an answered request finds another number in flight.
     if following.in_flight == correlation:
         following.in_flight = -1
@@ -124,7 +124,7 @@ def on_timeout(state: ReplicaState, following: Following, correlation: int, out:
 
 
 def take_reply(state: ReplicaState, following: Following, correlation: int, phase: FetchPhase) -> bool:
-    """Return whether a reply answers the request in flight, in its phase and at its LEO (A8)."""
+    """Return whether a reply answers the request in flight, in its phase and at the current LEO (A8)."""
     if following.in_flight != correlation:
         return False
     # Even if it is dropped below: the answer has arrived, and a new request need not wait for the timeout.
@@ -133,7 +133,7 @@ def take_reply(state: ReplicaState, following: Following, correlation: int, phas
 
 
 def on_error(state: ReplicaState, following: Following, error: Error, out: list[Effect]) -> None:
-    """React to a refusal.
+    """React to an error reply.
 
     Stop until new metadata, request the ends of the leader's log, or try again later.
     """
@@ -148,7 +148,7 @@ def on_error(state: ReplicaState, following: Following, error: Error, out: list[
 
 
 def on_fetch_reply(state: ReplicaState, following: Following, reply: FetchReply, out: list[Effect]) -> None:
-    """Append the leader's records, or truncate those that it does not have (A8)."""
+    """Append the leader's records, or truncate those that the leader does not have (A8)."""
     is_mine = take_reply(state, following, reply.correlation, FetchPhase.FETCHING)
     if not is_mine and state.protocol.checks_response:
         # The fetcher would stall if a reply that is dropped had been the only event to come.
@@ -184,7 +184,7 @@ def update_hw(state: ReplicaState, reply: FetchReply) -> None:
 
 
 def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -> bool:
-    """Append batches as given; False, and nothing appended, if they do not continue the log.
+    """Append batches as given; if they do not continue the log, return False and append nothing.
 
     On disk each epoch's entry comes right before its first record, never ahead of an earlier epoch's records.
     """
@@ -220,7 +220,7 @@ def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -
 
 
 def on_epoch_end(state: ReplicaState, following: Following, reply: EpochEndReply, out: list[Effect]) -> None:
-    """Cut by the leader's answer; repeat the request where this log lacks the epoch of the answer (A21)."""
+    """Truncate by the leader's answer; repeat the request if this log lacks the epoch of the answer (A21)."""
     if not take_reply(state, following, reply.correlation, FetchPhase.TRUNCATING):
         return
     if reply.error is not Error.NONE:
@@ -236,7 +236,7 @@ def on_epoch_end(state: ReplicaState, following: Following, reply: EpochEndReply
 def on_list_offsets(
     state: ReplicaState, following: Following, reply: ListOffsetsReply, out: list[Effect]
 ) -> None:
-    """Find a place inside the leader's log: cut to its end, or start over at its start (A9)."""
+    """Return to the leader's log: truncate to its end, or start over at its start (A9)."""
     phase = following.phase
     if phase not in (FetchPhase.ASKING_END, FetchPhase.ASKING_START):
         return
@@ -262,7 +262,7 @@ def on_list_offsets(
 
 
 def truncation_point(state: ReplicaState, end: EpochEnd) -> tuple[int, bool]:
-    """Return where to cut by the leader's answer, and whether that is the last word (A21)."""
+    """Return where to truncate by the leader's answer, and whether the answer is final (A21)."""
     log = state.log
     # The leader has no epoch at or below the one in question. HW is the last common ground; it may lie below
     # committed records, which is why today's leaders always have an answer (B4).
@@ -284,14 +284,14 @@ def truncation_point(state: ReplicaState, end: EpochEnd) -> tuple[int, bool]:
 
 
 def truncate_by_answer(state: ReplicaState, end: EpochEnd, out: list[Effect]) -> bool:
-    """Cut by the leader's answer; return whether the logs agree now for certain."""
+    """Truncate by the leader's answer; return whether the logs are now certain to agree."""
     offset, is_last_word = truncation_point(state, end)
     truncate(state, offset, out)
     return is_last_word
 
 
 def truncate(state: ReplicaState, offset: int, out: list[Effect]) -> None:
-    """Cut the log at `offset`, then its epoch cache; below its start, begin it anew at `offset`.
+    """Truncate the log at `offset`, then its epoch cache; below its start, restart it at `offset`.
 
     In that order on disk too, and entries at LEO go as well.
     """

@@ -1,4 +1,4 @@
-"""Consumer groups, as far as delivery guarantees need them: one owner, a generation, committed offsets.
+"""Consumer groups, reduced to delivery guarantees: one owner, a generation, committed offsets.
 
 Theory: S59-S64, A31, A32 and example F6 of the project's Kafka reference.  A commit is itself a record of a
 replicated log (`__consumer_offsets`), and so is a new generation: a group is a function of these records in
@@ -30,7 +30,7 @@ class Commit:
     leader_epoch: int = -1
 
     def to_body(self) -> bytes:
-        """Return the body of the record that this commit is in the log of groups."""
+        """Return the body of this commit's record in the log of groups."""
         return json.dumps(["commit", self.group, self.partition, self.offset, self.leader_epoch]).encode()
 
 
@@ -43,12 +43,12 @@ class Generation:
     member: int
 
     def to_body(self) -> bytes:
-        """Return the body of the record that this generation is in the log of groups."""
+        """Return the body of this generation's record in the log of groups."""
         return json.dumps(["generation", self.group, self.number, self.member]).encode()
 
 
 def from_body(body: bytes) -> Commit | Generation:
-    """Return the meaning of a record in the log of groups; ValueError if it has none."""
+    """Decode a record of the log of groups; ValueError if it is invalid."""
     match json.loads(body):
         case ["commit", str(group), str(partition), int(offset), int(leader_epoch)]:
             return Commit(group, partition, offset, leader_epoch)
@@ -94,13 +94,13 @@ class Groups:
         return record
 
     def next_generation(self, name: str, member: int) -> Generation:
-        """Return the generation in which `member` becomes the owner, once it is in the log."""
+        """Return the generation in which `member` becomes the owner, once its record is in the log."""
         # Even for the same member: a restarted consumer must not commit what its earlier self had polled.
         group = self.groups.get(name)
         return Generation(name, 1 if group is None else group.generation + 1, member)
 
     def commit(self, commit: Commit, member: int, generation: int) -> Error:
-        """Check a commit and take it."""
+        """Check a commit and apply it."""
         error = self.check(commit, member, generation)
         if error is Error.NONE:
             self.take(commit)
@@ -117,7 +117,7 @@ class Groups:
         return Error.INVALID_REQUEST if commit.offset < 0 else Error.NONE
 
     def owner_error(self, name: str, member: int, generation: int) -> Error:
-        """Return why `member` is not the owner of a group in this generation, `NONE` if it is."""
+        """Return why `member` is not the owner of a group in this generation, or `NONE` if it is."""
         group = self.groups.get(name)
         if group is None or member != group.member:
             return Error.UNKNOWN_MEMBER_ID
@@ -133,14 +133,14 @@ class Groups:
 
     @classmethod
     def replay(cls, records: Iterable[Commit | Generation]) -> Groups:
-        """Return the groups that a log means."""
+        """Return the groups that a log describes."""
         rebuilt = cls()
         for record in records:
             rebuilt.take(record)
         return rebuilt
 
     def take(self, record: Commit | Generation) -> None:
-        """Apply a record that was found in the log of groups, or was written there after `check`."""
+        """Apply a record that was read from the log of groups, or was written to it after `check`."""
         group = self.groups.setdefault(record.group, Group())
         if isinstance(record, Commit):
             # Backwards is allowed: a new owner may rewind on purpose.

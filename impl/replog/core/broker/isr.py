@@ -1,4 +1,4 @@
-"""The in-sync replica set as its leader keeps it: late members, candidates, and one proposal in flight.
+"""The in-sync replica set in the leader's view: lagging members, candidates, and one proposal in flight.
 
     Committed(isr) --shrink/expand--> pending proposal --success--> Committed(proposed)
                                               |--rejected for good--> Committed(isr)
@@ -37,7 +37,7 @@ OUTCOME_UNKNOWN = frozenset(
 
 
 def maximal_isr(state: ReplicaState, leading: Leading) -> tuple[int, ...]:
-    """Return every replica that may be in the controller's ISR by now (KIP-497)."""
+    """Return every replica that may be in the controller's ISR at present (KIP-497)."""
     pending = leading.pending
     if pending is None:
         return leading.isr
@@ -147,7 +147,7 @@ def maybe_expand(
 
 
 def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: list[Effect]) -> None:
-    """Put one proposal in flight, for the incarnations that it was found right for (KIP-903)."""
+    """Put one proposal in flight, for the checked incarnations of its members (KIP-903)."""
 
     def epoch_of(member: int) -> int:
         if member == state.broker_id:
@@ -172,7 +172,7 @@ def retry(state: ReplicaState, leading: Leading, pending: PendingIsr, out: list[
 
 
 def send_proposal(state: ReplicaState, pending: PendingIsr, out: list[Effect]) -> None:
-    """Send the proposal in flight, and come back if there is no answer."""
+    """Send the proposal in flight, and set a timer to repeat it if there is no answer."""
     members = tuple(zip(pending.proposed, pending.broker_epochs, strict=True))
     out.append(
         Send(
@@ -192,7 +192,7 @@ def send_proposal(state: ReplicaState, pending: PendingIsr, out: list[Effect]) -
 
 
 def on_reply(state: ReplicaState, leading: Leading, reply: AlterPartitionReply, out: list[Effect]) -> bool:
-    """Take the controller's verdict (A13); return whether a new ISR was committed, so HW may move.
+    """Process the controller's decision (A13); return whether a new ISR was committed, so HW may move.
 
     A reply to anything but the last attempt of the proposal in flight is ignored.  Errors that are not listed
     above are retried by the timer.

@@ -1,4 +1,4 @@
-"""A replica that leads: produce, fetch, high watermark.
+"""The leader's part of a replica: produce, fetch, high watermark.
 
 Theory: rules A1-A7, A18, A22, A30 of the project's Kafka reference (kafka.cluster.Partition, ReplicaManager);
 worked examples F1-F3.  The two rounds of HW, in one picture:
@@ -37,7 +37,7 @@ from replog.core.types import NO_EPOCH, Batch, EpochEnd, Error, PartitionImage, 
 
 
 def become(state: ReplicaState, image: PartitionImage, now_ms: int, out: list[Effect]) -> None:
-    """Lead as `image` says (A18); the caller has checked that the image is news."""
+    """Lead as `image` determines (A18); the caller has checked that the image is new."""
     old = state.leading
     state.role, state.following = Role.LEADER, None
     if old is not None and image.leader_epoch == state.leader_epoch:
@@ -141,7 +141,7 @@ def on_produce(
 
 
 def check_produce(state: ReplicaState, leading: Leading, request: ProduceRequest) -> Error:
-    """Return the first reason to refuse a produce before looking at its producer, in Kafka's order (A1)."""
+    """Return the first reason to refuse a produce, apart from its producer's state, in Kafka's order (A1)."""
     batch = request.batch
     # The committed ISR counts, not the maximal one: a member that is only proposed may be refused. acks 0 and
     # 1 promise no copies and are not gated.
@@ -159,7 +159,7 @@ def check_produce(state: ReplicaState, leading: Leading, request: ProduceRequest
 
 
 def stamp(state: ReplicaState, batch: Batch) -> Batch:
-    """Give a producer's batch its place: the LEO, and the leader's epoch."""
+    """Stamp a producer's batch with its place: the LEO, and the leader's epoch."""
     return replace(batch, base_offset=state.log.leo, epoch=state.leader_epoch)
 
 
@@ -177,7 +177,7 @@ def append(state: ReplicaState, batch: Batch, out: list[Effect]) -> None:
 
 
 def flush_by_policy(state: ReplicaState, out: list[Effect]) -> None:
-    """Flush when enough records have gathered; before the reply that promises them."""
+    """Flush when enough records have gathered, before the reply that acknowledges them."""
     limit = state.config.flush_messages
     if limit and state.log.unflushed >= limit:
         state.log.unflushed = 0
@@ -220,7 +220,7 @@ def _answer_produce(
 
 
 def candidate_hw(state: ReplicaState, leading: Leading, now_ms: int) -> int:
-    """Return the smallest LEO among the replicas HW has to wait for, this one included.
+    """Return the smallest LEO among the replicas that HW depends on, this one included.
 
     -1 if one is unknown (A7).
     """
@@ -259,7 +259,7 @@ def advance_hw(state: ReplicaState, leading: Leading, now_ms: int, out: list[Eff
 def on_fetch(
     state: ReplicaState, leading: Leading, source: int, request: FetchRequest, now_ms: int, out: list[Effect]
 ) -> None:
-    """Handle a fetch to the leader, after fencing: check, read, count the follower, answer or wait (A6)."""
+    """Handle a fetch to the leader, after fencing: check, read, record its LEO, answer or wait (A6)."""
     reply = check_fetch(state, request)
     if reply is not None:
         # A diverging fetch names an offset in another history. Counting it as an acknowledgement would let a

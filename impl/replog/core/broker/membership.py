@@ -1,4 +1,4 @@
-"""One broker process as a member of the cluster: registration, heartbeats, and metadata in order.
+"""The membership of one broker process in the cluster: registration, heartbeats, and metadata in order.
 
 Theory: KIP-500/KIP-631 (broker registration, broker epochs, fencing), rules A23 and A29 of the project's
 Kafka reference. Metadata is a log: a running broker applies every version in order; one that has just
@@ -53,12 +53,12 @@ class Membership:
         return out
 
     def request_shutdown(self) -> list[Effect]:
-        """Request a controlled shutdown (A29); the heartbeats carry the wish until it is granted."""
+        """Request a controlled shutdown (A29), with every heartbeat until it is granted."""
         self.wants_shutdown = True
         return [Send(CONTROLLER, self._heartbeat())] if self.broker_epoch >= 0 else []
 
     def registered(self, reply: RegisterReply) -> list[Effect]:
-        """Take the broker epoch of this incarnation and request metadata."""
+        """Adopt the broker epoch of this incarnation and request metadata."""
         # A reply to an earlier incarnation may still be under way: its broker epoch would make this process
         # look like the one that died.
         if reply.incarnation != self.incarnation or reply.error is not Error.NONE or self.broker_epoch >= 0:
@@ -71,7 +71,7 @@ class Membership:
         ]
 
     def heard(self, reply: HeartbeatReply) -> list[Effect]:
-        """Take the controller's view of this broker; register again where this incarnation is unknown."""
+        """Apply the controller's view of this broker; register again if this incarnation is unknown."""
         if reply.broker_epoch != self.broker_epoch:
             return []
         if reply.error is not Error.NONE:
@@ -83,7 +83,7 @@ class Membership:
         return [ShutDown()] if reply.should_shut_down and self.wants_shutdown else []
 
     def next_images(self, update: MetadataUpdate) -> tuple[tuple[MetadataImage, ...], list[Effect]]:
-        """Return the images to apply now, in order, and a request for missing images before the others."""
+        """Return the images to apply now, in order, and a request if earlier images are missing."""
         fresh = tuple(image for image in update.images if image.version > self.metadata_version)
         # Without a broker epoch this process is not a member yet: applying metadata would give it a role, and
         # a role would let it serve.

@@ -1,4 +1,4 @@
-"""When a leader notifies the ZooKeeper controller of ISR changes: history, kept for example F9.
+"""The times at which a leader notifies the ZooKeeper controller of ISR changes: history, for example F9.
 
 Theory: S43-S48, I13, A14 of the project's Kafka reference
 (ZkAlterPartitionManager.maybePropagateIsrChanges), gone since AlterPartition (2.7).  A task ticks every
@@ -20,7 +20,7 @@ MAX_DELAY_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Propagator:
-    """The changes to be sent, and the two clocks, which both begin at the broker's start."""
+    """The pending changes, and the two clocks, which both start with the broker."""
 
     last_change_ms: int
     last_sent_ms: int

@@ -1,4 +1,4 @@
-"""The two waiting rooms of a leader: produces that wait for HW, and fetches that wait for records.
+"""The two queues of waiting requests of a leader: produces that wait for HW, fetches that wait for records.
 
     acks=all produce --HW reaches its end--> answered      --timeout--> REQUEST_TIMED_OUT, the records stay
     empty fetch      --something to read---> records       --timeout--> an empty reply with today's HW
@@ -50,7 +50,7 @@ def expire_produces(leading: Leading, now_ms: int, out: list[Effect]) -> None:
 
 
 def complete_fetches(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
-    """Answer the waiting fetches that now have something to read, with the HW of this moment (I7)."""
+    """Answer the waiting fetches for which there are now records, with the current HW (I7)."""
     if not leading.fetches:
         return
     still: list[WaitingFetch] = []
@@ -68,7 +68,7 @@ def complete_fetches(state: ReplicaState, leading: Leading, out: list[Effect]) -
 
 
 def expire_fetches(state: ReplicaState, leading: Leading, token: int, now_ms: int, out: list[Effect]) -> None:
-    """Answer a waiting fetch with nothing, when its time is over by the timer that was set for it."""
+    """Answer the waiting fetches whose timer has fired or whose deadline has passed, without records."""
     # By token as well as by time: a clock that jumped back must not hold the request without end.
     late = [w for w in leading.fetches if w.token == token or w.deadline_ms <= now_ms]
     if late:
@@ -77,7 +77,7 @@ def expire_fetches(state: ReplicaState, leading: Leading, token: int, now_ms: in
 
 
 def refuse_stale(leading: Leading, epoch: int, out: list[Effect]) -> None:
-    """Refuse the fetches that have waited since an earlier epoch (A22)."""
+    """Refuse the fetches that have been waiting since an earlier epoch (A22)."""
     # A consumer that sends no epoch may keep waiting; it is not fenced on arrival either.
     stale = [w for w in leading.fetches if w.request.leader_epoch not in (NO_EPOCH, epoch)]
     leading.fetches = [w for w in leading.fetches if w not in stale]

@@ -1,4 +1,4 @@
-"""One replica of one partition: the room that owns the control flow.
+"""One replica of one partition: the module that owns the control flow.
 
     replica = Replica(ReplicaState(broker_id=1, ...))
     out = replica.receive(2, FetchRequest(...), now_ms)      # effects, to be performed in order
@@ -46,7 +46,7 @@ class Replica:
         return Replica(self.state.copy())
 
     def start(self) -> list[Effect]:
-        """Arm the periodic timers; the first thing a runner does with a new replica."""
+        """Arm the periodic timers; a runner does this first with a new replica."""
         config = self.state.config
         retains = config.retention_bytes >= 0
         return [
@@ -56,7 +56,7 @@ class Replica:
         ]
 
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
-        """Apply the controller's metadata about brokers, and about this partition if that changed."""
+        """Apply the controller's metadata about brokers, and about this partition if it changed."""
         state, out = self.state, list[Effect]()
         # Fencing and broker epochs change without a new partition image, and eligibility depends on them.
         state.brokers, state.broker_epoch = metadata.brokers, broker_epoch
@@ -152,7 +152,7 @@ class Replica:
         return out
 
     def _fire_leading(self, timer: Timer, token: int, now_ms: int, out: list[Effect]) -> None:
-        """Handle the timers that only a leader has a use for."""
+        """Handle the timers that concern only a leader."""
         leading = self.state.leading
         assert leading is not None
         if timer is Timer.FETCH_WAIT:
@@ -168,7 +168,7 @@ class Replica:
                 isr.retry(self.state, leading, pending, out)
 
     def _produce(self, source: int, request: ProduceRequest, now_ms: int, out: list[Effect]) -> None:
-        """Check the preconditions of a produce, in Kafka's order (A1)."""
+        """Check the preconditions of a produce, in Kafka's order (A1), and let the leader handle it."""
         leading = self.state.leading
         if request.acks not in (-1, 0, 1):
             error = Error.INVALID_REQUIRED_ACKS
@@ -220,7 +220,7 @@ class Replica:
         return FetchReply(request.correlation, Error.NONE, log.hw, log.log_start, batches)
 
     def _refusal(self, epoch: int, fences: bool) -> Error:
-        """Return why a request of `epoch` is refused, `NONE` if it is not (A22)."""
+        """Return why a request of `epoch` is refused, or `NONE` if it is not (A22)."""
         if self.state.partition_epoch < 0:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         # The partition exists, and this broker is no replica of it: no epoch to compare with.
@@ -229,7 +229,7 @@ class Replica:
         return leader.fence(self.state, epoch) if fences else Error.NONE
 
     def _lookup(self, source: int, request: EpochEndRequest | ListOffsetsRequest, out: list[Effect]) -> None:
-        """Answer a question about the leader's log: the end of an epoch, or one end of the log (A20, A30)."""
+        """Answer a query about the leader's log: the end of an epoch, or one end of the log (A20, A30)."""
         state = self.state
         is_epoch_end = isinstance(request, EpochEndRequest)
         # A leader of an older epoch would name a point up to which only its own, dead history agrees (B7).
@@ -249,7 +249,7 @@ class Replica:
             out.append(Send(source, ListOffsetsReply(request.correlation, error, offset)))
 
     def _altered(self, reply: AlterPartitionReply, now_ms: int, out: list[Effect]) -> None:
-        """Take the controller's answer to an ISR proposal; HW may move (A13, A7d)."""
+        """Process the controller's answer to an ISR proposal; HW may move (A13, A7d)."""
         leading = self.state.leading
         if leading is None or not isr.on_reply(self.state, leading, reply, out):
             return

@@ -1,4 +1,4 @@
-"""Everything one replica of a partition is, as plain values: copied whole, compared whole.
+"""The whole state of one replica of a partition as plain values: copied whole, compared whole.
 
 `ReplicaState` is what a snapshot is.  The rooms `leader`, `isr` and `follower` are functions over it,
 `replica` owns the control flow.  `copy` is shallow where values are frozen, so rewinding costs about as
@@ -18,7 +18,7 @@ from replog.core.types import NO_EPOCH, NO_LEADER, BrokerImage, Role
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Tuning, with Kafka's defaults where Kafka has one (W7 of the reference); times in milliseconds."""
+    """Configuration; defaults are Kafka's where Kafka has one (W7 of the reference), times milliseconds."""
 
     min_isr: int = 1
     lag_ms: int = 30_000
@@ -45,7 +45,7 @@ class Config:
 
 @dataclass(slots=True)
 class Remote:
-    """A leader's view of one follower; `leo` -1 means nothing yet in this leadership."""
+    """A leader's view of one follower; `leo` is -1 until its first fetch in this leadership."""
 
     leo: int = -1
     last_fetch_ms: int = 0
@@ -100,7 +100,7 @@ class WaitingProduce:
 
 @dataclass(frozen=True, slots=True)
 class WaitingFetch:
-    """A fetch without anything to return, held back until there is, or until its deadline.
+    """A fetch without records to return, held back until there are some, or until its deadline.
 
     `token` is that of its timer.
     """
@@ -113,7 +113,7 @@ class WaitingFetch:
 
 @dataclass(frozen=True, slots=True)
 class WaitingDelete:
-    """A deletion that waits for the other replicas' logs to start at `offset` or behind it."""
+    """A deletion that waits until the other replicas' logs start at `offset` or later."""
 
     source: int
     correlation: int
@@ -148,7 +148,7 @@ class Leading:
 
 
 class FetchPhase(Enum):
-    """The kind of request that a follower sends its leader."""
+    """The kinds of requests that a follower sends its leader."""
 
     FETCHING = "fetching"
     TRUNCATING = "truncating"
@@ -158,7 +158,7 @@ class FetchPhase(Enum):
 
 @dataclass(slots=True)
 class Following:
-    """The fetcher of a follower: one request at most in flight.
+    """The fetcher of a follower: at most one request in flight.
 
     `asked_epoch` is the epoch of the next request for an end.
     """
@@ -176,7 +176,7 @@ class Following:
 
 @dataclass(slots=True)
 class ReplicaState:
-    """One replica of one partition."""
+    """The state of one replica of one partition."""
 
     broker_id: int
     partition: str = "t-0"
@@ -222,7 +222,7 @@ class ReplicaState:
         )
 
     def next_correlation(self) -> int:
-        """Return a number this incarnation has not used."""
+        """Return a number that this incarnation has not used."""
         self.correlation += 1
         return self.correlation
 

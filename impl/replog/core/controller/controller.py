@@ -53,7 +53,7 @@ from replog.core.types import (
 
 
 class Controller:
-    """The referee; `handle` takes one event and returns what to send."""
+    """The controller; `handle` takes one event and returns the messages to send."""
 
     __slots__ = ("state",)
 
@@ -71,7 +71,7 @@ class Controller:
         return [SetTimer(Timer.SESSION_CHECK, self.state.config.session_check_ms)]
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Handle one event; a change of metadata is announced to every broker with the last effects."""
+        """Handle one event; the last effects announce a change of metadata to every broker."""
         assert not isinstance(event, TimerOf), "the timers of partitions are the brokers'"
         out = self._fire(event, now_ms) if isinstance(event, Fired) else self._receive(event, now_ms)
         # One announcement for all changes of an event: brokers never see a state between a fenced leader and
@@ -149,7 +149,7 @@ class Controller:
         self._drop(broker_id)
 
     def _heartbeat(self, source: int, request: HeartbeatRequest, now_ms: int) -> list[Effect]:
-        """Keep a session, unfence a broker with current metadata, grant a shutdown that is possible (A29)."""
+        """Extend a session, unfence a broker with current metadata, grant a possible shutdown (A29)."""
         broker_id = request.broker_id
         broker = self.state.brokers.get(broker_id)
         # A heartbeat of an earlier incarnation must not keep the session of the present one alive.
@@ -180,7 +180,7 @@ class Controller:
         return out
 
     def _unfence(self, broker_id: int) -> None:
-        """Let a broker take part again.
+        """Make a broker active again.
 
         Not in any ISR it left, but as leader where it is the one that may (A23).
         """
@@ -192,7 +192,7 @@ class Controller:
                 self._replace(name, election.next_image(image, image.isr, self._rules()))
 
     def _drop(self, broker_id: int, gone: Collection[int] = ()) -> None:
-        """Remove a broker from every ISR, and elect where it led.
+        """Remove a broker from every ISR, and elect new leaders where it led.
 
         `gone` brokers also lose their place in the ELR. No broker leaves a partition that was never led: no
         record can be missing, and no candidate would be left.
@@ -204,7 +204,7 @@ class Controller:
             self._replace(name, election.next_image(image, isr, self._rules(), gone))
 
     def _has_left(self, broker_id: int) -> bool:
-        """Return whether a leaving broker leads nothing, and every active broker has applied that."""
+        """Return whether a leaving broker leads nothing, and every active broker has applied this."""
         if any(image.leader == broker_id for image in self.state.partitions.values()):
             return False
         # Brokers that have not applied the new metadata still send it produces and fetches. Fenced ones do
@@ -223,7 +223,7 @@ class Controller:
         self.state.is_dirty = True
 
     def create_partition(self, name: str, replicas: tuple[int, ...]) -> None:
-        """Create a partition whose ISR is all its replicas; it is led once one of them is active."""
+        """Create a partition whose ISR is all its replicas; it gets a leader when one of them is active."""
         image = PartitionImage(replicas, NO_LEADER, -1, 0, replicas)
         self.state.partitions[name] = election.next_image(image, replicas, self._rules())
         self._remember()
@@ -283,7 +283,7 @@ class Controller:
         return Error.NONE
 
     def _check_epochs(self, image: PartitionImage, request: AlterPartitionRequest) -> Error:
-        """Compare a proposal's epochs with the partition's: the compare-and-set that stops zombies."""
+        """Compare a proposal's epochs with the partition's: the compare-and-set that excludes zombies."""
         checks = self.state.protocol.checks_partition_epoch
         # A leader with newer metadata than the controller can only mean that this controller is behind.
         is_ahead = request.partition_epoch > image.partition_epoch and checks
@@ -341,7 +341,7 @@ class Controller:
         return Error.NONE
 
     def reassign(self, request: ReassignRequest) -> Error:
-        """Begin, override or cancel a reassignment, as an operator requests (A34)."""
+        """Start, override or cancel a reassignment, as an operator requests (A34)."""
         image = self.state.partitions.get(request.partition)
         if image is None:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -365,7 +365,7 @@ class Controller:
         return MetadataImage(version, dict(self.state.partitions), brokers)
 
     def _remember(self) -> None:
-        """Make one version of everything that changed in this step."""
+        """Record everything that changed in this step as one metadata version."""
         self.state.history.append(self._image(self.state.version + 1))
         self.state.is_dirty = False
         # A broker that is further behind gets a snapshot, as with KRaft; memory stays bounded.
@@ -378,7 +378,7 @@ class Controller:
         out.extend(Send(broker_id, update) for broker_id in sorted(self.state.brokers))
 
     def _updates_after(self, version: int) -> MetadataUpdate:
-        """Return the versions after `version`, or the latest alone when the older ones are forgotten."""
+        """Return the versions after `version`, or only the latest when the older ones are no longer kept."""
         later = tuple(image for image in self.state.history if image.version > version)
         # A gap means that the versions after the broker's own are forgotten: part of a history is worse than
         # a snapshot, because it looks whole.

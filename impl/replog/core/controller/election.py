@@ -38,7 +38,7 @@ from replog.core.types import NO_EPOCH, NO_LEADER, PartitionImage
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The inputs of an election beside the partition: the protocol, min ISR, and the active brokers."""
+    """The inputs of an election in addition to the partition: protocol, min ISR, active brokers."""
 
     protocol: Protocol
     min_isr: int
@@ -48,7 +48,7 @@ class Rules:
 def next_image(
     old: PartitionImage, isr: tuple[int, ...], rules: Rules, gone: Collection[int] = ()
 ) -> PartitionImage:
-    """Return the partition after its ISR is to become `isr`.
+    """Return the partition after its ISR has become `isr`.
 
     `gone` leave the ELR too.  Unchanged means no change.
     """
@@ -58,7 +58,7 @@ def next_image(
 def changed(
     old: PartitionImage, wanted: PartitionImage, rules: Rules, gone: Collection[int] = ()
 ) -> PartitionImage:
-    """Return the partition after its ISR, or its assignment, is to become that of `wanted`.
+    """Return the partition after its ISR, or its assignment, has become that of `wanted`.
 
     With it a reassignment may be complete (A34).
     """
@@ -106,7 +106,7 @@ def next_elr(
 
 
 def needed(image: PartitionImage, rules: Rules) -> int:
-    """Return how many members an ISR needs for HW to move: min.insync.replicas, if there are as many."""
+    """Return the number of members an ISR needs for HW to move: min.insync.replicas, if there are as many."""
     return min(image.min_isr or rules.min_isr, len(image.replicas))
 
 
@@ -127,7 +127,7 @@ def _last_known_leader(old: PartitionImage, leader: int, rules: Rules) -> int:
 
 
 def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
-    """Return the image with the leader the rules give; epochs are the caller's."""
+    """Return the image with the leader that the rules determine; the caller sets the epochs."""
     # A valid leader is kept. Moving leadership costs an epoch, and a new leader's HW has to catch up.
     if image.leader in rules.active and image.leader in image.isr:
         return image
@@ -150,7 +150,7 @@ def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
 
 
 def elect_unclean(image: PartitionImage, rules: Rules) -> PartitionImage:
-    """Return the image led by the first live replica, whatever it has (A16)."""
+    """Return the image led by the first live replica, whatever its log contains (A16)."""
     for replica in image.replicas:
         if replica in rules.active:
             return _lead_alone(image, replica)
@@ -163,7 +163,7 @@ def _lead_alone(image: PartitionImage, replica: int) -> PartitionImage:
 
 
 def prefer(image: PartitionImage, rules: Rules) -> PartitionImage:
-    """Return the image led by its first replica, if that one may lead.
+    """Return the image led by its first replica, if that replica may lead.
 
     The old leader stays in the ISR (A15).
     """

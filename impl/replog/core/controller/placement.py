@@ -1,4 +1,4 @@
-"""Which brokers hold which replica of a new topic: the seeds' rule and Kafka's.
+"""The placement of the replicas of a new topic on brokers: the seeds' rule and Kafka's.
 
 Theory: S56, I19 and example F7 of the project's Kafka reference
 (AdminUtils.assignReplicasToBrokersRackUnaware).
@@ -41,7 +41,7 @@ def assign(
 
 
 def _checked(brokers: Sequence[int], replication: int) -> list[int]:
-    """Return the distinct brokers in order, if there are enough of them."""
+    """Return the distinct brokers in order; ValueError if there are too few."""
     ordered = sorted(set(brokers))
     if not 1 <= replication <= len(ordered):
         raise ValueError(f"{replication} replicas need as many brokers; there are {len(ordered)}")

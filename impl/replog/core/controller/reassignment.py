@@ -1,4 +1,4 @@
-"""How the replicas of a partition are replaced by others, as functions of values.
+"""The replacement of the replicas of a partition by others, as functions of values.
 
     replicas 0,1,2   --target 2,3,4-->   2,3,4,0,1   adding 3,4   removing 0,1
                      --all of 2,3,4 in the ISR-->    replicas 2,3,4, in one change
@@ -25,7 +25,7 @@ from replog.core.types import Error, PartitionImage
 def check(
     image: PartitionImage, target: tuple[int, ...] | None, registered: Collection[int], rules: Protocol
 ) -> Error:
-    """Return the first reason to refuse a request for these replicas, or for a cancellation (None)."""
+    """Return the first reason to refuse a request for these replicas, or a cancellation (None)."""
     if target is not None:
         is_set = bool(target) and len(set(target)) == len(target)
         # Fenced ones may be named: they hold the reassignment up until they return.
@@ -40,7 +40,7 @@ def check(
 
 
 def requested(old: PartitionImage, target: tuple[int, ...] | None, rules: Protocol) -> PartitionImage:
-    """Return the assignment that a request begins with; the rest of the partition is as it was.
+    """Return the partition with the assignment that a request starts with; the rest is unchanged.
 
     None cancels the reassignment in progress.
     """
@@ -63,7 +63,7 @@ def _reverted(old: PartitionImage) -> PartitionImage:
 
 
 def completed(image: PartitionImage) -> PartitionImage:
-    """Return the partition without the replicas that go, if its ISR has all of those that stay."""
+    """Return the partition without the removed replicas, if all remaining ones are in its ISR."""
     target = tuple(replica for replica in image.replicas if replica not in image.removing)
     if not image.is_reassigning or not target or not set(target) <= set(image.isr):
         return image

@@ -1,4 +1,4 @@
-"""The controller's state as plain values: tuning, registrations of brokers, partitions, history.
+"""The controller's state as plain values: configuration, registrations of brokers, partitions, history.
 
 Not here: what changes it (`controller`).
 """
@@ -13,7 +13,7 @@ from replog.core.types import METADATA_HISTORY, BrokerState, MetadataImage, Part
 
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
-    """Tuning of the controller; times in milliseconds."""
+    """Configuration of the controller; times in milliseconds."""
 
     min_isr: int = 1
     session_timeout_ms: int = 9_000
@@ -23,7 +23,7 @@ class ControllerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One broker: its incarnation, the metadata version it registered at, and the last sign of life."""
+    """One broker: its incarnation, the metadata version at its registration, and its last heartbeat."""
 
     incarnation: int
     broker_epoch: int
@@ -61,7 +61,7 @@ class ControllerState:
 
 
 def expire_session(state: ControllerState, broker_id: int, now_ms: int) -> bool:
-    """Let a broker's session be over by now, and no other; return whether it had one."""
+    """Expire a broker's session now, and no other; return whether it had one."""
     known = state.brokers.get(broker_id)
     if known is None or known.state is BrokerState.FENCED:
         return False

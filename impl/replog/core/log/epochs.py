@@ -1,4 +1,4 @@
-"""The leader-epoch cache: which epoch wrote which range of the log.
+"""The leader-epoch cache: the range of the log that each epoch wrote.
 
     entries (1, 20) (2, 80) (3, 120), LEO 150:   epoch 1 wrote 20..79, 2 wrote 80..119, 3 wrote 120..149
 
@@ -36,11 +36,11 @@ class EpochCache:
 
     @property
     def latest(self) -> int:
-        """Return the last epoch known, -1 if none is."""
+        """Return the last epoch, -1 if there is none."""
         return self.entries[-1][0] if self.entries else NO_EPOCH
 
     def assign(self, epoch: int, start: int) -> bool:
-        """Note that `epoch` begins at `start`, dropping entries this contradicts.
+        """Record that `epoch` begins at `start`, removing entries that contradict this.
 
         Return whether anything changed.
         """
@@ -76,7 +76,7 @@ class EpochCache:
         return UNDEFINED
 
     def _end_at(self, requested: int, lower: int, start: int, rules: Truncation) -> EpochEnd:
-        """Return the answer between `lower`, the last epoch not later, and the next one, begun at `start`."""
+        """Return the answer for `lower`, the last epoch not later, whose end is the start of the next one."""
         if lower == NO_EPOCH:
             # Every record this log ever had of that epoch was before the first entry, so its end is known
             # (KAFKA-7415). Without this answer the follower falls back to its HW (B4).
@@ -84,7 +84,7 @@ class EpochCache:
         return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else lower, start)
 
     def truncate_from_end(self, offset: int) -> bool:
-        """Drop entries that start at or after `offset`; return whether there were any."""
+        """Remove the entries that start at or after `offset`; return whether there were any."""
         before = len(self.entries)
         # At or after: an entry at the new end has no record, and its epoch would be claimed by the next fetch
         # (B23).
@@ -93,7 +93,7 @@ class EpochCache:
         return len(self.entries) != before
 
     def truncate_from_start(self, offset: int) -> None:
-        """Drop what ends at or before `offset`; the epoch that covers it now begins there."""
+        """Remove the entries that end at or before `offset`; the epoch at `offset` then starts there."""
         kept = [entry for entry in self.entries if entry[1] > offset]
         # The epoch of the first record that is left must stay known, though its own start is deleted.
         covering = [entry for entry in self.entries if entry[1] <= offset]

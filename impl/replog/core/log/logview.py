@@ -1,4 +1,4 @@
-"""The log as the protocol sees it: batches, LEO, HW, log start, epoch cache, producers; no files.
+"""The log from the protocol's view: batches, LEO, HW, log start, epoch cache, producers; no files.
 
 The runner keeps the files; every change made here has an effect (`replog.core.effects`) that makes the same
 change on disk.  Each batch stays in memory, but for its body: that is opaque here and the runner's to choose.
@@ -55,7 +55,7 @@ class LogView:
         return (self.log_start, self.hw, self.leo, self.batches, self.epochs.entries, self.unflushed)
 
     def copy(self) -> LogView:
-        """Return an independent copy in time proportional to the number of batches, with a small constant."""
+        """Return an independent copy, in time proportional to the number of batches with a small constant."""
         twin = LogView.__new__(LogView)
         twin.batches = self.batches.copy()
         twin._bases = self._bases.copy()
@@ -67,7 +67,7 @@ class LogView:
 
     @property
     def last_epoch(self) -> int:
-        """Return the latest epoch known: the last record's, or one that has begun without a record yet."""
+        """Return the latest epoch: that of the last record, or one that has started without a record."""
         return self.epochs.latest
 
     def append(self, batch: Batch) -> bool:
@@ -84,7 +84,7 @@ class LogView:
         return opened
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop every batch from `offset` on; HW decreases with it.  Return whether a record was removed.
+        """Remove every batch from `offset` on, and lower HW to it.  Return whether a record was removed.
 
         Epoch entries are not touched: `EpochCache.truncate_from_end` is the caller's next step (A21).
         """
@@ -105,7 +105,7 @@ class LogView:
         return True
 
     def reset(self, offset: int) -> None:
-        """Forget everything; the log is empty and starts at `offset`."""
+        """Remove everything; the log is empty and starts at `offset`."""
         self.batches, self._bases = [], []
         self.log_start = self.leo = self.hw = offset
         self.epochs = EpochCache()
@@ -113,7 +113,7 @@ class LogView:
         self.unflushed = 0
 
     def read(self, start: int, end: int, max_bytes: int) -> tuple[Batch, ...]:
-        """Return the batches from the one that holds `start`, all below `end`, at least one if there is one.
+        """Return the batches from the one that contains `start`, all below `end`, but at least one.
 
         The first batch may begin before `start`, as in Kafka; a reader skips what it did not request.
         """
@@ -132,7 +132,7 @@ class LogView:
         return tuple(chosen)
 
     def raise_hw(self, offset: int) -> bool:
-        """Move HW up to `offset` if that is up, never past the LEO.
+        """Raise HW to `offset`, never past the LEO, and never lower it.
 
         Return whether it moved (a leader's HW: I2).
         """
@@ -143,13 +143,13 @@ class LogView:
         return True
 
     def assign_hw(self, offset: int) -> None:
-        """Set HW to `offset` clamped into the log, up or down (a follower's HW: I6)."""
+        """Set HW to `offset`, clamped to the log, up or down (a follower's HW: I6)."""
         # Down, too: a new leader may have a lower HW than this follower learned from the old one, and a
         # follower is not to show more than its leader.
         self.hw = min(max(offset, self.log_start), self.leo)
 
     def advance_start(self, offset: int) -> bool:
-        """Forget records before `offset` (whole batches only), which must not pass HW.
+        """Remove records before `offset` (whole batches only), which must not pass HW.
 
         Return whether it moved.
         """
@@ -171,7 +171,7 @@ class LogView:
         return True
 
     def cells(self) -> tuple[tuple[int, Body], ...]:
-        """Return the log record by record as (epoch, body), from its start: what two logs are compared by."""
+        """Return the log record by record as (epoch, body), from its start, for comparing two logs."""
         hidden = max(self.log_start - self._bases[0], 0) if self._bases else 0
         records = tuple((batch.epoch, batch.body) for batch in self.batches for _ in range(batch.count))
         return records[hidden:]

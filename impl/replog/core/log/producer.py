@@ -26,7 +26,7 @@ SEQUENCE_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class SeenBatch:
-    """One remembered batch of a producer: first and last sequence number, and where it is in the log."""
+    """One remembered batch of a producer: its first and last sequence numbers, and its place in the log."""
 
     first_seq: int
     last_seq: int
@@ -47,7 +47,7 @@ def last_seq(batch: Batch) -> int:
 
 
 def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
-    """Return the remembered batch with exactly these sequence numbers, if `batch` is of the same epoch."""
+    """Return the remembered batch with exactly these sequence numbers, if it is of the epoch of `batch`."""
     # Sequence numbers begin at 0 in each producer epoch, so equal numbers of another epoch mean nothing.
     if entry.epoch != batch.producer_epoch:
         return None
@@ -60,7 +60,7 @@ def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
 
 
 def check_sequence(entry: ProducerEntry | None, batch: Batch) -> Error:
-    """Return whether a client's batch that is not a duplicate may be appended (A2)."""
+    """Return whether a client's batch, not a duplicate, may be appended (A2)."""
     # Nothing is known: the producer is new, or its records were deleted. Refusing it would stop a producer
     # whose only fault is to have been idle.
     if entry is None:
@@ -92,11 +92,11 @@ class ProducerTable:
         return None if entry is None else find_duplicate(entry, batch)
 
     def check(self, batch: Batch) -> Error:
-        """Return whether a client may append `batch` now."""
+        """Return whether a client may append `batch`."""
         return check_sequence(self.entries.get(batch.producer_id), batch)
 
     def update(self, batch: Batch) -> None:
-        """Note that `batch` was appended; batches without a producer id leave no trace."""
+        """Record that `batch` was appended; batches without a producer id change nothing."""
         if batch.producer_id < 0:
             return
         seen = SeenBatch(batch.first_seq, last_seq(batch), batch.base_offset)
@@ -105,7 +105,7 @@ class ProducerTable:
         self.entries[batch.producer_id] = ProducerEntry(batch.producer_epoch, (*older, seen)[-WINDOW:])
 
     def rebuild(self, batches: Iterable[Batch]) -> None:
-        """Replace the table by what `batches`, the whole log, says."""
+        """Rebuild the table from `batches`, the whole log."""
         self.entries = {}
         for batch in batches:
             self.update(batch)

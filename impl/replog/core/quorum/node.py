@@ -1,4 +1,4 @@
-"""One controller of a quorum: votes, the metadata log, and the decisions of the active one.
+"""One controller of a quorum: votes, the metadata log, and the decisions of the active controller.
 
     node = ControllerNode(-1, (-1, -2, -3), config, protocol, 1, [first])
     out = node.handle(Received(-2, MetadataFetch(...)), now_ms)
@@ -63,7 +63,7 @@ STAGGER_MS = 500
 
 @dataclass(slots=True)
 class ControllerNode:
-    """The state of one controller process; what `StoreVote` and `StoreRecords` wrote outlives it."""
+    """The state of one controller process; the data written by `StoreVote` and `StoreRecords` outlive it."""
 
     address: int
     voters: tuple[int, ...]
@@ -99,7 +99,7 @@ class ControllerNode:
         )  # fmt: skip
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Wait for an active controller, for as long as one that lost it."""
+        """Wait for an active controller, with the timeout that applies after the loss of one."""
         self.heard_ms = now_ms
         return [SetTimer(Timer.QUORUM, TICK_MS)]
 
@@ -143,7 +143,7 @@ class ControllerNode:
         return out
 
     def activate(self, now_ms: int) -> list[Effect]:
-        """Become the active controller of the term, as the elected one does."""
+        """Become the active controller of the term, after winning its election."""
         out: list[Effect] = []
         self.is_active, self.active, self.votes = True, self.address, set()
         self.fetched_ms = dict.fromkeys(self._peers(), now_ms)
@@ -155,7 +155,7 @@ class ControllerNode:
         return out
 
     def fetch(self) -> list[Effect]:
-        """Request what follows the own log from the active controller, or from all if it is not known."""
+        """Request the records after the own log from the active controller, or from all if it is unknown."""
         request = MetadataFetch(self.term, records.end_of(self.log))
         peers = self._peers() if self.active == NOBODY else (self.active,)
         return [Send(peer, request) for peer in peers]
@@ -179,12 +179,12 @@ class ControllerNode:
             out.extend(self.fetch())
 
     def _patience_ms(self) -> int:
-        """Return how long it waits for an active controller, in each term another one the shortest."""
+        """Return how long it waits for an active controller; in each term another one waits least."""
         rank = (self.voters.index(self.address) + self.term) % len(self.voters)
         return ELECTION_MS + STAGGER_MS * rank
 
     def _adopt(self, term: int, out: list[Effect], vote: int = NOBODY) -> None:
-        """Be in a newer term, without being active in it; stored before anything that shows it."""
+        """Enter a newer term, without being active in it; it is stored before anything shows it."""
         if term <= self.term:
             return
         self._resign()
@@ -245,7 +245,7 @@ class ControllerNode:
         out.append(Send(source, MetadataFetchReply(self.term, fetch.log, news, self.hw)))
 
     def _take(self, source: int, reply: MetadataFetchReply, now_ms: int, out: list[Effect]) -> None:
-        """Adopt the active controller's records instead of, or after, the own log."""
+        """Append the active controller's records to the own log, or replace the log's tail with them."""
         self._adopt(reply.term, out)
         if reply.term != self.term or self.is_active:
             return
@@ -279,7 +279,7 @@ class ControllerNode:
             self._release(out)
 
     def _begin_if_committed(self, now_ms: int, out: list[Effect]) -> None:
-        """Begin to decide, by the log alone, and let the brokers know."""
+        """Start deciding, from the log alone, and notify the brokers."""
         is_own = self.hw > 0 and self.log[self.hw - 1].term == self.term
         if self.controller is not None or not (is_own or not self.protocol.own_record):
             return
@@ -291,7 +291,7 @@ class ControllerNode:
     # Decisions.
 
     def _receive(self, source: int, term: int, message: Message, now_ms: int, out: list[Effect]) -> None:
-        """Take a broker's request, which names the newest term that the broker knows."""
+        """Process a broker's request, which carries the newest term known to the broker."""
         if not self.is_active:
             if self.active != NOBODY:
                 out.append(Send(source, OfTerm(self.term, NotController(self.active))))
@@ -314,7 +314,7 @@ class ControllerNode:
             out.append(Send(to, OfTerm(self.term, MetadataUpdate(images))))
 
     def _decide(self, event: Event, now_ms: int, out: list[Effect]) -> None:
-        """Let the controller handle an event; its change is a record, and its answers wait for that."""
+        """Let the controller handle an event; its change is a record, whose commit its answers wait for."""
         if self.controller is None:
             return
         effects = self.controller.handle(event, now_ms)
@@ -326,7 +326,7 @@ class ControllerNode:
         self._release(out)
 
     def _address_timers(self, effects: list[Effect], out: list[Effect]) -> None:
-        """Arm timers for this term, and hold back the rest; metadata is published from the log."""
+        """Arm timers for this term, and hold back the other effects; metadata is published from the log."""
         is_early = self.protocol.answered_when is RecordIs.APPENDED
         for effect in effects:
             if isinstance(effect, SetTimer):
@@ -345,11 +345,11 @@ class ControllerNode:
             self._publish(out)
 
     def _applicable(self) -> list[MetadataRecord]:
-        """Return the records that brokers may apply."""
+        """Return the records that brokers may already apply."""
         return self.log if self.protocol.applied_when is RecordIs.APPENDED else self.log[: self.hw]
 
     def _publish(self, out: list[Effect]) -> None:
-        """Send news to every registered broker; at first the newest alone, with which they learn the term."""
+        """Send new metadata to every registered broker; at first the newest only, to announce the term."""
         applicable = self._applicable()
         images = records.images_of(applicable, self.published)
         if not images:

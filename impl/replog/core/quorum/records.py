@@ -1,4 +1,4 @@
-"""The controllers' log as a list of records: where two of them agree, and the state that one stands for.
+"""The controllers' log as a list of records: where two logs agree, and the state that a log represents.
 
     record   1  2  3  4
     c1       1  1  2  2      the term of each record
@@ -27,28 +27,28 @@ Log = Sequence[MetadataRecord]
 
 
 def end_of(log: Log) -> LogEnd:
-    """Return where a log ends."""
+    """Return the end of a log."""
     return LogEnd(len(log), log[-1].term if log else 0)
 
 
 def has(log: Log, end: LogEnd) -> bool:
-    """Return whether a log contains the log that ends so."""
+    """Return whether a log contains the log with this end."""
     return end.end == 0 or (end.end <= len(log) and log[end.end - 1].term == end.term)
 
 
 def is_as_new(candidate: LogEnd, own: LogEnd) -> bool:
-    """Return whether a candidate's log has all that is committed, as far as the own one shows."""
+    """Return whether a candidate's log has all committed records, as far as the own log shows."""
     return (candidate.term, candidate.end) >= (own.term, own.end)
 
 
 def end_of_term(log: Log, term: int) -> EpochEnd:
-    """Return the newest term up to `term` that a log has, and where its records end."""
+    """Return the newest term up to `term` in a log, and where its records end."""
     end = sum(record.term <= term for record in log)
     return EpochEnd(log[end - 1].term if end else 0, end)
 
 
 def images_of(log: Log, after_version: int) -> tuple[MetadataImage, ...]:
-    """Return the metadata after a version, oldest first, each version once; after -1 the newest alone."""
+    """Return the metadata after a version, oldest first, each version once; after -1, only the newest."""
     # A new controller's own record repeats the metadata that it found.
     later = {r.image.version: r.image for r in log if r.image.version > after_version}
     images = tuple(later.values())
@@ -64,7 +64,7 @@ def record_of(state: ControllerState, term: int) -> MetadataRecord:
 def restored(
     record: MetadataRecord, config: ControllerConfig, protocol: Protocol, now_ms: int
 ) -> ControllerState:
-    """Return the state after a record; every broker was just seen."""
+    """Return the state after a record, in which every broker has just sent a heartbeat."""
     brokers = {
         broker: Registration(record.incarnations[broker], known.broker_epoch, known.state, now_ms)
         for broker, known in record.image.brokers.items()

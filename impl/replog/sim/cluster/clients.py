@@ -35,7 +35,7 @@ REFUSED_FOR_GOOD = frozenset({Error.INVALID_RECORD, Error.MESSAGE_TOO_LARGE, Err
 
 
 class ClientObserver:
-    """An observer of the answers that clients receive; the default does nothing."""
+    """An observer of the answers that clients receive; by default it does nothing."""
 
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
         """Note a batch of `count` records acknowledged with acks=all at `base_offset`."""
@@ -44,7 +44,7 @@ class ClientObserver:
         """Note a record read at `offset`: its epoch and its content."""
 
     def requested(self, offset: int) -> None:
-        """Note a request to delete all records before `offset`."""
+        """Note a request for the deletion of all records before `offset`."""
 
     def gone(self, low_watermark: int) -> None:
         """Note the answer that all records before `low_watermark` are deleted."""
@@ -52,7 +52,7 @@ class ClientObserver:
 
 @dataclass(slots=True)
 class Outstanding:
-    """A batch that was sent and not answered for good."""
+    """A batch that was sent and has no final answer yet."""
 
     number: int
     batch: Batch
@@ -86,7 +86,7 @@ class Producer:
     abandoned: int = 0
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take an answer to a batch that is still waited for."""
+        """Process an answer to a batch that is still outstanding."""
         if not isinstance(message, ProduceReply):
             return []
         for waiting in self.outstanding:
@@ -96,7 +96,7 @@ class Producer:
         return []
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Send a new batch if there is room, repeat batches that have waited too long, and come back."""
+        """Send a new batch if the limit allows, repeat overdue batches, and set the next alarm."""
         out: list[Effect] = [SetTimer(timer, 1 + self.choose(self.interval_ms))]
         oldest = self.outstanding[0].number if self.outstanding else self.next_number
         # A broker that knows nothing of a producer accepts any first number. With several first batches in
@@ -131,7 +131,7 @@ class Producer:
         return Send(self.find_broker(), request)
 
     def _settle(self, waiting: Outstanding, reply: ProduceReply) -> None:
-        """Record a success, drop a batch that is refused for good, or leave it for the next round."""
+        """Record a success, drop a batch that was finally refused, or keep it for a retry."""
         if reply.error is Error.NONE:
             self.outstanding.remove(waiting)
             self.answered += 1
@@ -154,7 +154,7 @@ class Producer:
                 self._begin_epoch()
 
     def _begin_epoch(self) -> None:
-        """Give up on everything in flight.
+        """Abandon all batches in flight.
 
         Whether it is in the log is not known, and it is not sent again.
         """
@@ -167,7 +167,7 @@ class Producer:
 
 @dataclass(slots=True)
 class Consumer:
-    """Reads the log from its start, again and again from where it is."""
+    """Reads the log from its start, repeatedly from its current position."""
 
     address: int
     find_broker: Callable[[], int]
@@ -180,7 +180,7 @@ class Consumer:
     correlation: int = 0
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take records; report each one at or past the position, or continue where the log starts by now."""
+        """Process records; report each one at or past the position, or continue at the log's new start."""
         if isinstance(message, ListOffsetsReply) and message.correlation == self.correlation:
             self.position = max(self.position, message.offset)
         if not isinstance(message, FetchReply) or message.correlation != self.correlation:
@@ -200,7 +200,7 @@ class Consumer:
         return []
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Request more records, now and then from the very beginning."""
+        """Request more records, occasionally from the very beginning."""
         # Reads must be repeatable (P9), which only a second read can show.
         if self.choose(16) == 0:
             self.position = 0
@@ -212,7 +212,7 @@ class Consumer:
 
 @dataclass(slots=True)
 class Cleaner:
-    """Requests again and again that the oldest records go, up to where `choose_offset` allows it."""
+    """Repeatedly requests the deletion of the oldest records, up to an offset that `choose_offset` allows."""
 
     address: int
     find_broker: Callable[[], int]
@@ -224,7 +224,7 @@ class Cleaner:
     correlation: int = 0
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take an answer: it holds whichever request it is for."""
+        """Process an answer; it is valid for any of the requests."""
         if isinstance(message, DeleteRecordsReply) and message.error is Error.NONE:
             self.observer.gone(message.low_watermark)
         return []

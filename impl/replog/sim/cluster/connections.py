@@ -17,7 +17,7 @@ Attempt = tuple[int, str]
 
 
 def refused(message: Message) -> Attempt | None:
-    """Return the attempt that a message refuses, so that its sender rolls back."""
+    """Return the attempt that a message refuses, so that the sender rolls back."""
     inner, partition = _opened(message)
     if isinstance(inner, AlterPartitionReply) and inner.error is Error.INELIGIBLE_REPLICA:
         return inner.correlation, partition

@@ -39,7 +39,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Something the runner wants done at a moment: a fault, the end of one, a client's next request."""
+    """An action that the runner has scheduled: a fault, the end of one, a client's next request."""
 
     action: Callable[[], None]
 
@@ -62,7 +62,7 @@ class Node:
 
 @dataclass(slots=True)
 class Counters:
-    """What happened in a world, by kind; nothing that happens depends on it.
+    """Counts of a world's events, by kind; no event depends on them.
 
     `truncations` are those of a file, `stops` the clean ones.
     """
@@ -78,7 +78,7 @@ class Counters:
 
 
 def event_of(item: Delivery | Alarm, storage: Storage | None = None) -> Event:
-    """Return the event of an item for a core: a message as its disk keeps bodies, if it has one."""
+    """Return the event of an item for a core; a message has its bodies in the form that the disk uses."""
     if isinstance(item, Delivery):
         message = item.message if storage is None else storage.without_bodies(item.message)
         return Received(item.source, message)
@@ -90,16 +90,16 @@ class Client(Protocol):
     """A producer or consumer: handles a reply, returns effects like a core."""
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take a reply."""
+        """Process a reply."""
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Take an alarm."""
+        """Process an alarm."""
 
 
 class Network:
-    """When do copies of a message arrive: the policy of a perfect network, and the interface of others."""
+    """The arrival times of the copies of a message: a perfect network, and the interface of others."""
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
-        """Return the delay in milliseconds of every copy that arrives; none means the message is lost."""
+        """Return the delay in milliseconds of every copy that arrives; none if the message is lost."""
         del source, to, message
         return (0,)

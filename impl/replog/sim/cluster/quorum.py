@@ -73,7 +73,7 @@ class ControllerHost:
 
 @dataclass(slots=True)
 class Wires:
-    """How a quorum reaches the world: to send, to set an alarm, and the time."""
+    """The quorum's access to the world: to send, to set an alarm, and to read the time."""
 
     send: SendFrom
     schedule: Schedule
@@ -112,7 +112,7 @@ class Quorum:
             self.restart(address)
 
     def view(self) -> Controller:
-        """Return a controller that has just restored the committed state; for readers."""
+        """Return a controller that has just restored the committed state, for observers."""
         last = self.committed[-1]
         return Controller(records.restored(last, self.config, self.protocol, self.wires.now_ms()))
 
@@ -126,7 +126,7 @@ class Quorum:
         return Contact(self.voters, self.protocol.newest_only)
 
     def execute(self, item: Delivery | Alarm) -> None:
-        """Let a message arrive, or an alarm ring, if the process lives that it is for."""
+        """Deliver a message, or let an alarm ring, if the receiving process is alive."""
         host = self.hosts[item.to if isinstance(item, Delivery) else item.owner]
         if host.node is None or item.incarnation != host.incarnation:
             return
@@ -141,7 +141,7 @@ class Quorum:
             self.act(host, host.node.handle(event, self.wires.now_ms()))
 
     def operate(self, received: Received) -> None:
-        """Bring an operator's request to the active controller."""
+        """Deliver an operator's request to the active controller."""
         host = self.active()
         if host is not None:
             self.handle(host, received)
@@ -157,7 +157,7 @@ class Quorum:
             self.act(host, [effect for effect in effects if not isinstance(effect, SetTimer)])
 
     def restart(self, address: int) -> None:
-        """Start a process on what its disk has."""
+        """Start a process on the contents of its disk."""
         host = self.hosts[address]
         if host.node is not None:
             return
@@ -177,7 +177,7 @@ class Quorum:
         host.incarnation += 1
 
     def pause(self, address: int) -> None:
-        """Freeze a process: what reaches it waits."""
+        """Freeze a process: messages and alarms for it wait."""
         host = self.hosts[address]
         if host.node is not None and host.held is None:
             host.held = []
@@ -213,5 +213,5 @@ class Quorum:
 
 
 def begin_with(state: ControllerState, voters: tuple[int, ...], wires: Wires) -> Quorum:
-    """Return a quorum that begins with the decisions of one controller."""
+    """Return a quorum that starts with the decisions of one controller."""
     return Quorum(voters, state.config, state.protocol, wires, records.record_of(state, 1))

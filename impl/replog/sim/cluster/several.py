@@ -23,11 +23,11 @@ class SeveralStorage:
     parts: Mapping[str, Storage]
 
     def recover(self) -> Recovered:
-        """Open all; the log is that of the first."""
+        """Open all storages; the log is that of the first."""
         return next(iter(self.recover_all().values()))
 
     def recover_all(self) -> dict[str, Recovered]:
-        """Open all, repairing the traces of a crash."""
+        """Open all storages, repairing the traces of a crash."""
         return {name: part.recover() for name, part in self.parts.items()}
 
     def without_bodies(self, message: Message) -> Message:
@@ -54,12 +54,12 @@ class SeveralStorage:
         return next(iter(self.parts.values())).hw_checkpoint
 
     def close(self, broker_epoch: int) -> None:
-        """Shut all down cleanly."""
+        """Shut all storages down cleanly."""
         for part in self.parts.values():
             part.close(broker_epoch)
 
     def crash(self) -> None:
-        """Lose the process, keep the page cache."""
+        """Lose the process, but keep the page cache."""
         for part in self.parts.values():
             part.crash()
 
@@ -82,7 +82,7 @@ class SeveralStorage:
         return sum(part.end() for part in self.parts.values())
 
     def arm(self, occasion: int, kind: int) -> None:
-        """Let the disk of one partition fail, or none (-1)."""
+        """Let the disk of one partition fail, or of none (-1)."""
         struck = list(self.parts)[occasion % len(self.parts)]
         for name, part in self.parts.items():
             part.arm(occasion if name == struck else -1, kind)

@@ -41,7 +41,7 @@ class StorageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The state that a start finds.
+    """The state found at a start.
 
     The log with its HW checkpoint applied, and the clean marker's broker epoch (-1: none).
     """
@@ -57,44 +57,44 @@ class Storage(Protocol):
         """Open the disk, repairing the traces of a crash."""
 
     def without_bodies(self, message: Message) -> Message:
-        """Return a message that has arrived as the core may keep it: without bytes that are on disk."""
+        """Return a received message in the form that the core may keep: without bytes that are on disk."""
 
     def with_bodies(self, message: Message) -> Message:
-        """Return a message that leaves, with the bodies of its batches; `StorageError` if the disk fails."""
+        """Return an outgoing message with the bodies of its batches; `StorageError` if the disk fails."""
 
     def perform(self, effect: Effect) -> None:
         """Perform a disk effect; `StorageError` if the disk fails."""
 
     @property
     def hw_checkpoint(self) -> int:
-        """Return the HW that was written last; 0 if none was."""
+        """Return the last written HW; 0 if none was written."""
 
     def close(self, broker_epoch: int) -> None:
         """Shut down cleanly: flush all, write the checkpoints and the marker."""
 
     def crash(self) -> None:
-        """Lose the process, keep the page cache."""
+        """Lose the process, but keep the page cache."""
 
     def lose_power(self, choose: Chooser) -> None:
-        """Lose the process and whatever of the unflushed tail `choose` takes."""
+        """Lose the process and the part of the unflushed tail that `choose` selects."""
 
     def flush(self) -> None:
-        """Make everything durable, as the operating system does in the background."""
+        """Make everything durable, like the operating system in the background."""
 
     def flushed(self) -> int:
-        """Return the offset before which nothing can be lost."""
+        """Return the offset before which no record can be lost."""
 
     def end(self) -> int:
         """Return the offset after the last record in the page cache."""
 
     def arm(self, occasion: int, kind: int) -> None:
-        """Let the disk fail at the `occasion`-th write or flush from now; `kind` picks how.
+        """Make the disk fail at the `occasion`-th write or flush from now; `kind` selects the failure.
 
         0 is the next one, -1 none.
         """
 
     def is_armed(self) -> bool:
-        """Return whether a failure is still to come."""
+        """Return whether a failure is still pending."""
 
     def copy(self) -> Storage:
         """Return an independent copy."""
@@ -102,7 +102,7 @@ class Storage(Protocol):
 
 @dataclass(slots=True)
 class MemoryStorage:
-    """A disk as values; see the module's text."""
+    """A disk as values; see the module's docstring."""
 
     log_start: int = 0
     batches: list[Batch] = field(default_factory=list)
@@ -113,7 +113,7 @@ class MemoryStorage:
     fails_in: int = -1
 
     def recover(self) -> Recovered:
-        """Build a log view from the disk; the clean marker is used up."""
+        """Build a log view from the disk; the clean marker is consumed."""
         log = LogView(self.batches, None, self.hw_checkpoint, self.log_start)
         log.epochs = EpochCache(self.epochs)
         # As the real store does at a start (A28): an entry without a record was written before a crash.
@@ -124,11 +124,11 @@ class MemoryStorage:
         return Recovered(log, marker)
 
     def without_bodies(self, message: Message) -> Message:
-        """Return a message as it is: log and disk share the bodies, which are values."""
+        """Return the message unchanged: log and disk share the bodies, which are values."""
         return message
 
     def with_bodies(self, message: Message) -> Message:
-        """Return a message as it is."""
+        """Return the message unchanged."""
         return message
 
     def perform(self, effect: Effect) -> None:
@@ -159,7 +159,7 @@ class MemoryStorage:
                 raise AssertionError(f"{effect} is no disk effect")
 
     def close(self, broker_epoch: int) -> None:
-        """Flush, and leave the marker."""
+        """Flush, and write the marker."""
         self.flush()
         self.clean_epoch = broker_epoch
 
@@ -167,7 +167,7 @@ class MemoryStorage:
         """Do nothing: the page cache is the operating system's."""
 
     def lose_power(self, choose: Chooser) -> None:
-        """Keep a prefix between the flushed part and everything."""
+        """Keep a prefix that contains at least the flushed part."""
         # Only batches can be lost: epoch entries (I22) and the HW checkpoint were synced when they were
         # stored. An entry whose batch is lost here goes at the next start.
         durable = sum(batch.next_offset <= self.flushed_offset for batch in self.batches)
@@ -177,7 +177,7 @@ class MemoryStorage:
         self.flush()
 
     def flush(self) -> None:
-        """Note that everything is durable."""
+        """Mark everything as durable."""
         self.flushed_offset = self.end()
 
     def flushed(self) -> int:
@@ -185,16 +185,16 @@ class MemoryStorage:
         return self.flushed_offset
 
     def arm(self, occasion: int, kind: int) -> None:
-        """Fail at an effect; all kinds look the same from here."""
+        """Fail at an effect; all kinds have the same result here."""
         del kind
         self.fails_in = occasion
 
     def is_armed(self) -> bool:
-        """Return whether an effect will fail."""
+        """Return whether a later effect will fail."""
         return self.fails_in >= 0
 
     def copy(self) -> MemoryStorage:
-        """Share the frozen batches, own the list."""
+        """Return a copy that shares the frozen batches and has its own list."""
         return MemoryStorage(
             self.log_start,
             self.batches.copy(),

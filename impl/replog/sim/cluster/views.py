@@ -44,7 +44,7 @@ class NodeView:
 
     @property
     def incarnation(self) -> int:
-        """Return which process of the broker it is."""
+        """Return the number of the broker's current process."""
         return self.node.incarnation
 
     @property

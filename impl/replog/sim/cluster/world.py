@@ -202,7 +202,7 @@ class World:
         self._perform(node, effects)
 
     def _execute_outside(self, target: int, item: Delivery | Alarm) -> None:
-        """Deliver to a controller or to a client."""
+        """Deliver an item to a controller or to a client."""
         if self.quorum is not None and target in self.quorum.hosts:
             self.counters.steps += 1
             self.quorum.execute(item)
@@ -223,7 +223,7 @@ class World:
             self.replies.append((target, item.message))
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
-        """Perform a node's effects in order; the node may die between any two of them."""
+        """Perform a node's effects in order; the node may die between any two."""
         for effect in effects:
             # Between two effects, never inside of one. A write that is torn is the disk's business.
             if node.effects_left == 0:
@@ -249,7 +249,7 @@ class World:
                     return
 
     def _perform_on_disk(self, node: Node, effect: Effect) -> None:
-        """Perform an effect that needs the disk: a message may have batches whose bodies are there."""
+        """Perform an effect that needs the disk, such as sending batches whose bodies are there."""
         if isinstance(effect, Send):
             self.send(node.broker_id, effect.to, node.storage.with_bodies(effect.message))
             return
@@ -356,7 +356,7 @@ class World:
             node.held = []
 
     def resume(self, broker_id: int) -> None:
-        """Thaw a process; it handles waiting messages at once."""
+        """Thaw a process, which then handles waiting messages at once."""
         node = self.nodes[broker_id]
         held, node.held = node.held or [], None
         # In their order: of equal times the serials decide.
@@ -376,7 +376,7 @@ class World:
             self.observer.decided(self)
 
     def elect_preferred(self) -> None:
-        """Hold the election of the preferred leader, as if an operator had requested it."""
+        """Elect the preferred leader, as if an operator had requested it."""
         self._operate(ElectRequest(0, self.focus))
 
     def reassign(self, target: tuple[int, ...] | None) -> None:

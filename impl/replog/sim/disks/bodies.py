@@ -1,4 +1,4 @@
-"""Bodies of batches on real files: in memory only until they are written, and while a message has them.
+"""Bodies of batches on real files: in memory only until they are written, and while a message carries them.
 
     arrives   Batch(..., body=b"...")       -> Batch(..., body=StoredBody)    what the core keeps
     Append    its bytes go to the segment, and out of memory
@@ -37,7 +37,7 @@ Batches = tuple[Batch, ...]
 
 
 class StoredBody:
-    """A body in a segment, or on its way there: its size, its CRC, and until it is written its bytes."""
+    """A body in a segment, or not yet written: its size, its CRC, and until it is written its bytes."""
 
     __slots__ = ("_crc", "_size", "_unwritten")
 
@@ -62,7 +62,7 @@ class StoredBody:
 
     @property
     def unwritten(self) -> bytes:
-        """Return the bytes, which no segment has yet."""
+        """Return the bytes, which are not in a segment yet."""
         assert self._unwritten is not None, "the body is in a segment"
         return self._unwritten
 
@@ -71,18 +71,18 @@ class StoredBody:
         return self._size == len(content) and self._crc == checksum(content)
 
     def written(self) -> StoredBody:
-        """Let go of the bytes: a segment has them now."""
+        """Release the bytes, which are in a segment now."""
         self._unwritten = None
         return self
 
 
 def is_body(content: bytes, body: Body) -> bool:
-    """Return whether a body, or that of a handle, has these bytes."""
+    """Return whether a body, or the body of a handle, has these bytes."""
     return body.is_of(content) if isinstance(body, StoredBody) else body == content
 
 
 def with_batches(message: Message, change: Callable[[Batches], Batches]) -> Message:
-    """Return a message with its batches changed; one without any is returned as it is."""
+    """Return a message with its batches changed; a message without batches is returned unchanged."""
     match message:
         case ProduceRequest(batch=batch):
             return replace(message, batch=change((batch,))[0])
@@ -96,7 +96,7 @@ def with_batches(message: Message, change: Callable[[Batches], Batches]) -> Mess
 
 
 def is_own_log(message: Message) -> bool:
-    """Return whether a message is a broker's own log, sent to itself with its bytes."""
+    """Return whether a message is a broker's own log, which it sends itself with its bytes."""
     return isinstance(message.message if isinstance(message, ForPartition) else message, GroupLog)
 
 
@@ -106,7 +106,7 @@ def handles_of(batches: Batches) -> Batches:
 
 
 def with_body(batch: Batch, body: Body) -> Batch:
-    """Return a batch with another body: what `replace` does, in a third of its time."""
+    """Return a batch with another body: the result of `replace`, in a third of its time."""
     return Batch(
         batch.base_offset,
         batch.epoch,
@@ -119,7 +119,7 @@ def with_body(batch: Batch, body: Body) -> Batch:
 
 
 def read_bodies(log: PartitionLog, batches: Batches) -> Batches:
-    """Return contiguous batches of a log with their bytes, as its segments have them now.
+    """Return contiguous batches of a log with their bytes, read from the segments.
 
     Raises `StoreError` if they cannot be read, or are others.
     """
@@ -150,7 +150,7 @@ def _read(log: PartitionLog, batches: Sequence[Batch]) -> Iterator[Batch]:
 
 
 def decoded(header: BatchHeader, data: bytes | memoryview) -> Batch:
-    """Return a batch as the protocol has it: the body is the value of each record."""
+    """Return a batch in the protocol's form: the body is the value of each record."""
     value = first_value(data, header)
     return Batch(
         header.base_offset,

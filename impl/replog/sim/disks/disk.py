@@ -1,4 +1,4 @@
-"""A disk in memory that can lose exactly the data a real one may lose: `SimFs`, an `Fs` with a page cache.
+"""A disk in memory that can lose exactly what a real disk may lose: `SimFs`, an `Fs` with a page cache.
 
     per file        cache     what the process reads: every write so far
                     durable   what the platter has: as of the last fsync
@@ -31,7 +31,7 @@ ROOT = 0
 
 
 class CrashedError(Exception):
-    """The machine died inside a file operation; until `power_loss` or `process_crash` every call raises this.
+    """The machine died in a file operation; until `power_loss` or `process_crash` every call raises this.
 
     Deliberately no `OSError`: the program under test is gone and must not be able to handle it.
     """
@@ -48,7 +48,7 @@ class Faults:
     fired: int = 0
 
     def strikes(self, counter: str) -> bool:
-        """Count one occasion down; return whether this is the one."""
+        """Count one occasion down; return whether the fault strikes at it."""
         left: int | None = getattr(self, counter)
         if left is None:
             return False
@@ -70,7 +70,7 @@ class Snapshot:
 
 
 class SimFs:
-    """The simulated disk of one machine (see above); `changes` counts everything that altered it."""
+    """The simulated disk of one machine (see above); `changes` counts the changes to it."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -82,14 +82,14 @@ class SimFs:
         self._locks: set[str] = set()
 
     def process_crash(self) -> None:
-        """Kill the process: handles and locks are gone, every byte written is still there."""
+        """Kill the process: handles and locks are lost, every written byte is kept."""
         self.incarnation += 1
         self._locks.clear()
         self.is_dead = False
         self.faults.crash_in = None
 
     def power_loss(self, choose: Chooser, choose_names: Chooser | None = None) -> None:
-        """Cut the power: keep of each file what `choose` picks among what could be left.
+        """Cut the power: of each file, keep one of the possible remains, which `choose` selects.
 
         `choose_names` does so for directories; without it the same.
         """
@@ -106,7 +106,7 @@ class SimFs:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Forget the files that no directory names."""
+        """Remove the files that are in no directory."""
         reachable: dict[int, Inode | Directory] = {}
         waiting = [ROOT]
         while waiting:
@@ -117,13 +117,13 @@ class SimFs:
         self._nodes = reachable
 
     def snapshot(self) -> Snapshot:
-        """Remember everything, in time proportional to the number of files and pending changes."""
+        """Return a snapshot, in time proportional to the number of files and pending changes."""
         nodes = {number: node.copy() for number, node in self._nodes.items()}
         locks = frozenset(self._locks)
         return Snapshot(nodes, self._next_number, self.incarnation, locks, replace(self.faults), self.is_dead)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back; handles that were open then work again."""
+        """Restore a snapshot; handles that were open then are valid again."""
         self._nodes = {number: node.copy() for number, node in snapshot.nodes.items()}
         self._next_number = snapshot.next_number
         self.incarnation = snapshot.incarnation
@@ -152,7 +152,7 @@ class SimFs:
         return sum(len(node.cache) for node in self._nodes.values() if isinstance(node, Inode))
 
     def inode(self, number: int) -> Inode:
-        """Return a file by its number (handles look it up at every use, so that `restore` works)."""
+        """Return a file by its number (handles look it up at every use, so that `restore` is possible)."""
         node = self._nodes.get(number)
         if not isinstance(node, Inode):
             raise OSError(EBADF, "the file is gone")
@@ -187,7 +187,7 @@ class SimFs:
         return number
 
     def exists(self, path: str) -> bool:
-        """Return whether the name is taken."""
+        """Return whether the name exists."""
         return self._find(path) is not None
 
     def is_dir(self, path: str) -> bool:
@@ -195,7 +195,7 @@ class SimFs:
         return isinstance(self._find(path), Directory)
 
     def rename(self, source: str, target: str) -> None:
-        """Replace `target` atomically; both in one directory."""
+        """Replace `target` atomically; both are in one directory."""
         directory, old = self._parent(source)
         target_directory, new = self._parent(target)
         assert directory is target_directory, "the store renames within a directory"
@@ -243,7 +243,7 @@ class SimFs:
             self._nodes.pop(number, None)
 
     def lock(self, path: str) -> "SimLock":
-        """Take a lock file."""
+        """Take the lock of a file."""
         if path in self._locks:
             raise BlockingIOError(f"{path} is locked")
         if not self.exists(path):
@@ -306,7 +306,7 @@ class SimFile:
         self._write(self._inode(), bytes(data), offset)
 
     def _write(self, inode: Inode, data: bytes, offset: int) -> None:
-        """Write all of `data`, or the part that a fault leaves."""
+        """Write all of `data`, or the part that a fault permits."""
         fs, faults, wanted = self._fs, self._fs.faults, len(data)
         dies = fs.note_change()
         fails = faults.fail_write_in is not None and faults.strikes("fail_write_in")
@@ -340,7 +340,7 @@ class SimFile:
         inode.cache = applied(inode.cache, [(size, None)])
 
     def fsync(self) -> None:
-        """Make the content durable, or fail for good."""
+        """Make the content durable, or fail permanently."""
         inode = self._inode()
         if self._fs.note_change():
             raise CrashedError
@@ -353,7 +353,7 @@ class SimFile:
         inode.sync()
 
     def size(self) -> int:
-        """Return the length seen by the process."""
+        """Return the length that the process sees."""
         return len(self._inode().cache)
 
     def close(self) -> None:
@@ -371,7 +371,7 @@ class SimLock:
         self._incarnation = fs.incarnation
 
     def close(self) -> None:
-        """Release it, unless a crash did."""
+        """Release the lock, unless a crash has released it."""
         self._fs.unlock(self._path, self._incarnation)
 
 

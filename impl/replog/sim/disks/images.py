@@ -20,7 +20,7 @@ Naming = tuple[tuple[str, int | None], ...]
 
 @dataclass(slots=True)
 class Inode:
-    """One file's two images and the changes between them; `pages_lost` after a failed fsync dropped some."""
+    """One file's two images and the changes between them; `pages_lost` after a failed fsync."""
 
     cache: bytes = b""
     durable: bytes = b""
@@ -28,11 +28,11 @@ class Inode:
     pages_lost: bool = False
 
     def copy(self) -> "Inode":
-        """Share the contents, own the list."""
+        """Return a copy that shares the contents and has its own list."""
         return Inode(self.cache, self.durable, self.pending.copy(), self.pages_lost)
 
     def sync(self) -> None:
-        """Bring the durable image up to date, except for pages that are gone."""
+        """Bring the durable image up to date, except for lost pages."""
         # Pages that a failed fsync dropped are in the cache and stay off the platter, whatever is synced
         # later.
         self.durable = applied(self.durable, self.pending) if self.pages_lost else self.cache
@@ -44,7 +44,7 @@ class Inode:
         self.pending.clear()
 
     def surviving(self, choose: Chooser) -> bytes:
-        """Return a content that a power loss now could leave."""
+        """Return a content that could remain after a power loss now."""
         # A prefix: changes to one file reach the platter in order. Between files nothing is ordered.
         kept = choose(len(self.pending) + 1)
         image = applied(self.durable, self.pending[:kept])
@@ -60,23 +60,23 @@ class Inode:
 
 @dataclass(slots=True)
 class Directory:
-    """Names to inode numbers: as seen, as durable, and the steps between."""
+    """Names to inode numbers: the visible ones, the durable ones, and the steps between."""
 
     names: dict[str, int] = field(default_factory=dict)
     durable: dict[str, int] = field(default_factory=dict)
     pending: list[Naming] = field(default_factory=list)
 
     def copy(self) -> "Directory":
-        """Own everything (directories are small)."""
+        """Return a copy that shares nothing (directories are small)."""
         return Directory(self.names.copy(), self.durable.copy(), self.pending.copy())
 
     def apply(self, naming: Naming) -> None:
-        """Take one step, not yet durable."""
+        """Apply one step, not yet durable."""
         self.pending.append(naming)
         _rename(self.names, naming)
 
     def surviving(self, choose: Chooser) -> dict[str, int]:
-        """Return names that a power loss now could leave."""
+        """Return names that could remain after a power loss now."""
         names = self.durable.copy()
         for naming in self.pending[: choose(len(self.pending) + 1)]:
             _rename(names, naming)
@@ -92,7 +92,7 @@ def _rename(names: dict[str, int], naming: Naming) -> None:
 
 
 def written(content: bytes, offset: int, data: bytes) -> bytes:
-    """Return the content with `data` at `offset`; a gap becomes zeros."""
+    """Return the content with `data` at `offset`; a gap is filled with zeros."""
     return content[:offset].ljust(offset, b"\0") + data + content[offset + len(data) :]
 
 

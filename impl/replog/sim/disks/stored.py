@@ -1,4 +1,4 @@
-"""The real store under a simulated broker: `replog.store` on a file system that loses what real ones lose.
+"""The real store of a simulated broker: `replog.store` on a file system that loses what real ones can lose.
 
 Every disk effect becomes calls of `LogDirectory` and `PartitionLog`; every batch is encoded as Kafka's
 bytes.  Bodies of batches are read from segments when a message with them leaves, and are kept nowhere else
@@ -73,7 +73,7 @@ class FileStorage:
         self._end = self._flushed = 0
 
     def recover(self) -> Recovered:
-        """Open the directory as a starting broker does, and decode the log."""
+        """Open the directory like a starting broker, and decode the log."""
 
         def read() -> Recovered:
             directory = self._directory = LogDirectory.open(self._fs, self._path, self._config)
@@ -86,7 +86,7 @@ class FileStorage:
         return self._guard(read)
 
     def without_bodies(self, message: Message) -> Message:
-        """Return a message with handles in place of bodies, which `Append` writes."""
+        """Return a message with handles in place of bodies, whose bytes `Append` writes."""
         return message if is_own_log(message) else with_batches(message, handles_of)
 
     def with_bodies(self, message: Message) -> Message:
@@ -94,11 +94,11 @@ class FileStorage:
         return with_batches(message, self.read)
 
     def read(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """Return batches that follow each other in the log with their bodies, read from the segments."""
+        """Return consecutive batches of the log with their bodies, read from the segments."""
         return self._guard(lambda: read_bodies(self._log(), batches))
 
     def _kept(self, batch: Batch) -> Batch:
-        """Return a batch of a segment as memory keeps it."""
+        """Return a batch of a segment in the form that memory keeps."""
         return with_body(batch, StoredBody(batch.content).written())
 
     def perform(self, effect: Effect) -> None:
@@ -148,17 +148,17 @@ class FileStorage:
             self._guard(log.flush)
 
     def flushed(self) -> int:
-        """Return the durable end; where no process runs, the one that the last one knew of."""
+        """Return the durable end; if no process runs, the one known to the last process."""
         log = self._existing()
         return self._flushed if log is None else log.flushed
 
     def end(self) -> int:
-        """Return the log end; where no process runs, the one that its files have."""
+        """Return the log end; if no process runs, the end of its files."""
         log = self._existing()
         return self._end if log is None else log.log_end
 
     def abandon(self) -> None:
-        """Let go of the files as the death of the process would, remembering the ends of the log."""
+        """Release the files like the death of the process, remembering the ends of the log."""
         if self._directory is not None:
             log = self._existing()
             if log is not None:
@@ -180,7 +180,7 @@ class FileStorage:
         return self._directory
 
     def _guard(self, action: Callable[[], T]) -> T:
-        """Run a store call; any failure is the disk's."""
+        """Run a call of the store; any failure is a `StorageError` of the disk."""
         try:
             return action()
         except (StoreError, CrashedError) as error:
@@ -197,19 +197,19 @@ class StoreStorage(FileStorage):
         super().__init__(self.fs)
 
     def without_bodies(self, message: Message) -> Message:
-        """Return a message as it is: the oracles compare the bodies of logs."""
+        """Return the message unchanged: the oracles compare the bodies of logs."""
         return message
 
     def _kept(self, batch: Batch) -> Batch:
         return batch
 
     def crash(self) -> None:
-        """Kill the process; the page cache stays."""
+        """Kill the process; the page cache is kept."""
         self.abandon()
         self.fs.process_crash()
 
     def lose_power(self, choose: Chooser) -> None:
-        """Cut the power; then find out, on a copy, how much a start would recover."""
+        """Cut the power; then determine, on a copy, how much a start would recover."""
         self.abandon()
         self.fs.power_loss(choose)
         # On a copy, because a start repairs: this disk is to keep what the power loss left until its own
@@ -233,13 +233,13 @@ class StoreStorage(FileStorage):
             faults.capacity_bytes = self.fs.used_bytes
 
     def is_armed(self) -> bool:
-        """Return whether a fault is still to come."""
+        """Return whether a fault is still pending."""
         faults = self.fs.faults
         counters = (faults.fail_fsync_in, faults.fail_write_in, faults.capacity_bytes)
         return any(counter is not None for counter in counters)
 
     def copy(self) -> StoreStorage:
-        """Copy the disk; the copy opens its files anew, without this one's armed faults."""
+        """Copy the disk; the copy reopens its files, without the armed faults of this one."""
         twin = StoreStorage()
         twin.fs.restore(self.fs.snapshot())
         # The copy has its own process: handles and the lock of this one are not valid there.

@@ -30,7 +30,7 @@ def pick(quorum: Quorum, random: Random) -> int:
 
 
 def inject(kind: Fault, world: World, random: Random, length_ms: int) -> bool:
-    """Crash or freeze a controller for some time; return whether it happened at once."""
+    """Crash or freeze a controller for some time; return whether this took effect at once."""
     quorum = world.quorum
     assert quorum is not None, "one controller does not fail"
     host = quorum.hosts[pick(quorum, random)]

@@ -180,7 +180,7 @@ class Injector:
         return True
 
     def _strike_controllers(self, kind: Fault) -> bool:
-        """Inject a fault of the controllers; return whether it happened at once."""
+        """Inject a fault of the controllers; return whether it took effect at once."""
         if kind is Fault.CONTROLLERS_CUT and self.world.quorum is not None:
             return self._cut(controllers.links_between(self.world.quorum, self.random))
         return controllers.inject(kind, self.world, self.random, self._some_time())
@@ -192,7 +192,7 @@ class Injector:
         return self.world.image.leader != before
 
     def _elect_another(self) -> bool:
-        """Put a member of the ISR first among the replicas, and request the preferred leader.
+        """Move a member of the ISR to the front of the replicas, and request the preferred leader.
 
         Return whether it was elected.
         """

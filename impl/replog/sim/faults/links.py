@@ -1,4 +1,4 @@
-"""Which links a fault cuts: a link is one direction between two addresses.
+"""The links that a fault cuts: a link is one direction between two addresses.
 
     partition              a broker, and some of its peers, the controller among them perhaps
     controller-partition   a broker and the controller, of a quorum all of them
@@ -24,7 +24,7 @@ KINDS = frozenset({Fault.PARTITION, Fault.CONTROLLER_PARTITION, Fault.LINK, Faul
 
 
 def to_cut(kind: Fault, me: int, world: World, random: Random) -> set[Link]:
-    """Return the links that a fault cuts at a broker; those of `MISSED_METADATA` are at the leader."""
+    """Return the links that a fault cuts at a broker; for `MISSED_METADATA`, at the leader."""
     if kind is Fault.MISSED_METADATA:
         leader = world.image.leader
         return set() if leader == NO_LEADER else {(address, leader) for address in world.controllers}

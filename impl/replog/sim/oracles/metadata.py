@@ -30,7 +30,7 @@ class MetadataWatch:
     seen: dict[int, Seen] = field(default_factory=dict)
 
     def decided(self, quorum: Quorum, checks: Counter[str]) -> None:
-        """Check the controllers that have changed."""
+        """Check the controllers whose state has changed."""
         nodes = [host.node for host in quorum.hosts.values() if host.node is not None]
         for node in nodes:
             last = node.log[-1]

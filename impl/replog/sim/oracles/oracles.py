@@ -283,7 +283,7 @@ class Oracles(Observer, ClientObserver):
         self.may_start = max(self.may_start, offset)
 
     def gone(self, low_watermark: int) -> None:
-        """Note the answer that records before an offset are deleted wherever they could be read later."""
+        """Note the answer that records before an offset are deleted in every log that may be read later."""
         self.deleted = max(self.deleted, low_watermark)
 
     def consumed(self, offset: int, cell: Cell) -> None:

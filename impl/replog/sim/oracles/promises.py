@@ -48,7 +48,7 @@ OF_QUORUMS = frozenset({"metadata-kept"})
 
 
 class ViolationError(Exception):
-    """A promise was broken; `oracle` is its name in the table above."""
+    """A violated guarantee; `oracle` is its name in the table above."""
 
     def __init__(self, oracle: str, detail: str) -> None:
         assert oracle in ORACLES, oracle

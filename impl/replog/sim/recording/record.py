@@ -280,7 +280,7 @@ class RecordedWorld(World):
                 self.emit(broker_id, "flush")
 
     def _end(self, broker_id: int, event: str) -> None:
-        """End a process: of its messages only fetches and proposals still arrive."""
+        """End a process: of its messages, only fetches and proposals may still arrive."""
         for entry in self.pending():
             item = entry[2]
             is_sign = isinstance(item, Delivery) and isinstance(

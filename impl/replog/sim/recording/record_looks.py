@@ -1,4 +1,4 @@
-"""The state that a recorder reads before an event is handled, and its findings in a reply.
+"""The state that a recorder reads before an event is handled, and what a reply shows about it.
 
 Not here: when it looks (`record`).
 """

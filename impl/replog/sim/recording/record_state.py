@@ -11,7 +11,7 @@ from replog.sim.cluster.storage import Storage
 
 
 class Checksums:
-    """A CRC over each broker's log, from its first record on; only what changed is computed anew."""
+    """A CRC over each broker's log, from its first record on; only changed parts are recomputed."""
 
     def __init__(self) -> None:
         self._known: dict[int, list[tuple[Batch, int]]] = {}
@@ -62,7 +62,7 @@ def late_followers(state: ReplicaState, now_ms: int) -> list[int]:
 
 
 def controller_state(image: PartitionImage, state: ControllerState) -> dict[str, object]:
-    """Return the controller's word on the partition, and the brokers that it has fenced."""
+    """Return the controller's state of the partition, and the brokers that it has fenced."""
     return {
         "epoch": image.leader_epoch,
         "leader": None if image.leader == NO_LEADER else image.leader,

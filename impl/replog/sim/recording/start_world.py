@@ -139,7 +139,7 @@ class StartWorld(RecordedWorld):
             brokers[broker] = replace(brokers[broker], last_seen_ms=self.now_ms)
 
     def _decided(self, before: Decided) -> None:
-        """Notify the leader of news in its epoch, and record the controller's actions."""
+        """Notify the leader of metadata in its epoch, and record the controller's actions."""
         leader = self.nodes.get(self.image.leader)
         news: list[Effect] | None = None
         if self.is_recording and leader is not None and leader.broker is not None:

@@ -178,17 +178,17 @@ class ScenarioCluster:
             pass
 
     def hold(self, *brokers: str) -> list[str]:
-        """`hold 1`: metadata does not reach these brokers for now."""
+        """`hold 1`: hold back metadata from these brokers for now."""
         self.held |= set(map(int, brokers))
         return []
 
     def release(self, *brokers: str) -> None:
-        """`release 1`: these brokers get their metadata now."""
+        """`release 1`: deliver the metadata held back from these brokers."""
         self.held -= set(map(int, brokers))
         self.settle()
 
     def skip(self, broker: str) -> None:
-        """`skip 1`: broker 1 gets its newest metadata only, as if it had applied many versions as one."""
+        """`skip 1`: broker 1 gets only its newest metadata, as if it had applied many versions as one."""
         # Held metadata is still on its way: all but the newest is dropped before it can arrive.
         for entry in self._under_way(int(broker), (MetadataUpdate,))[:-1]:
             self.world.drop(entry)
@@ -217,7 +217,7 @@ class ScenarioCluster:
                 self.reply(broker)
 
     def request(self, broker: str) -> None:
-        """`request 1`: broker 1 sends its leader a request; the answer stays under way."""
+        """`request 1`: broker 1 sends its leader a request; the answer stays in flight."""
         follower = int(broker)
         node = self.world.nodes[follower]
         following = None if node.broker is None else node.broker.state.following
@@ -233,7 +233,7 @@ class ScenarioCluster:
                 self._ring(leader, Timer.FETCH_WAIT)
 
     def reply(self, broker: str) -> None:
-        """`reply 1`: the answer under way to broker 1 arrives."""
+        """`reply 1`: the answer in flight to broker 1 arrives."""
         self._deliver(None, int(broker), DATA_REPLIES)
 
     def consume(self, broker: str, **options: str) -> None:
@@ -252,7 +252,7 @@ class ScenarioCluster:
         self.world.crash(int(broker))
 
     def power(self, broker: str, keep: str = "0") -> None:
-        """`power 0 keep=1`: cut the power; of the batches not flushed, `keep` survive."""
+        """`power 0 keep=1`: cut the power; of the unflushed batches, `keep` survive."""
         self.world.lose_power(int(broker), lambda n: min(int(keep), n - 1))
 
     def restart(self, broker: str) -> None:
@@ -261,7 +261,7 @@ class ScenarioCluster:
         self.settle()
 
     def register(self, broker: str) -> None:
-        """`register 0`: a started process tries to register again."""
+        """`register 0`: a started process tries again to register."""
         self._ring(int(broker), Timer.HEARTBEAT)
         self.settle()
 
@@ -295,7 +295,7 @@ class ScenarioCluster:
         self.settle()
 
     def shrink(self, broker: str) -> None:
-        """`shrink 0`: the leader's ISR check, as if the lag limit had passed; the proposal is under way."""
+        """`shrink 0`: the leader's ISR check, as if the lag limit had passed; the proposal is in flight."""
         self.world.now_ms += self.world.options.config.lag_ms + 1
         self._ring(int(broker), Timer.ISR_CHECK)
 
@@ -319,7 +319,7 @@ class ScenarioCluster:
         return []
 
     def lag(self, broker: str) -> list[str]:
-        """`lag 0`: how long ago the leader's followers were caught up (F8)."""
+        """`lag 0`: the time since the leader's followers were last caught up (F8)."""
         process = self.world.nodes[int(broker)].broker
         leading = None if process is None else process.state.leading
         if leading is None:

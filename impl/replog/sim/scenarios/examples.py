@@ -25,14 +25,14 @@ def epoch_end(*epochs: str, cache: str, leo: str, rules: str = "fetch") -> list[
 
 
 def describe_end(end: EpochEnd) -> str:
-    """Return an answer in words; KIP-101's has no epoch in it."""
+    """Describe an answer; KIP-101's contains no epoch."""
     if end.is_undefined:
         return "undefined"
     return f"{end.epoch} ends at {end.end_offset}" if end.epoch >= 0 else f"ends at {end.end_offset}"
 
 
 def place(*, brokers: str, partitions: str, replicas: str, rule: str = "kafka") -> list[str]:
-    """`place brokers=5 partitions=6 replicas=3 [rule=seeds]`: where the replicas go (F7)."""
+    """`place brokers=5 partitions=6 replicas=3 [rule=seeds]`: the placement of the replicas (F7)."""
     assigned = assign_simple if rule == "seeds" else assign
     placed = assigned(range(int(brokers)), int(partitions), int(replicas))
     return [f"p{i}: {','.join(map(str, members))}" for i, members in enumerate(placed)]

@@ -1,4 +1,4 @@
-"""Scenario commands for several controllers: elections, fetches, and the controller that a broker uses.
+"""Scenario commands for several controllers: elections, fetches, and a broker's choice of controller.
 
 Controllers are numbered 1, 2, 3; controller 1 is active at first.  Like brokers they do nothing by
 themselves: a change is committed once `replicate` lets another controller fetch it.

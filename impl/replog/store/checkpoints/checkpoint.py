@@ -45,7 +45,7 @@ def parse_partition_name(name: str) -> TopicPartition | None:
 
 
 class EpochEntry(NamedTuple):
-    """A leader epoch and the offset its leader started at."""
+    """A leader epoch and the offset at which its leader started."""
 
     epoch: int
     start_offset: int
@@ -157,7 +157,7 @@ def _read_rows(fs: Fs, directory: str, name: str, fields: int) -> list[list[str]
 
 
 def check_version(name: str, text: str) -> None:
-    """Raise `ForeignVersionError` for another version, `CorruptFileError` for what is none."""
+    """Raise `ForeignVersionError` for another version, `CorruptFileError` for an invalid version."""
     if text == str(VERSION):
         return
     # A number that is another version is the work of newer software, and must survive; noise is damage.

@@ -55,12 +55,12 @@ class Mark(NamedTuple):
 
 
 def empty_mark(base_offset: int) -> Mark:
-    """Return the mark of a segment of which nothing is synced."""
+    """Return the mark of a segment without synced bytes."""
     return Mark(base_offset, 0, base_offset, 0)
 
 
 class Removal(NamedTuple):
-    """A segment file that was dropped from the log: a start may delete it, if it has this size and chain."""
+    """A segment file that was removed from the log: a start may delete it, if it has this size and chain."""
 
     base_offset: int
     size: int
@@ -84,13 +84,13 @@ class Manifest:
         return self.marks[-1].next_offset
 
     def grown(self, mark: Mark) -> "Manifest":
-        """Return this manifest with another mark of its last segment."""
+        """Return this manifest with a later mark of its last segment."""
         return replace(self, marks=(*self.marks[:-1], mark))
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A manifest as read; `fault` is the first fault after its head, `lines` counts the flushes there."""
+    """The result of reading a manifest; `fault` is the first one after its head, `lines` counts flushes."""
 
     manifest: Manifest
     fault: str = ""
@@ -100,7 +100,7 @@ class Reading:
 
     @property
     def is_durable(self) -> bool:
-        """Return whether all of it is on the disk, once the directory is synced.
+        """Return whether all of it is on disk, once the directory is synced.
 
         A head is synced before its file gets its name. A line may be in the page cache only, even if a sync
         comes now: one that failed before the process died marked the page as written.
@@ -109,7 +109,7 @@ class Reading:
 
 
 class ManifestFile:
-    """The file of one partition; `save` makes a manifest durable in the cheapest way that is safe."""
+    """The file of one partition; `save` makes a manifest durable by the cheapest safe method."""
 
     __slots__ = ("_directory", "_fs", "_head_sum", "_lines", "_saved")
 
@@ -121,7 +121,7 @@ class ManifestFile:
         self._head_sum = 0 if reading is None else reading.head_sum
 
     def save(self, wanted: Manifest) -> None:
-        """Make `wanted` durable unless it is already: append a line where only the last mark moved."""
+        """Make `wanted` durable unless it is already: append a line if only the last mark has changed."""
         saved = self._saved
         if wanted == saved:
             return
@@ -173,7 +173,7 @@ def _head_lines(manifest: Manifest) -> Iterator[str]:
 
 
 def render_flush(mark: Mark, head_sum: int) -> bytes:
-    """Return the line of a flush; its checksum begins with the head's, so it fits no other manifest."""
+    """Return the line of a flush; its checksum includes the head's, so it fits no other manifest."""
     text = f"flush {mark.base_offset} {mark.size} {mark.next_offset} {mark.chain:08x}".encode()
     return text + b" %08x\n" % crc32c(text, head_sum)
 

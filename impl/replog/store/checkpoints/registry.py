@@ -1,4 +1,4 @@
-"""`directory-manifest`: which partitions a log directory has, and the checksums of its checkpoints.
+"""`directory-manifest`: the partitions of a log directory, and the checksums of its checkpoints.
 
     0                                                        version
     partition orders-0 2 41                                  how often its log was cut, and synced to where
@@ -28,7 +28,7 @@ VERSION = "0"
 
 
 class Known(NamedTuple):
-    """A partition as known without its folder: how often it was cut, and its recovery point."""
+    """The registry's entry of a partition: how often it was truncated, and its recovery point."""
 
     cuts: int = 0
     recovery_point: int = 0
@@ -39,14 +39,14 @@ NOTHING = Known()
 
 @dataclass(slots=True)
 class Registry:
-    """The content: the partitions, and the checksums that each file may have."""
+    """The content: the partitions, and the valid checksums of each file."""
 
     partitions: dict[TopicPartition, Known] = field(default_factory=dict)
     sums: dict[str, tuple[int, ...]] = field(default_factory=dict)
     saved: bytes = b""
 
     def vouches_for(self, name: str, data: bytes) -> bool:
-        """Return whether a file's content is one that was written; if so, the only one from now on."""
+        """Return whether a file's content is a written one; if so, it becomes the only valid one."""
         actual = crc32c(data)
         if actual not in self.sums.get(name, ()):
             return False
@@ -65,7 +65,7 @@ class Registry:
         self.sums = {name: sums[:1] for name, sums in self.sums.items()}
 
     def save(self, fs: Fs, directory: str) -> None:
-        """Replace the file, durably, unless it says all this already."""
+        """Replace the file, durably, unless its content is the same."""
         lines = [VERSION]
         for (topic, number), known in sorted(self.partitions.items()):
             lines.append(f"partition {topic}-{number} {known.cuts} {known.recovery_point}")

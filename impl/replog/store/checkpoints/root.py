@@ -1,4 +1,4 @@
-"""The files at the top of a log directory: checkpoints that the registry vouches for, and what to open.
+"""The files at the top of a log directory: checkpoints with checksums in the registry, and what to open.
 
 Reading says what is wrong and changes nothing; writing notes the checksums first (`registry.py`).
 
@@ -38,7 +38,7 @@ OWN_FILES = LOCK_FILE, CLEAN_SHUTDOWN_FILE, REGISTRY_FILE, *OFFSET_FILES
 
 
 class Root:
-    """The top of one log directory; made without reading anything."""
+    """The top of one log directory; created without reading any file."""
 
     __slots__ = ("_fs", "path", "registry")
 
@@ -48,7 +48,7 @@ class Root:
         self.registry = Registry()
 
     def is_bare(self) -> bool:
-        """Return whether no program has used the directory yet, so that logs in it were imported."""
+        """Return whether no program has used the directory yet, so that its logs were imported."""
         if not set(OWN_FILES).isdisjoint(self._fs.listdir(self.path)):
             return False
         paths = (self.partition_path(key) for key in self.partitions())
@@ -59,12 +59,12 @@ class Root:
         return f"{self.path}/{key[0]}-{key[1]}"
 
     def partitions(self) -> list[TopicPartition]:
-        """Return the partitions that have a folder, in the order of their names."""
+        """Return the partitions that have a folder, in order of name."""
         named = ((name, parse_partition_name(name)) for name in self._fs.listdir(self.path))
         return [key for name, key in named if key is not None and self._fs.is_dir(f"{self.path}/{name}")]
 
     def retired(self) -> list[str]:
-        """Return the names of folders whose deletion has not ended."""
+        """Return the names of folders whose deletion is unfinished."""
         return [name for name in self._fs.listdir(self.path) if self._is_retired(name)]
 
     def _is_retired(self, name: str) -> bool:
@@ -74,7 +74,7 @@ class Root:
         return bool(is_name) and self._fs.is_dir(f"{self.path}/{name}")
 
     def retire(self, key: TopicPartition) -> str:
-        """Rename a partition's folder, durably, to a name that no partition has; return it."""
+        """Rename a partition's folder, durably, to a name that no partition has; return this name."""
         # Cut as by Kafka: the longest topic's folder has no room for a suffix in its name.
         ends = (f"-{key[1]}.{number}{DELETE_SUFFIX}" for number in count())
         names = (f"{key[0][: LONGEST_NAME - len(end)]}{end}" for end in ends)
@@ -91,11 +91,11 @@ class Root:
         self._fs.rmdir(f"{self.path}/{name}")
 
     def missing_partitions(self) -> list[TopicPartition]:
-        """Return the partitions that should have a folder and have none."""
+        """Return the registered partitions without a folder."""
         return sorted(self.registry.partitions.keys() - set(self.partitions()))
 
     def load_registry(self) -> bool:
-        """Read the registry; return whether there is one. Raises as `read_registry`."""
+        """Read the registry; return whether there is one. Raises the errors of `read_registry`."""
         registry = read_registry(self._fs, self.path)
         self.registry = registry or Registry()
         return registry is not None
@@ -115,7 +115,7 @@ class Root:
         return value
 
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        """Read an offset checkpoint, as `read`."""
+        """Read an offset checkpoint, like `read`."""
         return self.read(name, partial(read_offsets, name=name), {})
 
     def write_offsets(self, checkpoints: Mapping[str, Mapping[TopicPartition, int]]) -> None:
@@ -136,7 +136,7 @@ class Root:
             replace_file(self._fs, self.path, name, content)
 
     def forget(self, name: str) -> None:
-        """Stop vouching for any content of a file, durably."""
+        """Remove the checksums of a file from the registry, durably."""
         if self.registry.sums.pop(name, None) is not None:
             self.registry.save(self._fs, self.path)
 
@@ -152,7 +152,7 @@ class Root:
             return False
 
     def point_of(self, key: TopicPartition, was_clean: bool, is_bare: bool) -> OpenPoint:
-        """Return what is known of a partition, for a caller that reads all of it."""
+        """Return the known facts about a partition, for a caller that reads all of it."""
         known = self.registry.partitions.get(key)
         cuts, recovery_point = known or NOTHING
         may_adopt = is_bare and known is None

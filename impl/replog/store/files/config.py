@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Sizes in bytes; None switches a policy off.
+    """Sizes in bytes; None disables a policy.
 
     `flush_messages` = 1 syncs before every append returns; None leaves syncing to the operating system,
     which is Kafka's default: durability then comes from replication. `flush_on_roll` syncs a segment when

@@ -1,4 +1,4 @@
-"""Everything the store can raise.
+"""The exceptions of the store.
 
 A caller may catch `StoreError` and nothing else: an `OSError` from the file system is always translated, and
 a corrupt file never surfaces as a `struct.error`, a `ValueError` or an `IndexError`.
@@ -26,11 +26,11 @@ class InvalidRecordError(StoreError):
 
 
 class StorageOfflineError(StoreError):
-    """The directory failed (write error, full disk, fsync error): nothing is promised until re-opened."""
+    """The directory failed (write error, full disk, fsync error): nothing is guaranteed until reopened."""
 
 
 class CorruptFileError(StoreError):
-    """A checkpoint, marker or directory whose content cannot be read as what its name says."""
+    """A checkpoint, marker or directory whose content does not have the format that its name implies."""
 
 
 class ForeignVersionError(StoreError):
@@ -38,7 +38,7 @@ class ForeignVersionError(StoreError):
 
 
 class DamagedLogError(CorruptFileError):
-    """Files of a partition differ from what was written and synced: it stays closed until it is repaired."""
+    """Files of a partition differ from the data written and synced: it stays closed until it is repaired."""
 
 
 class DirectoryInUseError(StoreError):

@@ -1,4 +1,4 @@
-"""The facts about a partition before its files are read, and the findings when they are.
+"""The known facts about a partition before its files are read, and the findings of reading them.
 
 found                                             kind       a start
 synced bytes that are gone or are other bytes     DAMAGE     refuses; `replog repair` cuts, and keeps a copy
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class OpenPoint:
-    """The facts about a partition before its files are read.
+    """The known facts about a partition before its files are read.
 
     `recovery_point` was synced when the log had been cut `cuts` times. `is_known`: there must be a manifest.
     `may_adopt`: files without one may be accepted as they are, because nothing says that there ever was one.
@@ -36,7 +36,7 @@ NOTHING_KNOWN = OpenPoint()
 
 
 class Kind(Enum):
-    """The consequence of a finding for a start; see the module's text."""
+    """The consequence of a finding for a start; see the module's docstring."""
 
     DAMAGE = "damage"
     TAIL = "tail"

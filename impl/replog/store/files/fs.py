@@ -1,4 +1,4 @@
-"""The file system as the store sees it: the protocol `Fs`, and `OsFs`, the real one.
+"""The file system of the store: the protocol `Fs`, and `OsFs`, the real one.
 
 These dozen calls are all that the store needs for durability, so a simulated disk that has them
 (`replog.sim.disks.disk.SimFs`) can lose exactly what a real one may lose:
@@ -68,7 +68,7 @@ class Fs(Protocol):
         """Create an empty file, or empty an existing one, and open it."""
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or directory has this name."""
+        """Return whether a file or directory of this name exists."""
 
     def rename(self, source: str, target: str) -> None:
         """Move a file over `target` atomically (within one directory)."""
@@ -83,7 +83,7 @@ class Fs(Protocol):
         """Return whether `path` is a directory."""
 
     def mkdir(self, path: str) -> None:
-        """Create a directory in an existing one; one that exists already is fine."""
+        """Create a directory in an existing one; it may exist already."""
 
     def rmdir(self, path: str) -> None:
         """Remove an empty directory."""
@@ -108,7 +108,7 @@ def file_size(fs: Fs, path: str) -> int:
 
 
 def make_directory(fs: Fs, path: str) -> None:
-    """Create a directory and its missing parents, each durable in its parent; an existing one is fine."""
+    """Create a directory and its missing parents, each durable in its parent; it may exist already."""
     if fs.is_dir(path):
         return
     parent = path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")
@@ -138,7 +138,7 @@ def replace_file(fs: Fs, directory: str, name: str, data: bytes) -> None:
 
 
 class OsFile:
-    """A file descriptor; short writes are continued, so `append` is all or an error."""
+    """A file descriptor; short writes are continued, so `append` writes everything or raises."""
 
     __slots__ = ("_descriptor",)
 
@@ -146,7 +146,7 @@ class OsFile:
         self._descriptor = descriptor
 
     def append(self, *parts: Buffer) -> None:
-        """Write at the end of the file, in one call of the system if it takes all (see `File.append`)."""
+        """Write at the end of the file, in one system call if it accepts all (see `File.append`)."""
         # Usually one call: the stamped header and the producer's bytes go out together, without being joined.
         written = os.writev(self._descriptor, parts)
         # A short write is legal, for instance on a nearly full disk; the next call then raises the reason.
@@ -187,7 +187,7 @@ class OsFile:
         return os.fstat(self._descriptor).st_size
 
     def close(self) -> None:
-        """Close the descriptor once."""
+        """Close the descriptor; further calls do nothing."""
         # Forgotten before it is closed: the number may be reused at once, and a second close would hit a
         # stranger.
         descriptor, self._descriptor = self._descriptor, -1
@@ -211,7 +211,7 @@ class OsFs:
         return OsFile(os.open(path, READ_WRITE | os.O_CREAT | os.O_TRUNC, 0o644))
 
     def exists(self, path: str) -> bool:
-        """Return whether the name is taken."""
+        """Return whether the name exists."""
         return Path(path).exists()
 
     def rename(self, source: str, target: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether a directory is still reliable: one switch, shared by everything inside it, that is never reset.
+"""Whether a directory is still reliable: one switch, shared by everything in it, that is never reset.
 
 After a failed write or fsync the content of the disk is unknown, and a later success proves nothing: the
 kernel may have dropped the pages the failed call was about (Rebello et al., "Can Applications Recover from
@@ -13,7 +13,7 @@ from replog.store.files.errors import StorageOfflineError
 
 
 class Health:
-    """`reason` is None while all is well."""
+    """The state of a directory; `reason` is None while it is reliable."""
 
     __slots__ = ("reason",)
 
@@ -26,7 +26,7 @@ class Health:
             raise StorageOfflineError(f"offline since: {self.reason}")
 
     def fail(self, doing: str, error: OSError) -> StorageOfflineError:
-        """Go offline for good (the first reason stays) and return the error to raise."""
+        """Go offline permanently (the first reason is kept) and return the error to raise."""
         # Later failures are usually consequences of the first.
         if self.reason is None:
             self.reason = f"{doing}: {error.strerror or error}"
@@ -34,7 +34,7 @@ class Health:
 
     @contextmanager
     def during(self, doing: str) -> Iterator[None]:
-        """Refuse to begin once offline, and go offline on an `OSError` of the block."""
+        """Raise if offline; go offline on an `OSError` in the block."""
         self.check()
         try:
             yield

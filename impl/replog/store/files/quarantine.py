@@ -1,4 +1,4 @@
-"""A start or a repair keeps data that it removes from a log beside it: renamed files, or copies of cut bytes.
+"""Data that a start or a repair removes from a log is kept beside it: renamed files, or copies of cut bytes.
 
     00000000000000000120.log.quarantine1              a file that does not belong there, or is not usable
     00000000000000000000.log.at-4096.quarantine1      what was behind byte 4096 of that file
@@ -21,13 +21,13 @@ TEXT = re.compile(rb"[\n -~]*\0*")
 
 
 def is_quarantined(name: str) -> bool:
-    """Return whether a file's name is one that was given here."""
+    """Return whether a file's name was given by this module."""
     stem, _, number = name.rpartition(SUFFIX)
     return bool(stem) and number.isascii() and number.isdecimal()
 
 
 def set_aside(fs: Fs, directory: str, name: str) -> str:
-    """Rename a file out of the way and return its new name; durable once the directory is synced."""
+    """Rename a file as set aside and return its new name; durable once the directory is synced."""
     kept = _free_name(fs, directory, name)
     fs.rename(f"{directory}/{name}", f"{directory}/{kept}")
     return kept

@@ -1,4 +1,4 @@
-"""Which index files of a folder are not usable: each as a finding, and whether it is to go aside.
+"""The unusable index files of a folder: each as a finding, and whether it is to be set aside.
 
 An index is derived from its log, so none of this is damage: a start makes a new one.  Not here: whether the
 entries point at batches, which only a reader of the log sees (`dump`, `Segment.locate`).
@@ -16,7 +16,7 @@ from replog.store.segments.segment import INDEX_SUFFIXES, parse_base, segment_na
 
 
 def wrong_indexes(fs: Fs, directory: str, base: int, sums: Sums | None) -> Iterator[tuple[Finding, bool]]:
-    """Yield the index files of a segment that have not their checksum, or cannot be indexes at all."""
+    """Yield the index files of a segment whose checksums differ, or that cannot be indexes at all."""
     for number, suffix in enumerate(INDEX_SUFFIXES):
         name = segment_name(base, suffix)
         if not fs.exists(f"{directory}/{name}"):
@@ -33,7 +33,7 @@ def wrong_indexes(fs: Fs, directory: str, base: int, sums: Sums | None) -> Itera
 
 
 def lone_indexes(names: tuple[str, ...]) -> Iterator[tuple[Finding, bool]]:
-    """Yield the indexes of segments that are not there."""
+    """Yield the indexes of segments that do not exist."""
     for name in names:
         bases = (parse_base(name, suffix) for suffix in INDEX_SUFFIXES if name.endswith(suffix))
         base = next(bases, None)

@@ -34,7 +34,7 @@ TEXT_FILES = EPOCH_FILE, MANIFEST_FILE, METADATA_FILE
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What opening found and did; `notes` are sentences for a person."""
+    """The findings and actions of opening; `notes` are sentences for a person."""
 
     scanned_bytes: int
     cut_bytes: int
@@ -58,7 +58,7 @@ def manifest_of(
     epochs: Iterable[EpochEntry],
     removals: Iterable[Removal] = (),
 ) -> Manifest:
-    """Return the manifest of a log: its name, cuts and start, and what of its segments is synced."""
+    """Return the manifest of a log: its name, cuts and start, and the synced part of its segments."""
     marks = tuple(segment.mark for segment in segments if segment.mark is not None)
     return Manifest(before.name, before.cuts, before.log_start, tuple(epochs), marks, tuple(removals))
 
@@ -80,7 +80,7 @@ def open_partition(fs: Fs, directory: str, config: LogConfig, point: OpenPoint) 
 
 
 def _mend(survey: Survey) -> Opened:
-    """Bring the folder to the state that the survey found to be right."""
+    """Bring the folder into the state that the survey determined."""
     fs, directory = survey.fs, survey.directory
     notes = [f"{MANIFEST_FILE}: missing; the files were accepted as they are"] * survey.is_adopted
     notes += [str(finding) for finding in survey.findings]
@@ -104,7 +104,7 @@ def _mend(survey: Survey) -> Opened:
 
 
 def remove(survey: Survey, base: int) -> list[str]:
-    """Remove the files of a segment that was dropped, but no index file that is none; return notes."""
+    """Remove the files of a dropped segment, except for files that are not its indexes; return notes."""
     notes = []
     for suffix in INDEX_SUFFIXES:
         path = f"{survey.directory}/{segment_name(base, suffix)}"
@@ -117,7 +117,7 @@ def remove(survey: Survey, base: int) -> list[str]:
 
 
 def cut_tail(survey: Survey, segment: Segment, notes: list[str]) -> int:
-    """Cut a file after the segment's contents, once a copy was made; return the number of bytes removed."""
+    """Cut a file after the segment's contents, after copying the rest; return the number of bytes removed."""
     size, position = segment.file.size(), segment.size
     # The copy is durable when this returns, and only then is the original cut.
     kept = keep_copy(survey.fs, survey.directory, segment.name, segment.file, position)
@@ -127,7 +127,7 @@ def cut_tail(survey: Survey, segment: Segment, notes: list[str]) -> int:
 
 
 def save_survey(survey: Survey, segments: list[Segment], before: Manifest) -> tuple[Manifest, ManifestFile]:
-    """Sync the files read, write the derived ones, then the manifest: `before`, of these segments."""
+    """Sync the files read, write the derived ones, then the manifest: `before`, with these segments."""
     fs, directory = survey.fs, survey.directory
     for segment in segments:
         # Only what was read now: a segment taken over unread was synced by the process that listed it.

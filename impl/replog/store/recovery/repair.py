@@ -1,4 +1,4 @@
-"""Repairing a damaged partition: keep the good beginning of its log, cut the rest, and keep copies of it.
+"""Repairing a damaged partition: keep the intact beginning of its log, cut the rest, and keep copies of it.
 
     good    the batches from the log start on that are what was written, up to the first that is not
     cut     everything behind, also whole segments: a log has no holes. The broker gets it from the leader

@@ -1,4 +1,4 @@
-"""The contents of a partition's folder, and how they differ from its manifest. Changes nothing.
+"""The contents of a partition's folder, and their differences from its manifest. Changes nothing.
 
 What was synced is known (`manifest.py`), so a flipped bit in it is no torn tail, wherever it is. Segments
 that are listed with their whole size are not read now: they are compared when they are first used, except the
@@ -35,7 +35,7 @@ from replog.store.segments.segment import (
 
 
 class Survey:
-    """The result; `segments` are open, and hold the intact part, up to the first damage or fault."""
+    """The result; `segments` are open, and contain the intact part, up to the first damage or fault."""
 
     def __init__(self, fs: Fs, directory: str, index_interval: int, point: OpenPoint) -> None:
         self.fs = fs
@@ -76,22 +76,22 @@ class Survey:
 
     @property
     def vouched_end(self) -> int:
-        """As `end`, but without what only its CRCs vouch for though it may be damaged (from `doubt` on)."""
+        """Like `end`, but at most `doubt`, after which only CRCs confirm batches that may be damaged."""
         return self.end if self.doubt is None else min(self.doubt, self.end)
 
     @property
     def unindexed(self) -> list[Segment]:
-        """The segments that were read and need new index files, because others follow."""
+        """The segments that were read and need new index files, because other segments follow."""
         return [s for s in self.scanned if self.missing is not None or s is not self.segments[-1]]
 
     @property
     def promised(self) -> int:
-        """The offset before which the files themselves state that all was synced."""
+        """The offset before which, according to the files themselves, everything was synced."""
         point = self.point.recovery_point if self._is_recovery_point_of_now() else 0
         return max(0 if self.manifest is None else self.manifest.flushed, point)
 
     def of_kind(self, kind: Kind) -> list[Finding]:
-        """Return the findings of one kind, in the order of the files."""
+        """Return the findings of one kind, in order of the files."""
         return [finding for finding in self.findings if finding.kind is kind]
 
     def close(self) -> None:
@@ -104,13 +104,13 @@ class Survey:
         self.findings.append(Finding(kind, file, text))
 
     def _note_files(self, findings: Iterable[tuple[Finding, bool]]) -> None:
-        """Add findings; the files of those that come with True go aside."""
+        """Add findings; files paired with True are set aside."""
         for finding, goes_aside in findings:
             self.findings.append(finding)
             self.aside += [finding.file] * goes_aside
 
     def keep_nothing(self) -> None:
-        """Count nothing as good: an empty log, that begins at 0."""
+        """Treat nothing as intact: an empty log that begins at 0."""
         self.close()
         self.segments, self.cut = [], []
         self.missing, self.log_start = None, 0
@@ -120,14 +120,14 @@ class Survey:
         self.checkpoint_epochs = ()
 
     def drop_doubtful(self) -> None:
-        """Count nothing from `doubt` on as good."""
+        """Treat nothing from `doubt` on as intact."""
         for segment in self.segments:
             if self.doubt is not None and segment.size and self.doubt < segment.next_offset:
                 position, _ = segment.boundary(max(self.doubt, segment.base_offset))
                 segment.contents = segment.contents_before(position)
 
     def look(self) -> None:
-        """Compare everything; raises `ForeignVersionError` and `OSError` only."""
+        """Compare everything; raises only `ForeignVersionError` and `OSError`."""
         names = self.fs.listdir(self.directory)
         # The manifest first: it decides which files belong here and how far each must be right. The epochs
         # next, because each batch that is read is compared with them.
@@ -180,7 +180,7 @@ class Survey:
             self.checkpoint_epochs = ()
 
     def _list_files(self, names: tuple[str, ...]) -> None:
-        """Note the sizes of the segment files by their base offsets, without those that are to be removed."""
+        """Record the sizes of the segment files by base offset, except for those that are to be removed."""
         for name in names:
             if not name.endswith(LOG_SUFFIX):
                 continue
@@ -205,7 +205,7 @@ class Survey:
             del self._sizes[base]
 
     def _check_adoption(self) -> None:
-        """Without a manifest: a new partition, files of other software, or damage."""
+        """Decide, without a manifest, between a new partition, files of other software, and damage."""
         has_data = any(self._sizes.values()) or bool(self.checkpoint_epochs) or self.point.is_known
         if self.reading is not None or not has_data or self.of_kind(Kind.DAMAGE):
             return
@@ -216,7 +216,7 @@ class Survey:
             self.note(Kind.DAMAGE, MANIFEST_FILE, text)
 
     def _is_whole(self, mark: Mark, is_last: bool) -> bool:
-        """Take over or read one segment; return whether the next one may follow."""
+        """Adopt or read one segment; return whether the next one may follow."""
         size = self._sizes.pop(mark.base_offset, None)
         # An empty segment need not exist: its mark is written before the file is.
         if size is None and mark.size == 0 and is_last:
@@ -278,7 +278,7 @@ class Survey:
         return False
 
     def _take_tail(self, segment: Segment, size: int) -> bool:
-        """Read on after the synced part; return whether all of it are batches that follow."""
+        """Read on after the synced part; return whether all of the rest are batches that follow."""
         before = segment.size
         try:
             segment.scan(segment.contents, size, self._walk.check_tail)
@@ -297,7 +297,7 @@ class Survey:
         return segment.size == size
 
     def _check_unlisted(self, is_open: bool) -> None:
-        """Follow the segments begun after the last flush; set aside those that do not follow."""
+        """Follow the segments started after the last flush; set aside those that do not follow."""
         may_begin = self.manifest is None
         # After a clean stop the manifest lists every segment; one it does not list came from elsewhere.
         is_stray = self.point.was_clean and not may_begin
@@ -325,11 +325,11 @@ class Survey:
         return segment
 
     def _is_recovery_point_of_now(self) -> bool:
-        """Return whether nothing was cut since the directory's recovery point was noted."""
+        """Return whether nothing was cut since the directory's recovery point was written."""
         return self.manifest is None or self.manifest.cuts == self.point.cuts
 
     def _check_end(self) -> None:
-        """Compare manifest and log with the directory's recovery point."""
+        """Compare the manifest and the log with the directory's recovery point."""
         point, manifest = self.point.recovery_point, self.manifest
         if not self._is_recovery_point_of_now() or self.of_kind(Kind.DAMAGE):
             return
@@ -343,7 +343,7 @@ class Survey:
             self.note(Kind.DAMAGE, self.name, f"ends at {self.end}, and records up to {point} were synced")
 
     def _check_epochs(self) -> None:
-        """Decide which leader epochs are right, and compare the checkpoint's."""
+        """Decide which leader epochs are correct, and compare them with the checkpoint."""
         known = () if self.manifest is None else self.manifest.epochs
         listed = self.epochs = between(known, self.log_start, self.end)
         is_covered = self.end == self.log_start or epoch_at(self.epochs, self.log_start) is not None
@@ -377,7 +377,7 @@ class Survey:
 
 
 def survey_partition(fs: Fs, directory: str, index_interval: int, point: OpenPoint) -> Survey:
-    """Survey a partition's folder, which must exist; the caller closes the survey's segments, or keeps them.
+    """Survey a partition's folder, which must exist; the caller closes or keeps the survey's segments.
 
     Damage is in the findings. Raises `ForeignVersionError` for files of newer software, and `OSError`.
     """

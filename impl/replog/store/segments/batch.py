@@ -40,7 +40,7 @@ MAX_OFFSET = (1 << 63) - 1
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes before the records, in wire order (a tuple: recovery makes one per batch)."""
+    """The 61 bytes before the records, in wire order (a tuple: recovery creates one per batch)."""
 
     base_offset: int
     length: int
@@ -91,7 +91,7 @@ def peek_header(data: Buffer, start: int = 0, end: int | None = None) -> BatchHe
 
 
 def shape_fault(header: BatchHeader) -> str | None:
-    """Return the reason why a header is impossible, or None."""
+    """Return the reason why a header is invalid, or None."""
     base, length, _, magic, _, _, delta = header[:7]
     # One comparison for the good case, which is nearly all of them; the reasons are worked out only on
     # failure.
@@ -113,7 +113,7 @@ def checksum(data: Buffer) -> int:
 
 
 def check_crc(data: Buffer, header: BatchHeader, start: int = 0) -> None:
-    """Raise `CorruptBatchError` unless the batch at `start` carries the CRC-32C of its own bytes."""
+    """Raise `CorruptBatchError` unless the batch at `start` contains the CRC-32C of its own bytes."""
     # A slice of bytes would copy the batch only to compute its checksum.
     view = data if type(data) is memoryview else memoryview(data)
     actual = checksum(view[start + CRC_START : start + LENGTH_START + header.length])
@@ -130,7 +130,7 @@ def iterate_headers(data: Buffer, start: int = 0) -> Iterator[tuple[int, BatchHe
 
 
 def check_produced(batch: Buffer) -> BatchHeader:
-    """Check one batch as a broker checks a producer's: one batch, base offset 0, count and CRC right.
+    """Check one batch with a broker's checks of a producer's: one batch, base offset 0, count and CRC right.
 
     Raises `InvalidRecordError` for a broken rule and `CorruptBatchError` for broken bytes.
     """
@@ -150,7 +150,7 @@ def check_produced(batch: Buffer) -> BatchHeader:
 
 
 def check_replicated(batches: Buffer, start: int, limit: int) -> list[tuple[BatchHeader, memoryview]]:
-    """Check stamped batches that are to follow offset `start`; return each with its header.
+    """Check stamped batches that must start at offset `start`; return each with its header.
 
     Raises `InvalidRecordError` for a hole or a falling epoch, `BatchTooLargeError` for a batch of more than
     `limit` bytes, `CorruptBatchError` for broken bytes.
@@ -179,7 +179,7 @@ def check_size(size: int, limit: int) -> None:
 
 
 def peek_header_of_client(batch: Buffer) -> BatchHeader:
-    """Peek, and distinguish an older message format (a broken rule) from noise (broken bytes)."""
+    """Peek, distinguishing an older message format (a violated rule) from noise (corrupt bytes)."""
     if len(batch) > LENGTH_START + 4 and batch[LENGTH_START + 4] in (0, 1):
         raise InvalidRecordError(
             f"message format {batch[LENGTH_START + 4]} is too old: only v2 batches are accepted"
@@ -188,6 +188,6 @@ def peek_header_of_client(batch: Buffer) -> BatchHeader:
 
 
 def stamped_parts(batch: Buffer, base_offset: int, leader_epoch: int) -> tuple[bytes, memoryview]:
-    """Return the batch at its place: a new beginning, and the producer's own bytes, uncopied."""
+    """Return the parts of the stamped batch: a new beginning, and the producer's own bytes, uncopied."""
     prefix = STAMP.pack(base_offset, len(batch) - LENGTH_START, leader_epoch)
     return prefix, memoryview(batch)[STAMP_BYTES:]

@@ -1,4 +1,4 @@
-"""The contents of a segment's bytes: how far they are whole batches, their chain, and their sparse indexes.
+"""The contents of a segment's bytes: the extent of whole batches, their chain, and their sparse indexes.
 
     note(position, header), once a batch, in order, whether the batch is written now or met by a scan
 
@@ -29,7 +29,7 @@ def link(chain: int, base_offset: int, length: int, leader_epoch: int, magic: in
 
 
 def has_chain(file: File, size: int, expected: int, epochs: Entries = ()) -> bool:
-    """Return whether the headers up to byte `size` have the chain that is expected.
+    """Return whether the headers up to byte `size` have the expected chain.
 
     With the leader epochs that are right by `epochs`, whatever the headers say.
     """
@@ -69,7 +69,7 @@ class Contents:
         self.time_index = TimeIndex()
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """Account for the batch at `position`, the end so far."""
+        """Account for the batch at `position`, the present end."""
         base, length, epoch, magic, crc, _, delta, _, max_timestamp = header[:9]
         last = base + delta
         # With its own batch, as Kafka does: timestamps may fall, and a search by time begins at that offset.
@@ -89,7 +89,7 @@ class Contents:
         self.chain = crc32c(LINK.pack(base, length, epoch, magic, crc), self.chain)
 
     def take_over(self, mark: Mark, index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Become what a manifest and index files of its checksums state, without reading a batch."""
+        """Adopt the contents given by a manifest and the index files it lists, without reading a batch."""
         self.size, self.next_offset, self.chain = mark.size, mark.next_offset, mark.chain
         self.index, self.time_index = index, time_index
         if time_index.timestamps:

@@ -22,13 +22,13 @@ Entries = Sequence[tuple[int, int]]
 
 
 def epoch_at(entries: Entries, offset: int) -> int | None:
-    """Return the epoch that wrote an offset, None before the first entry."""
+    """Return the epoch that wrote an offset, or None before the first entry."""
     number = bisect_right(entries, offset, key=lambda entry: entry[1])
     return entries[number - 1][0] if number else None
 
 
 def between(entries: Iterable[tuple[int, int]], start: int, end: int) -> tuple[EpochEntry, ...]:
-    """Return the entries of a log with these ends."""
+    """Return the entries of a log with this start and end."""
     cache = EpochCache(entries)
     cache.truncate_from_start(start)
     cache.truncate_from_end(end)
@@ -47,7 +47,7 @@ class EpochFile:
         entries: Iterable[tuple[int, int]],
         announce: Callable[[tuple[EpochEntry, ...]], None],
     ) -> None:
-        """Begin with the contents of the files; `announce` gets their next contents, and may write them."""
+        """Start with the contents of the files; `announce` gets their next contents, and may write them."""
         self._fs = fs
         self._directory = directory
         self._announce = announce
@@ -58,7 +58,7 @@ class EpochFile:
         self.latest = self.entries[-1].epoch if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Record that `epoch` continues or begins at `start_offset`, dropping contradicted entries."""
+        """Record that `epoch` continues or starts at `start_offset`, removing contradicted entries."""
         cache = EpochCache(self.entries)
         # A leader that never wrote left an entry without a record. A record of the epoch before it may
         # follow all the same, and that epoch must keep the offset at which it began.
@@ -68,13 +68,13 @@ class EpochFile:
         self.replace(cache.entries)
 
     def truncate_from_end(self, offset: int) -> None:
-        """Drop the entries that start at `offset` or beyond, even if the log already ended before it."""
+        """Remove the entries that start at `offset` or beyond, even if the log already ended before it."""
         cache = EpochCache(self.entries)
         if cache.truncate_from_end(offset):
             self.replace(cache.entries)
 
     def replace(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Write these entries, durably, unless they are the ones written already."""
+        """Write these entries, durably, unless they are already written."""
         wanted = tuple(EpochEntry(*entry) for entry in entries)
         if wanted != self.entries:
             # The manifest before the checkpoint: a crash in between leaves a checkpoint that is behind, which
@@ -83,14 +83,14 @@ class EpochFile:
             self.write(wanted)
 
     def write(self, entries: tuple[EpochEntry, ...]) -> None:
-        """Write entries that the owner has in the manifest already."""
+        """Write entries that are already in the owner's manifest."""
         if entries != self.entries:
             write_epochs(self._fs, self._directory, entries)
             self._show(entries)
 
 
 class EpochWalk:
-    """The checks of a scan: CRCs, and that every batch has the epoch it should have.
+    """The checks of a scan: CRCs, and that every batch has its expected epoch.
 
     `known` has the epochs by offset, None where nothing is known but that they never fall. `seen` has those
     of the batches, and `stray` the offset of the first batch whose epoch is not the known one.
@@ -106,7 +106,7 @@ class EpochWalk:
         self.is_known_elsewhere = False
 
     def check_synced(self, data: Buffer, header: BatchHeader, start: int) -> None:
-        """Check a batch that the chain covers: a wrong epoch is noted, and the chain decides."""
+        """Check a batch that the chain covers: a wrong epoch is recorded, and the chain decides."""
         check_crc(data, header, start)
         if header.leader_epoch == self._latest and header.last_offset < self._until:
             # The common case: the same epoch, short of the next known one. No lookup for each batch.
@@ -116,7 +116,7 @@ class EpochWalk:
         self._note(header)
 
     def check_tail(self, data: Buffer, header: BatchHeader, start: int) -> None:
-        """Check a batch that nothing else vouches for; raises `CorruptBatchError`."""
+        """Check a batch that is confirmed only by its CRC; raises `CorruptBatchError`."""
         check_crc(data, header, start)
         if header.leader_epoch == self._latest and header.last_offset < self._until:
             return
@@ -133,7 +133,7 @@ class EpochWalk:
         self._note(header)
 
     def _fits(self, header: BatchHeader) -> bool:
-        """Compare with the known epochs; a batch does not reach into the next one's offsets."""
+        """Compare a batch with the known epochs; it must not reach into the next one's offsets."""
         if self._known is None:
             self._until = MAX_OFFSET
             return True

@@ -29,12 +29,12 @@ class OffsetIndex:
     positions: list[int] = field(default_factory=list)
 
     def add(self, relative_offset: int, position: int) -> None:
-        """Append an entry; both fields must be larger than the last ones."""
+        """Append an entry; both fields must be larger than those of the last entry."""
         self.offsets.append(relative_offset)
         self.positions.append(position)
 
     def lookup(self, relative_offset: int) -> int:
-        """Return the position of a batch at or before the one holding the offset (0 without an entry)."""
+        """Return the position of a batch at or before the one with the offset (0 without an entry)."""
         # At or before: a walk over headers goes forward only, and starts too early rather than too late.
         number = bisect_right(self.offsets, relative_offset)
         return self.positions[number - 1] if number else 0
@@ -45,7 +45,7 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, data: bytes, log_bytes: int) -> "OffsetIndex | None":
-        """Read a file, or return None if it cannot be an index of a log of `log_bytes`."""
+        """Decode a file, or return None if it cannot be an index of a log of `log_bytes`."""
         columns = _columns(data, OFFSET_ENTRY)
         # An entry beyond the log would send a reader to a place where no batch begins.
         if columns is None or (columns[1] and columns[1][-1] >= log_bytes):
@@ -61,7 +61,7 @@ class TimeIndex:
     offsets: list[int] = field(default_factory=list)
 
     def add(self, timestamp: int, relative_offset: int) -> None:
-        """Append an entry unless the timestamp is none (-1), or not larger than the last one."""
+        """Append an entry unless the timestamp is missing (-1), or not larger than the last one."""
         # Timestamps are the producers' and may fall; the largest so far never does, which is what makes it
         # searchable.
         if timestamp > (self.timestamps[-1] if self.timestamps else -1):
@@ -74,20 +74,20 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, data: bytes) -> "TimeIndex | None":
-        """Read a file, or return None if its shape is not that of a time index."""
+        """Decode a file, or return None if its shape is not that of a time index."""
         columns = _columns(data, TIME_ENTRY)
         return None if columns is None else cls(*columns)
 
 
 def could_be_index(data: bytes, suffix: str) -> bool:
-    """Return whether a file of this suffix has the form of one, of whatever log."""
+    """Return whether a file with this suffix has the form of an index, of any log."""
     if suffix == INDEX_SUFFIX:
         return OffsetIndex.decode(data, 1 << 63) is not None
     return TimeIndex.decode(data) is not None
 
 
 def _columns(data: bytes, entry: Struct) -> tuple[list[int], list[int]] | None:
-    """Read the two columns of a file, or return None unless it has whole entries, and both increase.
+    """Read the two columns of a file; return None if it has a partial entry or a column does not increase.
 
     Kafka's own preallocated indexes end in zeros; those are dropped.
     """

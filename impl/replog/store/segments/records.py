@@ -47,7 +47,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class ProducerFields:
-    """The idempotent producer's place: id, epoch and the sequence of the batch's first record; -1 is none."""
+    """The idempotent producer's fields: id, epoch, sequence of the batch's first record; -1 is none."""
 
     producer_id: int = -1
     epoch: int = -1
@@ -129,7 +129,7 @@ def decode_batch(batch: Buffer) -> tuple[Record, ...]:
 
 
 def first_value(batch: Buffer, header: BatchHeader) -> bytes | None:
-    """Decode the value of the first record of a whole batch, and nothing that follows it."""
+    """Decode the value of the first record of a whole batch, and nothing after it."""
     reader = _open(batch, header)
     # Length, attributes, timestamp, offset and key.
     reader.varint()
@@ -167,7 +167,7 @@ def _decompress(body: bytes, codec: int) -> bytes:
 
 
 class _Reader:
-    """A cursor over a batch's body that turns every overrun into `CorruptBatchError`."""
+    """A cursor over a batch's body that raises `CorruptBatchError` for every overrun."""
 
     __slots__ = ("data", "position")
 

@@ -66,11 +66,11 @@ def is_dropped(fs: Fs, directory: str, removal: Removal) -> bool:
 
 
 def unchecked(data: Buffer, header: BatchHeader, start: int) -> None:
-    """Accept any content: the check of a scan that only wants headers."""
+    """Accept any content: the check for a scan that needs only headers."""
 
 
 def scan_batches(file: File, size: int, position: int, check: Check) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield (position, header) of each batch from `position` on, each passed through `check` first.
+    """Yield (position, header) of each batch from `position` on, each after a call of `check`.
 
     Reads in large pieces. Raises `CorruptBatchError` at the first bytes that are no batch within `size`.
     """
@@ -128,7 +128,7 @@ class Segment:
 
     @classmethod
     def create(cls, fs: Fs, directory: str, base_offset: int, index_interval: int) -> "Segment":
-        """Create an empty segment, replacing whatever has its name."""
+        """Create an empty segment, replacing any file of its name."""
         file = fs.create(f"{directory}/{segment_name(base_offset)}")
         return cls(fs, directory, base_offset, file, index_interval)
 
@@ -160,11 +160,11 @@ class Segment:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the index files have been written, and no batch since."""
+        """Whether the index files have been written, and no batch since then."""
         return self._sums is not None
 
     def fits(self, header: BatchHeader, segment_bytes: int) -> bool:
-        """Return whether the batch may go here: size, and offsets that an index entry can hold."""
+        """Return whether the batch fits here, by size and by the offsets that an index entry can hold."""
         size = self.contents.size
         if not size:
             return True
@@ -173,13 +173,13 @@ class Segment:
         return header.last_offset - self.base_offset <= MAX_RELATIVE
 
     def append(self, header: BatchHeader, *parts: Buffer) -> None:
-        """Write one stamped batch, whole or in parts, at the end of a segment that was verified."""
+        """Write one stamped batch, whole or in parts, at the end of a verified segment."""
         self._file.append(*parts)
         self.contents.note(self.contents.size, header)
         self._sums = None
 
     def take_over(self, mark: Mark) -> bool:
-        """Become the segment of a manifest, unread until first use; False unless the index files fit it."""
+        """Adopt the segment of a manifest, unread until first use; False unless the index files fit it."""
         indexes = None if mark.sums is None else self._load_indexes(mark.sums)
         if indexes is None:
             return False
@@ -198,7 +198,7 @@ class Segment:
         return None if index is None or time_index is None else (index, time_index)
 
     def verify(self) -> None:
-        """Read all of a segment that was taken over, once, before anything of it is used.
+        """Read all of an adopted segment, once, before anything of it is used.
 
         Raises `CorruptBatchError`, now and at every later use, unless it is what was written.
         """
@@ -211,7 +211,7 @@ class Segment:
         self._is_checked = True
 
     def _compare(self) -> str:
-        """Scan the batches; return how they differ from what the contents promise, if they do."""
+        """Scan the batches; return how they differ from the expected contents, if they do."""
         actual = Contents(self.base_offset, self._index_interval)
         try:
             self.scan(actual, self.contents.size, check_crc)
@@ -222,7 +222,7 @@ class Segment:
         return ""
 
     def scan(self, into: Contents, size: int, check: Check) -> None:
-        """Note the batches from the end of `into` to byte `size`; `CorruptBatchError` where one ends it."""
+        """Add the batches from the end of `into` to byte `size`; a corrupt one raises `CorruptBatchError`."""
         for position, header in scan_batches(self._file, size, into.size, check):
             # The CRC does not cover the base offset. A whole batch of another place, or of another log, is
             # detected here.
@@ -231,13 +231,13 @@ class Segment:
             into.note(position, header)
 
     def synced_mark(self) -> Mark:
-        """Return the mark of everything present, for the caller who has synced it; it becomes `mark`."""
+        """Return the mark of everything present, for the caller who has synced it, and store it as `mark`."""
         contents = self.contents
         self.mark = Mark(self.base_offset, contents.size, contents.next_offset, contents.chain, self._sums)
         return self.mark
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Return whole batches from the one holding `offset` up to `max_bytes`, but at least one.
+        """Return whole batches from the one that contains `offset` up to `max_bytes`, but at least one.
 
         No batch that reaches `end_offset` is returned. Raises `CorruptBatchError` if the file changed under
         us.
@@ -260,7 +260,7 @@ class Segment:
         return data if end == len(data) else data[:end]
 
     def locate(self, offset: int) -> int:
-        """Return the position of the batch that holds `offset`, which must lie in the segment."""
+        """Return the position of the batch that contains `offset`, which must lie in the segment."""
         self.verify()
         position = self.contents.index.lookup(offset - self.base_offset)
         if self._tail[0] <= offset:
@@ -277,7 +277,7 @@ class Segment:
             position += size
 
     def boundary(self, offset: int) -> tuple[int, int]:
-        """Return (position, base offset) of the batch that holds `offset`: where a truncation cuts."""
+        """Return (position, base offset) of the batch that contains `offset`, where a truncation cuts."""
         position = self.locate(offset)
         return position, self._extent(position)[0]
 
@@ -295,19 +295,19 @@ class Segment:
         return base, LENGTH_START + length, base + delta
 
     def headers(self, offset: int) -> Iterator[BatchHeader]:
-        """Walk the headers from the batch holding `offset`."""
+        """Yield the headers from the batch that contains `offset`."""
         for _, header in scan_batches(self._file, self.size, self.locate(offset), unchecked):
             yield header
 
     def contents_before(self, position: int) -> Contents:
-        """Return the segment's rest if the file is cut at `position`, a batch boundary; nothing changes."""
+        """Return the segment's contents as if the file were cut at `position`, a batch boundary."""
         self.verify()
         contents = Contents(self.base_offset, self._index_interval)
         self.scan(contents, position, unchecked)
         return contents
 
     def truncate(self, contents: Contents) -> None:
-        """Cut the file to these contents, durably; its index files go."""
+        """Cut the file to these contents, durably, and delete its index files."""
         # Durable at once, not with the next flush: after a power loss the cut records would be back, and
         # count again.
         self._file.truncate(contents.size)
@@ -321,7 +321,7 @@ class Segment:
         self._tail = (self.base_offset, 0)
 
     def seal(self) -> None:
-        """Write the index files, unless they are right: the segment has had its last batch, for now."""
+        """Write the index files, unless they are up to date: the segment has had its last batch, for now."""
         if self.is_sealed:
             return
         contents = self.contents
@@ -338,7 +338,7 @@ class Segment:
         self._sums = crc32c(data[0]), crc32c(data[1])
 
     def rewrite(self) -> None:
-        """Write everything after the mark again, unchanged.
+        """Rewrite everything after the mark, unchanged.
 
         For bytes that a process wrote which is gone: if a sync of its failed, they are in the page cache, are
         not on the disk, and no sync brings them there.
@@ -374,7 +374,7 @@ class Segment:
 
 
 def _whole_batches(data: bytes, end_offset: int) -> tuple[int, int]:
-    """Return how many leading bytes are whole batches below `end_offset`, and the offset after them."""
+    """Return the number of leading bytes that are whole batches below `end_offset`, and the next offset."""
     end = next_offset = 0
     while end + EXTENT_BYTES <= len(data):
         base, length, delta = EXTENT.unpack_from(data, end)
