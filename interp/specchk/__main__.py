@@ -1,4 +1,4 @@
-"""`python -m specchk` is `specchk`."""
+"""`python -m specchk` runs `specchk`."""
 
 from specchk.cli.main import main
 

@@ -89,7 +89,7 @@ def _written(body: dict[str, Any], options: dict[str, Any]) -> list[str]:
 
 
 class _Deferred:
-    """A method, or a description, that its class does not have yet."""
+    """A method, or a descriptor, that its class does not have yet."""
 
     __slots__ = ("_complete", "_name", "_owner")
 

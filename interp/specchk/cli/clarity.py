@@ -21,7 +21,7 @@ class Clarity:
 
 
 def clearest(instance: Instance, witness: str, first: Trace, max_states: int) -> Trace:
-    """The shortest trace to a witness with the fewest switches between lanes, instead of the first found."""
+    """The shortest trace to a witness with the fewest switches between lanes, in place of the first trace."""
     program = asking(instance.program, witness)
     if program is None:
         return first

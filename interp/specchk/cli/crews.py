@@ -140,7 +140,7 @@ def ended_processes(*, as_json: bool) -> Iterator[None]:
 
 
 def of_ended(code: int) -> tuple[Exit, dict[str, Any]]:
-    """The exit code for a process that ended with this code, and the report."""
+    """The exit code and the report for a process that ended with this code."""
     is_killed = code == -signal.SIGKILL
     exit_code = Exit.INCONCLUSIVE if is_killed else Exit.DIVERGED
     reason = f"the implementation ended the process that ran it: {_described(code)}"

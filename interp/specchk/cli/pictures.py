@@ -50,7 +50,7 @@ def write_dot(dot: str, output: str | None) -> None:
 
 
 def _write(dot: str, path: Path, *, placed: bool) -> None:
-    """Write a picture and report it, or print one sentence on how to make that possible."""
+    """Write a picture and report it, or print one sentence on what is needed to draw it."""
     render = _render()
     try:
         render.write(dot, path, placed=placed)

@@ -26,7 +26,7 @@ AT_ONCE = 4096  # rows of CSV that are printed at once
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with lists, maps and structs as JSON.")
 def command(directories: tuple[str, ...], query: str, *, as_json: bool, as_csv: bool) -> None:
-    """Query the state space in DIR, which `specchk run --export DIR` wrote.
+    """Query the state space in DIR, written by `specchk run --export DIR`.
 
     QUERY is one read-only SQL statement in DuckDB's dialect. Tables: run, states, edges, levels, coverage,
     violations, traces. With several directories, each is a schema with the directory's name; a table

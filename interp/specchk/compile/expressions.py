@@ -96,7 +96,7 @@ class ExpressionLowering:
         return Local(kind, span, self.next_local - 1, shown(bound))
 
     def count(self, span: Span) -> None:
-        """Count lowered nodes: definitions and helper actions that use others can grow without bound."""
+        """Count lowered nodes: nested definitions and helper actions can grow without bound."""
         self._made += 1
         if self._made > MAX_NODES:
             hint = "name the repeated part with `let`, so that it is computed once"

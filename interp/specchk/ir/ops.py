@@ -289,7 +289,7 @@ def _values(kind: Type, _: int, __: int) -> Sequence[Type]:
 
 
 def _items(kind: Type, _: int, count: int) -> Sequence[Type]:
-    """As many as there is room for."""
+    """As many items as the limit allows."""
     return [item_of(kind)] * (min(count, kind.limit) if isinstance(kind, Seq | Bag) else count)
 
 

@@ -25,7 +25,7 @@ from specchk.lang.text.source import Span
 
 
 class IllegalProgram(Exception):
-    """A pass produced a program that breaks the rules of the core."""
+    """A pass produced a program that violates the rules of the core."""
 
 
 @dataclass(slots=True)

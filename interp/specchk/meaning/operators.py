@@ -1,4 +1,4 @@
-"""THE meaning of the strict operators: operator -> rule, total over `Op` (a law test holds it).
+"""THE meaning of the strict operators: operator -> rule, total over `Op` (checked by a test of the laws).
 
 A rule gets the expression (for its type, `data` and span) and its arguments' functions, and gives
 the expression's function.  Arguments are evaluated left to right.  Where Python has the operator, the rule

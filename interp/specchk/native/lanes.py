@@ -19,7 +19,7 @@ Segment = tuple[int, int, int]  # a lane, and the first and the end of some of t
 
 
 class Lanes:
-    """The workers; until `release`.  `looking` is called while they run, and raises to end them."""
+    """The workers; until `release`.  `looking` is called while they run; an exception in it ends them."""
 
     def __init__(self, store: Store, kernel: Loaded, program: Program, looking: Callable[[], object]) -> None:
         self.store = store

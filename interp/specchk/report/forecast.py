@@ -71,7 +71,7 @@ def forecast_json(forecast: Forecast) -> dict[str, Any]:
 
 
 def compared_json(outcome: Outcome, forecast: Forecast) -> dict[str, Any]:
-    """As `forecast_json`, with the outcome."""
+    """Like `forecast_json`, with the outcome."""
     return {
         **forecast_json(forecast),
         "actual": outcome.statistics.distinct,
@@ -103,7 +103,7 @@ def size(number: float) -> str:
 
 
 def _scaled(number: float, step: int, units: Sequence[str]) -> str:
-    """A number in the first unit in which it is short."""
+    """A number in the first unit in which it has few digits."""
     for power, unit in enumerate(units, 1):
         if number < 999.5 * step**power:
             return f"{number / step**power:.3g}{unit}"

@@ -37,7 +37,7 @@ def outside_of(program: Program) -> Inconclusive:
 
 @dataclass(slots=True)
 class Findings:
-    """Violations by (kind, name), witnesses by name, and why the search stopped, if it did."""
+    """Violations by (kind, name), witnesses by name, and the reason why the search stopped, if it did."""
 
     program: Program
     found: dict[tuple[str, str], Violation] = field(default_factory=dict)

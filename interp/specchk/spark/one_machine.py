@@ -211,7 +211,7 @@ class Arrivals:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no data were sent at all."""
+        """Whether no data at all were sent."""
         return not any(places for _, sent in self._files for places in sent.blocks)
 
     def blocks(self) -> Iterator[bytes]:

@@ -121,7 +121,7 @@ def _scratch(parcel: Parcel) -> Path:
 
 @lru_cache(maxsize=2)
 def worker_host(packed: bytes) -> Host:
-    """As `host_of`, in a process that runs tasks for Spark.
+    """Like `host_of`, in a process that runs tasks for Spark.
 
     Spark's daemon collects garbage after every task; what came with modules and the kernel, some
     hundred thousand objects that stay, is taken out of that.

@@ -235,7 +235,7 @@ class StageJob:
         return self._thread.is_alive()
 
     def wait(self, seconds: float) -> None:
-        """Wait for its end, at most this many seconds."""
+        """Wait for the end, at most this many seconds."""
         self._thread.join(seconds)
 
 

@@ -81,7 +81,7 @@ class Workers(Generic[M]):
         return [_raised(process) for process in self._processes]
 
     def each(self, method: Callable[..., Any], *given: Any) -> list[Any]:
-        """As `call`, with the same arguments for all."""
+        """Like `call`, with the same arguments for all."""
         return self.call(method, [given] * self.count)
 
     def _fork(self, number: int) -> _Process:

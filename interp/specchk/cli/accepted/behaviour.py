@@ -30,7 +30,7 @@ from specchk.processes import cores
 def command(
     file: Path, lock: bool, update_lock: bool, workers: int | None, junit: Path | None, as_json: bool
 ) -> None:
-    """Compare the outputs of an implementation in the runs of FILE with those that were accepted.
+    """Compare the outputs of an implementation in the runs of FILE with the accepted ones.
 
     A difference shows that the behaviour changed, not that it violates a spec.  Exit codes: 0 no difference,
     14 a difference, or no lock to compare with, 13 the implementation ended the process that ran it, 21 the

@@ -253,7 +253,7 @@ def _curated(folder: Path) -> list[str]:
 
 
 def _near(path: Path) -> Path:
-    """A path as a person would write it here."""
+    """A path, relative to the current folder if it is inside it."""
     try:
         return path.resolve().relative_to(Path.cwd())
     except ValueError:

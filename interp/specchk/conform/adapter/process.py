@@ -116,7 +116,7 @@ class ProcessBinding(Binding[RemoteSystem]):
 
     @snapshot
     def save(self, system: RemoteSystem) -> KeptRemote:
-        """As `RemoteSystem.keep`."""
+        """Like `RemoteSystem.keep`."""
         return system.keep()
 
     @restore

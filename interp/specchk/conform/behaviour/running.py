@@ -60,7 +60,7 @@ class TakenRun:
 
 
 def observed(run: Run) -> RunWatch:
-    """Take a run to its end."""
+    """Execute a run to its end."""
     watch = RunWatch()
     try:
         with contained():

@@ -42,12 +42,12 @@ _INTERRUPTION = "interruption"
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The implementation took the step."""
+    """The implementation accepted the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The implementation received the request and did not take the step."""
+    """The implementation received the request and refused the step."""
 
     reason: str
 

@@ -56,7 +56,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """The implementation's files, by their shown paths."""
+    """The implementation's files, by displayed path."""
 
     folder: Path
     files: tuple[Path, ...]

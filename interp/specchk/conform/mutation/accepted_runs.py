@@ -40,7 +40,7 @@ class AcceptedRuns:
         self._accepted(bench)
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Take runs as long as they are needed; False if they do not use the modules."""
+        """Execute runs as long as they are needed; False if they do not use the modules."""
         path, accepted = self._path(bench), self._accepted(bench)
         # Its neighbours were loaded with the unchanged implementation.
         forget((), [path.parent])
@@ -66,7 +66,7 @@ class AcceptedRuns:
         return bench.folder / self.file
 
     def _accepted(self, bench: Bench) -> dict[str, Symbols]:
-        """The digests of the lock; `BadAccepted` if there is none."""
+        """The digests in the lock; `BadAccepted` if there is none."""
         path = self._path(bench).with_name(NAME)
         accepted = read(path)
         if accepted is None:

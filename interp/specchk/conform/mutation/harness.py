@@ -1,4 +1,4 @@
-"""Mutants of the harness itself: whether a gate that overlooks divergences detects its own defect.
+"""Mutants of the harness itself: whether a gate with a planted defect detects that defect.
 
 Each is a patch of `specchk.conform`, or of the binding, in a new interpreter that then runs the
 self-check (`selfcheck`, and the checks that a folder of mutants adds).  It is caught if that says

@@ -236,7 +236,7 @@ class Outside:
         """Nothing to compute beforehand."""
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """As `SuiteMember.hold`."""
+        """Like `SuiteMember.hold`."""
         # By prefix: `about` names packages, and what such a check runs in them is not known more exactly.
         if modules and not any(module.startswith(self.about) for module in modules):
             return False
@@ -253,7 +253,7 @@ class Member(Protocol):
 
     @property
     def layer(self) -> str:
-        """The kind of check that it is, for scores by layer."""
+        """The kind of check, for scores by layer."""
 
     def prepare(self, bench: Bench) -> None:
         """Compute everything that does not depend on the implementation."""

@@ -197,7 +197,7 @@ def _line(score: Score, outcome: MutantOutcome, widths: tuple[int, int]) -> str:
 
 
 def _layers(score: Score) -> list[str]:
-    """The number of mutants that each group and layer kills, as if it were the only one."""
+    """The number of mutants that each group and layer kills, counted as if it were the only one."""
     killed, only = score.by_layer
     drawn = "" if score.sample is None else f", sampled of {score.sample.all} with seed {score.sample.seed}"
     lines = [f"killed of {score.counted} mutants{drawn}, by each layer as if it were the only one:"]

@@ -75,7 +75,7 @@ class Firsts(Generic[T]):
 
     @classmethod
     def of(cls, number: int, items: Iterable[T]) -> Firsts[T]:
-        """Those of one recording."""
+        """The items of one recording."""
         every = [(number, item) for item in items]
         return cls(len(every), tuple(every[:MOST_KEPT]))
 

@@ -236,7 +236,7 @@ class Validator:
     def onward(
         self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...], haste: Haste
     ) -> TakenEvent:
-        """Take an event from the candidates before it; raises `TooMany` and `ImpossibleEvent`."""
+        """Process an event from the candidates before it; raises `TooMany` and `ImpossibleEvent`."""
         read = self.reader.read(meaning)
         return self.onward_from(tracing, read, before, haste, self.taken(read, before))
 
@@ -320,7 +320,7 @@ class Validator:
             raise TooMany(f"{states} states of the spec match so far; record more of the state")
 
     def by_way(self, way: Sequence[SpecStep], before: Sequence[State]) -> Sequence[State]:
-        """The states after all steps of a way."""
+        """The states after a sequence of steps."""
         for step in way:
             if not before:
                 break

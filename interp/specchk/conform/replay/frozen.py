@@ -145,7 +145,7 @@ def _spec(program: Program) -> dict[str, Any]:
 
 
 class _Writer:
-    """Writes the calls that take a path."""
+    """Writes the calls that follow a path."""
 
     def __init__(self, binding: Binding[Any]) -> None:
         self.replayer = Replayer(binding)

@@ -1,4 +1,4 @@
-"""The runner of a frozen test: this text is put into each, so it uses the standard library only.
+"""The runner of a frozen test: this text is copied into each test, so it uses only the standard library.
 
 A binding is written for `specchk.conform`; here it is loaded with stand-ins for these modules, and
 its methods are called as the harness calls them: on a system restored from a snapshot, step by
@@ -21,7 +21,7 @@ from typing import Any
 
 
 class Answer:
-    """Returned by a handler: with `Accepted` the step was taken."""
+    """Returned by a handler: `Accepted` if the step was taken."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
@@ -34,11 +34,11 @@ class Answer:
 
 
 class Accepted(Answer):
-    """The implementation took the step."""
+    """The implementation accepted the step."""
 
 
 class Refused(Answer):
-    """The implementation did not take the step."""
+    """The implementation refused the step."""
 
 
 class Impossible(Answer):
@@ -46,11 +46,11 @@ class Impossible(Answer):
 
 
 class Bag(list[Any]):
-    """Items in any order, each as often as it occurs."""
+    """Items in any order, with multiplicities."""
 
 
 class Items(list[Any]):
-    """Items in any order, each once."""
+    """Distinct items in any order."""
 
 
 class Some:
@@ -61,7 +61,7 @@ class Some:
 
 
 class Anything:
-    """Replaces names that a frozen test does not need."""
+    """Replaces the names that a frozen test does not need."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -128,21 +128,21 @@ STAND_INS: Mapping[str, Any] = MappingProxyType({
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives `specchk` and all its modules, each with the names above and `Anything` for all others."""
+    """Provides `specchk` and all its modules, each with the names above and `Anything` for all others."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """A specification of a module of specchk, None for any other."""
+        """Return the specification of a module of specchk, None for any other."""
         is_ours = name.split(".")[0] == "specchk"
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if is_ours else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its names on access."""
+        """Set the module's names, resolved on access."""
         module.__getattr__ = lambda name: STAND_INS.get(name, Anything)  # type: ignore[method-assign]
 
 
 @contextmanager
 def binding_of(path: Path, name: str, spec: Mapping[str, Any], seal: str) -> Iterator[Any]:
-    """The binding of a file, made without specchk; modules are as they were afterwards.
+    """The binding of a file, loaded without specchk; `sys.modules` is restored afterwards.
 
     What a `Follower` has taken on it must be what was frozen, all of it.
     """
@@ -188,7 +188,7 @@ class Follower:
         self.compare([{}])
 
     def ask(self, name: str, args: Sequence[Any], way: str) -> bool:
-        """Whether the implementation takes a step."""
+        """Whether the implementation accepts a step."""
         self.at = f"after {name}({', '.join(map(str, args))})"
         self.system = self.methods["restore"](self.methods["snapshot"](self.system))
         handler = self.methods["action", name]
@@ -202,26 +202,26 @@ class Follower:
         self.compare(changes)
 
     def no_step(self, name: str, args: Sequence[Any], way: str) -> None:
-        """A step that the spec does not have."""
+        """A step that the spec does not contain."""
         self.heard.append(("no_step", name, args, way))
         if self.ask(name, args, way):
             raise Mismatch(f"{self.at}: accepted, but the spec has no such step")
         self.compare([{}])
 
     def is_kept(self) -> None:
-        """A snapshot is restored to the same state."""
+        """Check that a snapshot is restored to the same state."""
         self.heard.append("is_kept")
         self.system = self.methods["restore"](self.methods["snapshot"](self.system))
         self.compare([{}])
 
     def is_on_disk(self) -> None:
-        """The state on disk is the same."""
+        """Check that the state on disk is the same."""
         self.heard.append("is_on_disk")
         self.system = self.methods["reopen"](self.system)
         self.compare([{}])
 
     def compare(self, changes: Sequence[Mapping[str, Any]]) -> None:
-        """The projected state is the one before with one of the changes."""
+        """Check that the projected state is the one before with one of the changes."""
         found = self.methods["project"](self.system)
         possible = [{**self.state, **change} for change in changes]
         for state in possible:
@@ -236,7 +236,7 @@ class Follower:
 
 
 def seal_of(what: Any) -> str:
-    """A digest of plain values, however the file that has them is laid out."""
+    """A digest of plain values, independent of the layout of their file."""
     return sha256(_canonical(what).encode()).hexdigest()[:16]
 
 
@@ -257,12 +257,12 @@ def _canonical(value: Any) -> str:
 
 
 def wrong(state: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """The variables that are not as they should be."""
+    """The variables whose values differ from the expected ones."""
     return [name for name, value in state.items() if name not in found or not same(value, found[name])]
 
 
 def same(wanted: Any, found: Any) -> bool:
-    """Whether a value equals the expected one, as plain values are compared."""
+    """Whether a value equals the expected one, compared as plain values."""
     match wanted:
         case set() | Items():
             return _is_many(found) and _has_all(wanted, found) and _has_all(found, wanted)

@@ -110,7 +110,7 @@ class SpecSide:
         return [call for call, ways in zip(self.instances, self._ways_in(state), strict=True) if ways == ()]
 
     def _ways_in(self, state: State) -> list[Ways]:
-        """The ways of all instances in a state."""
+        """The successors of all instances in a state, as the values that each of them writes."""
         numbers, (before, known) = self._by.numbers_of(state), self._last
         if before:
             changed = [at for at, (old, new) in enumerate(zip(before, numbers, strict=True)) if old != new]
@@ -121,7 +121,7 @@ class SpecSide:
         return known
 
     def _ways(self, index: int, args: tuple[Value, ...], touched: Touched) -> Callable[[Numbers], Ways]:
-        """The ways of an instance by the numbers of the locations it reads."""
+        """The successors of an instance, by the numbers of the locations it reads."""
 
         def ways(numbers: Numbers) -> Ways:
             cuts = self._stepper.horizon_cuts

@@ -72,12 +72,12 @@ class Coverage:
 
     @property
     def never(self) -> tuple[EffectClass, ...]:
-        """The classes that the spec allows and the implementation provably never takes."""
+        """The classes that the spec allows and that the implementation provably never takes."""
         return tuple(self.classes[at] for at in sorted(self.listed - self.covered))
 
     @property
     def wrong(self) -> tuple[EffectClass, ...]:
-        """The classes that are listed as never taken, and were."""
+        """The classes that are listed as never taken, but were taken."""
         return tuple(self.classes[at] for at in sorted(self.listed & self.covered))
 
     @property

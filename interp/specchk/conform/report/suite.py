@@ -31,7 +31,7 @@ def verdict(result: SuiteResult) -> str:
 
 
 def within(part: Part, result: SuiteResult) -> str:
-    """The verdict with its bounds: a suite shows nothing about states outside a constraint."""
+    """The verdict with its bounds: a suite covers no states outside a constraint."""
     constraints = ", ".join(prop.name for prop in part.instance.program.constraints)
     is_bounded = constraints and verdict(result).startswith("conforms")
     return f"{verdict(result)} within {constraints}" if is_bounded else verdict(result)

@@ -90,7 +90,7 @@ def check_operator_call(checker: Checker, node: tree.CallExpr, context: Context)
 def check_item_fold(
     checker: Checker, args: tuple[tree.Expr, ...], context: Context, expected: Type | None
 ) -> Type:
-    """`fold(S, start, (acc, x) => e)`: a value of the type of `start`."""
+    """`fold(S, start, (acc, x) => e)`: the type of `start`."""
     items, start, operator = args
     found = checker.check(items, context)
     if not isinstance(found, Set | Seq):

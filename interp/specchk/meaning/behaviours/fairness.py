@@ -59,7 +59,7 @@ class Outgoing:
 
 
 class FairSteps:
-    """The steps of a program with their effect on its fairness conditions.
+    """The steps of a program with the fairness conditions that they meet.
 
     `in_doubt`: whether a condition is enabled where only numbers above a horizon may enable it, and open
     numbers do not show whether one does.

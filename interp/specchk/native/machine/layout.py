@@ -106,7 +106,7 @@ def payload_width(kind: Union) -> int:
 
 
 class NoRoom(Exception):
-    """A set has more items than the room of this search has slots."""
+    """A set has more items than this search has slots for."""
 
 
 def is_sparse(kind: Set) -> bool:

@@ -1,4 +1,4 @@
-"""The strict operators as instructions: operator -> rule, total over `Op` (a law test holds it).
+"""The strict operators as instructions: operator -> rule, total over `Op` (checked by a test of the laws).
 
 `meaning.operators` defines the operators; here they are only translated.  Sets, sequences and bags have
 rooms of their own (`set_rules`, `sequence_rules`).

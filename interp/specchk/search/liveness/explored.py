@@ -61,7 +61,7 @@ class Explored:
 
 
 class FirstStates(Explored):
-    """Only the first states, with the steps between them; their fair behaviours are some of the program's.
+    """Only the first states, with the steps between them; their fair behaviours are also the program's.
 
     What is enabled in a state does not depend on which states are known, so a rest here is one, and a loop
     that keeps every condition here does so in the whole graph.

@@ -92,7 +92,7 @@ class RecordingListing:
 
 
 def listed_here(place: str) -> Sequence[str]:
-    """As `listed`; raises `Unusable`, also for a folder without recordings."""
+    """Like `listed`; raises `Unusable`, also for a folder without recordings."""
     try:
         names = listed(place)
     except OSError as error:

@@ -93,7 +93,7 @@ class Growth:
         self._known: dict[str, tuple[int | None, float]] = {}  # the size, and since when
 
     def is_due(self, places: Sequence[str]) -> bool:
-        """Whether one is new, has another size than before, or has had its size for `patience` seconds.
+        """Whether a file is new, has changed in size, or has kept its size for `patience` seconds.
 
         One that cannot be seen from the driver is always due: executors may see it.
         """

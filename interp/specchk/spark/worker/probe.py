@@ -89,7 +89,7 @@ def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, 
 
 
 def complaint(answers: Iterable[WorkerReport], expected: str) -> str | None:
-    """The defect of the workers, in one sentence, or None."""
+    """A sentence on the defect of the workers, or None."""
     for answer in sorted(answers, key=lambda a: a.host):
         if not answer.digest:
             return (

@@ -28,7 +28,7 @@ class Literal:
     positive: bool
 
     def said(self, named: Mapping[str, str]) -> str:
-        """The literal as text."""
+        """The text of the literal."""
         return filled(self.atom.text if self.positive else self.atom.negation, named)
 
     @property

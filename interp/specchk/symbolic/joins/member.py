@@ -193,7 +193,7 @@ class HullMember(ZoneMember):
         return list(atoms)
 
     def united(self) -> list[Zone]:
-        """Zones with the states of all hulls that it owns."""
+        """Zones with the states of all hulls that this member owns."""
         joiner = self.expander.joiner
         return [zone for part in self._table.parts.values() for zone in united(part, joiner)]
 

@@ -87,7 +87,7 @@ class _Seen:
     enough: int = SAMPLE  # with so many zones the masks are grouped again
 
     def has(self, mask: int) -> bool:
-        """Whether a zone with this mask lies within one of them."""
+        """Whether a zone with this mask is contained in a visited one."""
         lacking = ~mask
         for signs, masks in self.groups.items():
             # A group keeps within limits that this zone does not keep: no zone of it can contain this one.

@@ -270,7 +270,7 @@ class ZoneEngine(Engine[range]):
         return False
 
     def _level(self, *, only_ask: bool) -> Expansion:
-        """The result of a level, or of as much of it as the budget allows."""
+        """The result of a level, or of the part that the budget allows."""
         level = Expansion(self.counts)
         asked = self._unanswered()
         first, is_more = 0, True

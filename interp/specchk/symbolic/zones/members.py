@@ -55,7 +55,7 @@ class ZoneMember:
         self.latest: Mapping[Shape, int] | None = None  # the depths up to which zones are taken
 
     def start(self, arrivals: list[Arrival]) -> Taking:
-        """Take the initial zones that it owns."""
+        """Adopt the initial zones that this member owns."""
         self._arrived[self.number] = [one for one in arrivals if self._owner(one[1].shape) == self.number]
         return self.take(b"")
 
@@ -104,7 +104,7 @@ class ZoneMember:
         return Taking(new, dropped)
 
     def zones(self) -> list[Zone]:
-        """All zones that it has taken."""
+        """All zones that this member has adopted."""
         return list(self.covered.zones())
 
     def recorded(self) -> list[Record]:

@@ -136,7 +136,7 @@ WantedValues = tuple[ShownTogether, tuple[Any, ...], Sequence[Any]]
 
 
 class Fields:
-    """The expressions that recordings show of one program.
+    """The expressions of one program that recordings show.
 
     `changing` counts the values given that may change.
     """

@@ -147,7 +147,7 @@ def greatest(a: Number, b: Number) -> Number:
 
 
 def merge_by(condition: Truth, a: Number, b: Number) -> Number:
-    """As `merge_numbers`, for a condition that may be decided."""
+    """Like `merge_numbers`, for a condition that may be decided."""
     if isinstance(condition, bool):
         return a if condition else b
     return merge_numbers(condition, a, b)

@@ -1,4 +1,4 @@
-"""The strict operators on trees: operator -> rule, total over `Op` (a test holds it).
+"""The strict operators on trees: operator -> rule, total over `Op` (checked by a test).
 
 A rule gets the application (for its types, `data` and span), its arguments' trees and the scope,
 where it notes under which condition it has no value.  Each is `meaning.operators`' rule of the same
