@@ -1,4 +1,4 @@
-"""replication.spec and replog: which event of the implementation is which action, and what its state means.
+"""replication.spec and replog: the event of the implementation for each action, and the meaning of its state.
 
 replog runs by its defaults, `Protocol()`: no rule of it is switched off or on here.
 
@@ -57,7 +57,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("produce")
     def produce(self, cluster: Cluster, leader: str) -> Answer:
-        """One record, by a producer that is no idempotent one."""
+        """One record, by a producer that is not idempotent."""
         broker = self.id(leader)
         if cluster.state(broker) is None:
             return DOWN
@@ -67,7 +67,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("send_fetch")
     def send_fetch(self, cluster: Cluster, follower: str) -> Answer:
-        """The fetcher's timer rings; a follower that still waits for a lost answer gives up on it."""
+        """The fetcher's timer rings; a follower that still waits for a lost answer abandons it."""
         broker = self.id(follower)
         state = cluster.state(broker)
         if state is None:
@@ -81,7 +81,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("serve_fetch", ways=(AT_ONCE, WAITING))
     def serve_fetch(self, cluster: Cluster, leader: str, follower: str, way: str) -> Answer:
-        """The fetch arrives; with nothing to send the leader answers at once or when the wait is over."""
+        """The fetch arrives; without records to send, the leader answers at once or when the wait is over."""
         slot = cluster.fetches.get(self.id(follower))
         if slot is None or slot.reply is not None or slot.to != self.id(leader):
             return Impossible("no such request is on its way to this broker")
@@ -105,14 +105,14 @@ class ReplogBinding(MachinesBinding):
         return Accepted()
 
     def _room(self, log: LogView, offset: int) -> int:
-        """Return as many bytes as the spec's response has records: one, or all of one epoch."""
+        """Return a byte limit for the number of records in the spec's response: one, or all of one epoch."""
         epochs = [epoch for epoch, _ in log.cells()][offset:]
         records = 1 if self.constants["one_record"] else sum(epoch == epochs[0] for epoch in epochs)
         return max(records, 1) * BATCH_OVERHEAD_BYTES
 
     @action("apply_response")
     def apply_response(self, cluster: Cluster, follower: str) -> Answer:
-        """The response arrives; it was taken if the follower waits for it no more."""
+        """The response arrives; it was accepted if the follower no longer waits for it."""
         broker = self.id(follower)
         slot, state = cluster.fetches.get(broker), cluster.state(broker)
         if slot is None or slot.reply is None:
@@ -129,7 +129,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("apply_diverging_hw")
     def apply_diverging_hw(self, cluster: Cluster, follower: str) -> Answer:
-        """Never by today's rules, where a follower truncates in the step in which it hears of it."""
+        """Never by today's rules: a follower truncates in the step in which it receives the answer."""
         del cluster, follower
         return Impossible("truncation and its HW are one step")
 
@@ -142,7 +142,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("truncate_to_leader")
     def truncate_to_leader(self, cluster: Cluster, follower: str) -> Answer:
-        """Ask the leader where the own last epoch ends; a follower that fetches has no such question."""
+        """Request the end of the own last epoch from the leader; a follower that fetches never does so."""
         broker = self.id(follower)
         state = cluster.state(broker)
         if state is None or broker in cluster.fetches:
@@ -160,7 +160,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("read")
     def read(self, cluster: Cluster, broker: str, start: int, end: int) -> Answer:
-        """A consumer fetches from a leader or a follower, without an epoch; all that it may see fits."""
+        """A consumer fetches from a leader or a follower, without an epoch; all visible records fit."""
         if cluster.state(self.id(broker)) is None or not self.constants["consumers"]:
             return DOWN
         request = FetchRequest(1, CONSUMER, NO_EPOCH, start)
@@ -171,7 +171,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("list_latest")
     def list_latest(self, cluster: Cluster, broker: str, latest: int) -> Answer:
-        """A consumer requests the end of what it may read."""
+        """A consumer requests the end of the visible records."""
         leader = self.id(broker)
         if cluster.state(leader) is None or not self.constants["consumers"]:
             return DOWN
@@ -182,7 +182,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("shrink_isr")
     def shrink_isr(self, cluster: Cluster, leader: str, follower: str) -> Answer:
-        """The leader looks for laggards; this follower was last caught up long ago, all others just now."""
+        """The leader checks its ISR; this follower was last caught up long ago, all others just now."""
         if cluster.spent.shrinks == self.constants["MaxShrinks"]:
             return Impossible("no more laggards in this model")
         broker = self.id(leader)
@@ -202,7 +202,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("fall_behind")
     def fall_behind(self, cluster: Cluster, leader: str, follower: str) -> Answer:
-        """Time passes in which a follower outside of the ISR does not catch up."""
+        """Time passes in which a follower outside the ISR does not catch up."""
         broker, other = self.id(leader), self.id(follower)
         state = cluster.state(broker)
         if state is None or state.leading is None or other == broker:
@@ -216,7 +216,7 @@ class ReplogBinding(MachinesBinding):
         return Accepted()
 
     def let_be(self, cluster: Cluster, leader: int, follower: int, *, is_late: bool) -> None:
-        """Let a follower's last fetch, of the log's end, be long ago or just now: each has a clock."""
+        """Set a follower's last fetch at the log's end to long ago or just now: each has a clock."""
         process = cluster.nodes[leader].process
         assert process is not None
         if follower != leader:
@@ -240,7 +240,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("apply_alter_reply")
     def apply_alter_reply(self, cluster: Cluster, leader: str) -> Answer:
-        """The controller's verdict arrives, if there is still someone to hear it."""
+        """The controller's decision arrives, if its receiver still exists."""
         broker = self.id(leader)
         slot = cluster.alters.get(broker)
         if slot is None or slot.reply is None:
@@ -252,7 +252,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("elect")
     def elect(self, cluster: Cluster, broker: str) -> Answer:
-        """An operator wants this leader: it is made the preferred one for the time of the election."""
+        """An operator requests this leader: it is made the preferred one for the time of the election."""
         if cluster.image.leader_epoch == self.epochs[-1]:
             return Impossible("no more elections in this model")
         return self.elect_as(cluster, self.id(broker))
@@ -270,13 +270,13 @@ class ReplogBinding(MachinesBinding):
 
     @action("elect_unclean")
     def elect_unclean(self, cluster: Cluster, broker: str) -> Answer:
-        """Never: by today's defaults only an operator asks for it, and this one does not."""
+        """Never: by today's defaults only an operator requests it, and this operator does not."""
         del cluster, broker
         return Impossible("nobody asks for an unclean election")
 
     @action("fence_broker")
     def fence_broker(self, cluster: Cluster, broker: str) -> Answer:
-        """The session of a broker is over, because it died or because it is slow."""
+        """The session of a broker expires, because the broker died or is slow."""
         number = self.id(broker)
         is_alive = cluster.state(number) is not None
         if is_alive and cluster.spent.fences == self.constants["MaxFences"]:
@@ -291,7 +291,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("unfence_broker")
     def unfence_broker(self, cluster: Cluster, broker: str) -> Answer:
-        """A heartbeat says that the broker has applied the metadata of its registration."""
+        """A heartbeat reports that the broker has applied the metadata of its registration."""
         number = self.id(broker)
         image = cluster.image
         if cluster.state(number) is None:
@@ -330,7 +330,7 @@ class ReplogBinding(MachinesBinding):
         return self._hear(cluster, self.id(broker), epoch, Role.FOLLOWER)
 
     def _hear(self, cluster: Cluster, broker: int, epoch: int, role: Role) -> Answer:
-        """Apply an image; it is news if it changes the role, or the epoch, or what a leader leads by."""
+        """Apply an image; it is new if it changes the role, the epoch, or the ISR data that a leader uses."""
         state = cluster.state(broker)
         if state is None:
             return DOWN
@@ -349,7 +349,7 @@ class ReplogBinding(MachinesBinding):
 
     @action("hear_of_brokers")
     def hear_of_brokers(self, cluster: Cluster, leader: str) -> Answer:
-        """Metadata arrives that has nothing new on the partition."""
+        """Metadata arrives that contains no change of the partition."""
         broker = self.id(leader)
         state = cluster.state(broker)
         if state is None or state.role is not Role.LEADER:
@@ -364,5 +364,5 @@ class ReplogBinding(MachinesBinding):
 
 
 def _replies(effects: list[Effect], kind: type[M]) -> list[M]:
-    """Return the messages of a kind among what is sent."""
+    """Return the messages of a kind among the sent ones."""
     return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, kind)]

@@ -36,7 +36,7 @@ def single(name: str, action: str, broker: str = "at") -> Any:
 
 
 def room_for(value: int, step: int) -> int:
-    """A bound, rounded up so that recordings share programs."""
+    """Return a bound, rounded up so that recordings share programs."""
     # At least one step: a recording without records has the room, and the program, of the others.
     return max(-(-value // step), 1) * step
 
@@ -83,7 +83,7 @@ class ClusterTracing(Tracing):
         }
 
     def name(self, number: Any) -> str:
-        """A broker's name in the spec."""
+        """Return a broker's name in the spec."""
         if not isinstance(number, int) or not 0 <= number < len(self.names):
             raise ImpossibleEvent(f"there is no broker {number!r}")
         return self.names[number]
@@ -93,7 +93,7 @@ class ClusterTracing(Tracing):
         return self.name(found["at"])
 
     def set_of(self, numbers: Iterable[Any]) -> frozenset[str]:
-        """The names of some brokers."""
+        """Return the names of some brokers."""
         # By their bytes, which differ where a number is a truth or a fraction.
         key = marshal.dumps(numbers, 2)
         known = self._kept.sets.get(key)
@@ -104,7 +104,7 @@ class ClusterTracing(Tracing):
         return known
 
     def call(self, action: str, *brokers: Any) -> Call:
-        """A step of some brokers."""
+        """Return a step of some brokers."""
         key = (action, *map(self.name, brokers))
         known = self._kept.calls.get(key)
         if known is None:
@@ -118,7 +118,7 @@ class ClusterTracing(Tracing):
         return Ways((calls, (passed, *calls)))
 
     def step_in_time(self, found: Event, action: str, *brokers: Any) -> Ways:
-        """As `in_time`, for one step of some brokers."""
+        """Like `in_time`, for one step of some brokers."""
         call = self.call(action, *brokers)
         key = (action, call.args, self.set_of(found["late"]) if "late" in found else None)
         known = self._kept.timed.get(key)
@@ -144,13 +144,13 @@ class ClusterTracing(Tracing):
 
     @event("fetch")
     def fetch(self, found: Event) -> Call:
-        """A request that the network has."""
+        """A request that is in the network."""
         self.stage(found)
         return self.call("send_fetch", found["at"])
 
     @event("serve")
     def serve(self, found: Event) -> Ways:
-        """The leader counts it, or refuses it as out of range."""
+        """The leader accepts the request, or refuses it as out of range."""
         self.stage(found)
         return self.step_in_time(found, "serve_fetch", found["at"], found["follower"])
 
@@ -163,7 +163,7 @@ class ClusterTracing(Tracing):
 
     @event("apply")
     def apply(self, found: Event) -> Call:
-        """The follower takes an answer."""
+        """The follower processes an answer."""
         self.stage(found)
         return self.call("apply_response", found["at"])
 

@@ -1,4 +1,4 @@
-"""The binding on replog's real store: every disk effect becomes bytes in files, read back after a crash.
+"""The binding to replog's real store: every disk effect writes bytes to files, which are read after a crash.
 
 As `binding.py`, with `replog.store` on the simulator's file system under each broker.  So what the
 protocol believes of its log and what the files say are compared at every crash and restart.
@@ -36,12 +36,12 @@ class FilesBinding(ReplogBinding):
             raise BindingError((Mistake("the model has power losses", hint),))
 
     def cluster_rules(self) -> Rules:
-        """Return the same, with empty disks for replog's store."""
+        """Return the rules with empty disks for replog's store."""
         return replace(super().cluster_rules(), disk=StoreStorage)
 
     @interruption("crash", aside=("committed", "acked"))
     def dies(self, cluster: Cluster, broker: str, moment: int, step: Callable[[], Answer]) -> bool:
-        """Take a step in which a broker's machine dies in its `moment`-th change of its disk.
+        """Execute a step in which a broker's machine dies in its `moment`-th change of its disk.
 
         What clients have seen of that step is aside: nothing yet, though the spec has it seen at once.
         """
@@ -61,7 +61,7 @@ class FilesBinding(ReplogBinding):
 
     @project
     def seen(self, cluster: Cluster) -> dict[str, object]:
-        """Return every variable of the spec but `flushed`."""
+        """Return every variable of the spec except `flushed`."""
         state = self.state(cluster)
         del state["flushed"]
         return state

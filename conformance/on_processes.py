@@ -1,4 +1,4 @@
-"""The binding on processes: every broker a process of its own, with files of its own, killed with SIGKILL.
+"""The binding to processes: each broker in its own process, with its own files, killed with SIGKILL.
 
 As `binding.py`; the controller and what is in flight stay here, and a broker's events travel over a
 socket to its process, which performs the disk effects on real files before it answers.  A crash is a
@@ -42,30 +42,30 @@ class ProcessDisk:
 
     @property
     def hw_checkpoint(self) -> int:
-        """Return the HW that the process wrote last, as its file says where none runs."""
+        """Return the last HW written by the process; if none runs, the HW in its file."""
         if self.process is None:
             return self._at_a_start(lambda storage: storage.hw_checkpoint)
         return self.process.seen.hw_checkpoint
 
     def perform(self, effect: Effect) -> None:
-        """Do nothing: the process did it before it answered."""
+        """Do nothing: the process performed it before it answered."""
 
     def flushed(self) -> int:
         """Return 0: it is not observed."""
         return 0
 
     def end(self) -> int:
-        """Return the log end; 0 where no process runs: there is nothing to flush then."""
+        """Return the log end; 0 if no process runs: then there is nothing to flush."""
         return 0 if self.process is None else self.process.seen.end
 
     def crash(self) -> None:
-        """Kill the process, if one runs; its files are what they are."""
+        """Kill the process, if one runs; its files stay unchanged."""
         if self.process is not None:
             self.process.kill()
             self.process = None
 
     def close(self, broker_epoch: int) -> None:
-        """Let the process stop in good order."""
+        """Stop the process cleanly."""
         assert self.process is not None
         self.process.stop(broker_epoch)
         self.process = None
@@ -75,18 +75,18 @@ class ProcessDisk:
         raise AssertionError("models with power losses are not for processes")
 
     def copy(self) -> ProcessDisk:
-        """Return the same directory without its process: what a start would find there now.
+        """Return the same directory without its process: the state that a start would find there now.
 
         The files themselves are not copied here: `recover` reads a copy, and a start is to have them.
         """
         return ProcessDisk(self.directory)
 
     def recover(self) -> Recovered:
-        """Say what a start would find."""
+        """Return the state that a start would find."""
         return self._at_a_start(FileStorage.recover)
 
     def _at_a_start(self, what: Callable[[FileStorage], T]) -> T:
-        """Ask a store that is opened on a copy of the files."""
+        """Query a store that is opened on a copy of the files."""
         with TemporaryDirectory() as copied:
             copytree(self.directory, copied, dirs_exist_ok=True)
             storage = FileStorage(OsFs(), f"{copied}/{DATA}")
@@ -101,14 +101,14 @@ Taken = tuple[str, tuple[str, ...]]  # a handler's method and its arguments
 
 @dataclass(slots=True)
 class Live:
-    """The one cluster that runs, its files, and what was done to it."""
+    """The one running cluster, its files, and its history."""
 
     cluster: Cluster
     files: TemporaryDirectory[str]
     history: tuple[Taken, ...] = ()
 
     def end(self) -> None:
-        """Kill all that runs, and remove the files."""
+        """Kill all running processes, and remove the files."""
         for node in self.cluster.nodes:
             if node.process is not None:
                 node.storage.crash()
@@ -126,7 +126,7 @@ class ProcessBinding(FilesBinding):
         atexit.register(self.end)
 
     def _noted(self, method: str) -> Callable[..., Answer]:
-        """A handler that adds what was accepted to the history."""
+        """Return a handler that adds accepted steps to the history."""
         handler = getattr(self, method)
 
         def noted(cluster: Cluster, *args: str) -> Answer:
@@ -141,13 +141,13 @@ class ProcessBinding(FilesBinding):
         return noted
 
     def end(self) -> None:
-        """End the cluster that runs, if one does."""
+        """End the running cluster, if there is one."""
         if self._live is not None:
             self._live.end()
             self._live = None
 
     def start(self) -> Cluster:
-        """Return a new cluster; the one before it is ended."""
+        """Return a new cluster, after ending the previous one."""
         self.end()
         files = TemporaryDirectory(prefix="replog-")
         rules = replace(
@@ -159,7 +159,7 @@ class ProcessBinding(FilesBinding):
         return self._live.cluster
 
     def let_be(self, cluster: Cluster, leader: int, follower: int, *, is_late: bool) -> None:
-        """Do so in the process, whose state is only copied here."""
+        """Set the time of the last fetch in the process, whose state here is only a copy."""
         process = cluster.nodes[leader].process
         assert isinstance(process, Process)
         if follower != leader:
@@ -173,7 +173,7 @@ class ProcessBinding(FilesBinding):
 
     @restore
     def back(self, kept: tuple[Taken, ...]) -> Cluster:
-        """Return a cluster with this history: the running one, or a new one that does all of it again."""
+        """Return a cluster with this history: the running one, or a new one that repeats all of it."""
         if self._live is not None and self._live.history == kept:
             return self._live.cluster
         cluster = self.start()
@@ -185,7 +185,7 @@ class ProcessBinding(FilesBinding):
 
 
 def boot(disk: ProcessDisk, state: ReplicaState) -> Process:
-    """Start a broker's process; it must find in its files what this side found in a copy of them."""
+    """Start a broker's process; it must find in its files the state found here in a copy of them."""
     disk.process = process = Process(f"{disk.directory}/{DATA}", state)
     found = list(process.state.log.cells())
     if found != list(state.log.cells()):

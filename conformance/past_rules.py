@@ -1,4 +1,4 @@
-"""The binding to replog under rules of the past: what a model turns back is turned back in replog, too.
+"""The binding to replog under earlier versions' rules: a rule disabled in a model is disabled in replog.
 
 A flaw of the ledger is a model of replication.spec with one rule of its time, and replog has the same rule as
 a switch of `Protocol`.  Here the two are one: replog under rules of a past version is compared with what the
@@ -137,11 +137,11 @@ class PastRulesBinding(ReplogBinding):
 
     @classmethod
     def against(cls, program: Program) -> PastRulesBinding:
-        """Return the binding to today's replog, for a spec that has other rules."""
+        """Return the binding to today's replog, for a spec with other rules."""
         return type(cls.__name__, (cls,), {"follows": Protocol()})(program)
 
     def cluster_rules(self) -> Rules:
-        """Return the same, with the protocol of that time."""
+        """Return the rules with the protocol of the earlier version."""
         return replace(super().cluster_rules(), protocol=self.follows or protocol_of(self.constants))
 
     @action("truncate_to_leader")
@@ -161,14 +161,14 @@ class PastRulesBinding(ReplogBinding):
 
     @action("fall_behind")
     def fall_behind(self, cluster: Cluster, leader: str, follower: str) -> Answer:
-        """Only where HW waits for those who are caught up does it matter who is not."""
+        """Relevant only where HW waits for caught-up replicas."""
         if not self.constants["waits_for_caught_up"]:
             return Impossible("HW waits for nobody outside of the ISR")
         return super().fall_behind(cluster, leader, follower)
 
     @action("elect_unclean")
     def elect_unclean(self, cluster: Cluster, broker: str) -> Answer:
-        """An operator accepts that records are lost, and wants this leader."""
+        """An operator accepts a loss of records, and requests this leader."""
         if not self.constants["unclean_election"]:
             return super().elect_unclean(cluster, broker)
         if cluster.image.leader_epoch == self.epochs[-1]:

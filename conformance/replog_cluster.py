@@ -1,4 +1,4 @@
-"""A cluster of replog for stepping by hand: cores, disks, a controller, and messages that wait to be moved.
+"""A cluster of replog for stepping by hand: cores, disks, a controller, and messages that wait for delivery.
 
 The binding's system.  It is the environment of the cores: it performs their effects, holds what is
 in flight (one fetch for each follower, one ISR proposal for each leader: what the spec has room
@@ -51,7 +51,7 @@ NOBODY: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a cluster is made with: the cores' rules, and how many in-sync replicas acks=all needs."""
+    """The parameters of a cluster: the cores' rules, and the in-sync replicas that acks=all needs."""
 
     brokers: int
     first_leader: int
@@ -63,7 +63,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class FetchInFlight:
-    """A fetch on its way to the broker `to` or, once there is a reply, back from it."""
+    """A fetch in flight to the broker `to` or, once there is a reply, back from it."""
 
     to: int
     request: FetchRequest
@@ -72,7 +72,7 @@ class FetchInFlight:
 
 @dataclass(frozen=True, slots=True)
 class AlterInFlight:
-    """An ISR proposal on its way, or its reply; `newcomers` are whom it would add."""
+    """An ISR proposal in flight, or its reply; `newcomers` are the replicas that it would add."""
 
     request: AlterPartitionRequest
     newcomers: tuple[int, ...]
@@ -81,7 +81,7 @@ class AlterInFlight:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the environment has done to the cluster; the models give it budgets."""
+    """The events of the environment so far, for which the models have budgets."""
 
     crashes: int = 0
     losses: int = 0
@@ -91,7 +91,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Node:
-    """One machine: a disk, perhaps a process, and the broker epochs of its incarnations so far."""
+    """One machine: a disk, a process if one runs, and the broker epochs of its incarnations so far."""
 
     storage: Storage
     process: Replica | None
@@ -107,7 +107,7 @@ class Node:
         return Node(storage, process, self.broker_epochs, self.registered_at, self.applied_version)
 
     def is_as(self, other: Node) -> bool:
-        """Return whether two machines run equal processes on equal disks; not where one of them runs none."""
+        """Return whether two machines run equal processes on equal disks; False if one of them runs none."""
         process, known = self.process, other.process
         return (
             process is not None
@@ -119,7 +119,7 @@ class Node:
 
 
 class Nodes:
-    """The machines of a cluster; one of a snapshot is copied when it is first reached.
+    """The machines of a cluster; a snapshot's machine is copied when it is first accessed.
 
     A step reaches one or two machines, and a snapshot is restored for each step that is tried.
 
@@ -149,16 +149,16 @@ class Nodes:
 
     @property
     def seen(self) -> Sequence[Node]:
-        """The machines, to be read only."""
+        """The machines, for reading only."""
         return self._nodes
 
     @property
     def own(self) -> Collection[int]:
-        """Those that no other cluster shares."""
+        """The machines that no other cluster shares."""
         return self._own
 
     def copy(self) -> Nodes:
-        """Return a snapshot, which has no machine of its own yet."""
+        """Return a snapshot, which does not own any machine yet."""
         twin = Nodes.__new__(Nodes)
         twin._nodes, twin._own = self._nodes, NOBODY
         if self._own:  # which run here, and may be in another state later
@@ -169,7 +169,7 @@ class Nodes:
 
 @dataclass(slots=True)
 class Cluster:
-    """All of it at one moment; `copy` is a snapshot that can be run on its own.
+    """The whole cluster at one moment; `copy` is a snapshot that can be run on its own.
 
     The mappings are replaced and never changed, so snapshots share them.
     """
@@ -199,7 +199,7 @@ class Cluster:
 
     @property
     def controller(self) -> Controller:
-        """Return the controller, to be run."""
+        """Return the controller, for handling events."""
         if not self.has_own_controller:
             self._controller = self._controller.copy()
             self.has_own_controller = True
@@ -207,20 +207,20 @@ class Cluster:
 
     @property
     def seen_controller(self) -> ControllerState:
-        """The controller's state, to be read."""
+        """The controller's state, for reading."""
         return self._controller.state
 
     @property
     def image(self) -> PartitionImage:
-        """Return the controller's word on the partition."""
+        """Return the controller's current metadata on the partition."""
         return self._controller.state.partitions[PARTITION]
 
     def is_fenced(self, broker: int) -> bool:
-        """Tell whether the controller takes a broker for dead."""
+        """Return whether the controller has fenced a broker."""
         return self._controller.state.brokers[broker].state is BrokerState.FENCED
 
     def state(self, broker: int) -> ReplicaState | None:
-        """Return the state of a broker's replica, None where no process runs: to be read, and before events.
+        """Return the state of a broker's replica, None if no process runs: for reading, and before events.
 
         Most of what is tried is refused by a look at the state, for which no machine needs to be copied.
         """
@@ -234,7 +234,7 @@ class Cluster:
         return process.state
 
     def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
-        """Let a broker handle a message; its effects are performed, and returned to look at."""
+        """Let a broker handle a message; its effects are performed, and returned for inspection."""
         process = self.nodes[broker].process
         assert process is not None
         return self._perform(broker, process.receive(source, message, NOW_MS))
@@ -246,11 +246,11 @@ class Cluster:
         return self._perform(broker, process.fire(timer, token, NOW_MS))
 
     def apply_metadata(self, broker: int, epoch: int) -> None:
-        """Let a broker apply the last metadata of a leader epoch."""
+        """Make a broker apply the last metadata of a leader epoch."""
         self._apply(broker, self.metadata[epoch])
 
     def apply_partition(self, broker: int, epoch: int) -> None:
-        """Let a broker apply metadata that has nothing on brokers that it does not know.
+        """Make a broker apply metadata without new information on brokers.
 
         Only the partition has a version that a replica could compare, and a metadata log never goes back.
         """
@@ -274,7 +274,7 @@ class Cluster:
         return effects
 
     def _sent(self, broker: int, sent: Send) -> None:
-        """Put a message in flight where it has a place; a reply to a fetch is left to who serves it."""
+        """Put a message in flight if it has a slot; the caller that serves a fetch handles the reply."""
         state = self.running(broker)
         match sent.message:
             case FetchRequest() as request:
@@ -290,14 +290,14 @@ class Cluster:
                 pass
 
     def ask_controller(self, source: int, message: Message) -> Message | None:
-        """Let the controller handle a message; return its reply.  Metadata waits to be applied."""
+        """Let the controller handle a message; return its reply.  Metadata is applied later."""
         effects = self.controller.handle(Received(source, message), NOW_MS)
         self._remember()
         replies = [e.message for e in effects if isinstance(e, Send) and e.to == source]
         return replies[0] if replies else None
 
     def expire_session(self, broker: int) -> None:
-        """Let a broker's session be over by now, and no other."""
+        """Expire a broker's session now, and no other."""
         expire_session(self.controller.state, broker, NOW_MS)
         self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
         self._remember()
@@ -308,30 +308,30 @@ class Cluster:
             self.metadata = {**self.metadata, epoch: last}
 
     def put_fetch(self, follower: int, fetch: FetchInFlight) -> None:
-        """Have a fetch of a broker in flight."""
+        """Put a fetch of a broker in flight."""
         self.fetches = {**self.fetches, follower: fetch}
 
     def take_fetch(self, follower: int) -> FetchInFlight | None:
-        """Have no fetch of a broker in flight any more; return the one that was."""
+        """Remove a broker's fetch from those in flight, and return it."""
         self.fetches, taken = without(self.fetches, follower)
         return taken
 
     def put_alter(self, leader: int, alter: AlterInFlight) -> None:
-        """Have a proposal of a broker in flight."""
+        """Put a proposal of a broker in flight."""
         self.alters = {**self.alters, leader: alter}
 
     def take_alter(self, leader: int) -> AlterInFlight | None:
-        """Have no proposal of a broker in flight any more; return the one that was."""
+        """Remove a broker's proposal from those in flight, and return it."""
         self.alters, taken = without(self.alters, leader)
         return taken
 
     def heartbeat(self, broker: int) -> None:
-        """Let a broker tell the controller that it lives, and how much metadata it has applied."""
+        """Send the controller a broker's heartbeat, with the metadata version it has applied."""
         node = self.nodes.seen[broker]
         self.ask_controller(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
 
     def register(self, broker: int) -> Error:
-        """Start a process on what is on the disk, if the controller admits it as a new incarnation."""
+        """Start a process on the contents of the disk, if the controller admits it as a new incarnation."""
         node = self.nodes.seen[broker]
         incarnation = len(node.broker_epochs) + 1
         disk = node.storage.copy()
@@ -352,7 +352,7 @@ class Cluster:
         return Error.NONE
 
     def end_process(self, broker: int) -> None:
-        """Take away a process, and what was on its way to it."""
+        """Remove a process, and the messages in flight to it."""
         self.nodes[broker].process = None
         slot = self.fetches.get(broker)
         if slot is not None and slot.reply is not None:
@@ -360,14 +360,14 @@ class Cluster:
 
 
 def without(slots: Mapping[int, T], broker: int) -> tuple[Mapping[int, T], T | None]:
-    """Return a mapping without an entry, itself where there is none, and the entry."""
+    """Return a mapping without an entry, the same mapping if it has none, and the entry."""
     if broker not in slots:
         return slots, None
     return {other: slot for other, slot in slots.items() if other != broker}, slots[broker]
 
 
 def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:
-    """Set when a follower last fetched, and was caught up."""
+    """Set the time at which a follower last fetched, and was caught up."""
     assert replica.state.leading is not None
     remote = replica.state.leading.remotes[follower]
     remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
@@ -379,7 +379,7 @@ def epochs_of(state: ReplicaState) -> tuple[int, ...]:
 
 
 def new_cluster(rules: Rules) -> Cluster:
-    """Return a cluster with an empty partition, led by `first_leader` in epoch 0, that all have heard of."""
+    """Return a cluster with an empty partition, led by `first_leader` in epoch 0, known to all brokers."""
     brokers = [rules.first_leader, *(b for b in range(rules.brokers) if b != rules.first_leader)]
     controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.protocol))
     controller.create_partition(PARTITION, tuple(range(rules.brokers)))

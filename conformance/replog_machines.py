@@ -1,4 +1,4 @@
-"""replog's machines in a binding: how a cluster starts, is kept and is seen, and what happens to disks.
+"""replog's machines in a binding: the start, snapshots and observation of a cluster, and the events of disks.
 
 The actions of replication.spec that no message brings: the page cache is written, the HW's checkpoint,
 processes die and start again.  `binding.py` has the protocol.
@@ -35,7 +35,7 @@ DOWN = Impossible("no process runs there")
 
 
 class MachinesBinding(CopyingBinding[Cluster]):
-    """Clusters of replog, and the actions that happen to their machines."""
+    """Clusters of replog, and the actions of their machines."""
 
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
@@ -45,7 +45,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
         self.epochs = range(self.constants["MaxEpoch"] + 1)
 
     def cluster_rules(self) -> Rules:
-        """Return what a cluster of the model is made with: replog's defaults, and disks in memory."""
+        """Return the parameters of the model's clusters: replog's defaults, and disks in memory."""
         leader = self.id(self.constants["first_leader"])
         return Rules(len(self.names), leader, self.constants["min_isr"], Protocol())
 
@@ -82,7 +82,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
 
     @unchanged
     def as_kept(self, kept: Cluster) -> Callable[[Any], bool]:
-        """Return what compares clusters that refused a step with the one that they were restored from."""
+        """Return the comparison of clusters that refused a step with the cluster they were restored from."""
         return Kept(kept, self.names, self.epochs).is_as
 
     def id(self, name: str) -> int:
@@ -91,7 +91,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
 
     @action("checkpoint_hw")
     def checkpoint_hw(self, cluster: Cluster, broker: str) -> Answer:
-        """The checkpoint's timer rings, unless nobody will read what it writes."""
+        """The checkpoint's timer rings, unless its result is never read."""
         number = self.id(broker)
         state = cluster.state(number)
         if state is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
@@ -104,7 +104,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
 
     @action("flush")
     def flush(self, cluster: Cluster, broker: str) -> Answer:
-        """The operating system writes its page cache."""
+        """The operating system writes back its page cache."""
         storage = cluster.nodes.seen[self.id(broker)].storage
         state = cluster.state(self.id(broker))
         if cluster.spent.losses == self.constants["MaxPowerLosses"] or storage.flushed() == storage.end():
@@ -116,7 +116,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
 
     @action("crash")
     def crash(self, cluster: Cluster, broker: str) -> Answer:
-        """The process dies; the page cache does not."""
+        """The process dies; the page cache is kept."""
         number = self.id(broker)
         if cluster.state(number) is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
             return Impossible("no process, or no more crashes in this model")
@@ -127,7 +127,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
 
     @action("stop")
     def stop(self, cluster: Cluster, broker: str) -> Answer:
-        """The process stops in good order: HW is written, all is synced, the marker is left."""
+        """The process stops cleanly: HW is written, all is synced, the marker is left."""
         number = self.id(broker)
         state = cluster.state(number)
         if not self.constants["clean_stops"] or cluster.spent.crashes == self.constants["MaxCrashes"]:
@@ -143,7 +143,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
 
     @action("power_loss")
     def power_loss(self, cluster: Cluster, broker: str) -> Answer:
-        """The machine loses power, and all that was not flushed."""
+        """The machine loses power, and all data that was not flushed."""
         number = self.id(broker)
         spent, storage = cluster.spent, cluster.nodes.seen[number].storage
         is_over = (
@@ -173,10 +173,10 @@ class MachinesBinding(CopyingBinding[Cluster]):
 
 
 def candidates(isr: Collection[int], elr: Collection[int], image: PartitionImage) -> Collection[int]:
-    """Return who may lead with this ISR and this ELR, alive or not."""
+    """Return the brokers that may lead with this ISR and this ELR, live or not."""
     return isr or elr or ((image.last_known_leader,) if image.last_known_leader != NO_LEADER else ())
 
 
 def taken_or(is_done: bool, otherwise: str) -> Answer:
-    """Return that a step was taken, or was refused for a reason."""
+    """Return that a step was accepted, or was refused for a reason."""
     return Accepted() if is_done else Refused(otherwise)

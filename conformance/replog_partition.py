@@ -1,4 +1,4 @@
-"""A partition of replog, stepped by hand: what the bindings of log_start.spec and reassignment.spec share.
+"""A partition of replog, stepped by hand: common to the bindings of log_start.spec and reassignment.spec.
 
 The system is replog's controller, and for each broker a core and a disk.  It performs the cores' effects and
 moves what an action moves; it decides nothing about the protocol.  Timers fire when an action requires it, at
@@ -61,7 +61,7 @@ P = TypeVar("P", bound=Copied)
 
 
 class Shared(Generic[P]):
-    """Parts of a cluster, each of which is copied when it is first run after a snapshot.
+    """Parts of a cluster, each of which is copied at its first use after a snapshot.
 
     Invariant: no part is run that is not its cluster's own, so that snapshots may share the others.
     """
@@ -73,7 +73,7 @@ class Shared(Generic[P]):
         self._own = set(range(len(self._parts)))
 
     def __getitem__(self, number: int) -> P:
-        """Return a part, to be run."""
+        """Return a part, for handling events."""
         if number not in self._own:
             self._parts[number] = self._parts[number].copy()
             self._own.add(number)
@@ -81,11 +81,11 @@ class Shared(Generic[P]):
 
     @property
     def seen(self) -> Sequence[P]:
-        """The parts, to be read only."""
+        """The parts, for reading only."""
         return self._parts
 
     def copy(self) -> Shared[P]:
-        """Return a snapshot; from now on no part is the own one of either."""
+        """Return a snapshot; from then on neither cluster owns any part."""
         self._own.clear()
         twin: Shared[P] = Shared(())
         twin._parts = self._parts.copy()
@@ -93,7 +93,7 @@ class Shared(Generic[P]):
 
 
 class Disk:
-    """A broker's storage, with the log that a start finds there, once that was looked up."""
+    """A broker's storage, with the log that a start finds there, once that was determined."""
 
     __slots__ = ("_log", "_storage")
 
@@ -102,7 +102,7 @@ class Disk:
         self._log: LogView | None = None
 
     def perform(self, effect: Effect) -> None:
-        """Do what a disk effect says."""
+        """Perform a disk effect."""
         self._log = None
         self._storage.perform(effect)
 
@@ -129,12 +129,12 @@ class PartitionCluster(ABC):
 
     @property
     def controller(self) -> Controller:
-        """Return the controller, to be run."""
+        """Return the controller, for handling events."""
         return self.controllers[0]
 
     @property
     def registry(self) -> ControllerState:
-        """Return the controller's state, to be read."""
+        """Return the controller's state, for reading."""
         return self.controllers.seen[0].state
 
     @property
@@ -147,11 +147,11 @@ class PartitionCluster(ABC):
         return self.registry.brokers[broker].state is BrokerState.FENCED
 
     def state(self, broker: int) -> ReplicaState:
-        """Return the state of a broker's replica, to be read."""
+        """Return the state of a broker's replica, for reading."""
         return self.brokers.seen[broker].state
 
     def is_as(self, kept: PartitionCluster) -> bool:
-        """Return whether this cluster, restored from one that was kept, is equal to it.
+        """Return whether this cluster, restored from a kept one, is equal to it.
 
         It shares what was not run since; a disk that was written counts as another one.
         """
@@ -163,7 +163,7 @@ class PartitionCluster(ABC):
         )
 
     def introduce(self, first: int) -> None:
-        """Let all brokers register and apply the first metadata, as `apply` names it."""
+        """Make all brokers register and apply the first metadata, as named by `apply`."""
         brokers = range(len(self.brokers.seen))
         for broker in brokers:
             self.ask(broker, RegisterRequest(broker, 1))
@@ -173,7 +173,7 @@ class PartitionCluster(ABC):
             self.apply(broker, first)
 
     def put_first(self, broker: int) -> None:
-        """Let a replica be the first in the order of the assignment, as an operator may have wanted it."""
+        """Make a replica the first in the order of the assignment, as if an operator had requested it."""
         others = tuple(replica for replica in self.image.replicas if replica != broker)
         if len(others) < len(self.image.replicas):
             ordered = replace(self.image, replicas=(broker, *others))
@@ -186,18 +186,18 @@ class PartitionCluster(ABC):
         return next((e.message for e in effects if isinstance(e, Send) and e.to == source), None)
 
     def expire_session(self, broker: int) -> None:
-        """Let a broker's session be over by now, and no other."""
+        """Expire a broker's session now, and no other."""
         expire_session(self.controller.state, broker, NOW_MS)
         self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
         self.note_metadata()
 
     def heartbeat(self, broker: int) -> None:
-        """Let a broker report that it has applied all that there is."""
+        """Send a broker's heartbeat, which reports that it has applied all metadata."""
         epoch = self.registry.brokers[broker].broker_epoch
         self.ask(broker, HeartbeatRequest(broker, epoch, self.registry.version))
 
     def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
-        """Let a broker handle a message; its effects are performed, and returned to look at."""
+        """Let a broker handle a message; its effects are performed, and returned for inspection."""
         self.date_fetches(broker, LONG_AGO_MS)
         return self.perform(broker, self.brokers[broker].receive(source, message, NOW_MS))
 
@@ -206,7 +206,7 @@ class PartitionCluster(ABC):
         return self.perform(broker, self.brokers[broker].fire(timer, token, NOW_MS))
 
     def date_fetches(self, leader: int, when_ms: int) -> None:
-        """Set when the followers of a leader last fetched, and were caught up."""
+        """Set the times at which the followers of a leader last fetched, and were caught up."""
         if self.state(leader).leading is None:
             return
         leading = self.brokers[leader].state.leading
@@ -215,7 +215,7 @@ class PartitionCluster(ABC):
             remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
 
     def check_isr(self, leader: int, late: int) -> list[Effect]:
-        """Let a leader look for laggards: this follower was caught up long ago, all others just now."""
+        """Let a leader check its ISR: this follower was caught up long ago, all others just now."""
         self.date_fetches(leader, NOW_MS)
         leading = self.brokers[leader].state.leading
         assert leading is not None
@@ -224,11 +224,11 @@ class PartitionCluster(ABC):
 
     @abstractmethod
     def note_metadata(self) -> None:
-        """Remember what the controller has decided, until it is applied."""
+        """Remember the controller's decision, until it is applied."""
 
     @abstractmethod
     def apply(self, broker: int, which: int) -> None:
-        """Let a broker apply metadata that was noted."""
+        """Make a broker apply remembered metadata."""
 
     @abstractmethod
     def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
@@ -263,7 +263,7 @@ C = TypeVar("C", bound=Any)
 
 
 class PartitionBinding(CopyingBinding[C]):
-    """How such clusters are kept and restored, and the actions that both specs have."""
+    """The snapshots of such clusters, and the actions that both specs share."""
 
     hint = "replog has no switch for this rule; choose a model with today's"
     acks: ClassVar[int]
@@ -279,7 +279,7 @@ class PartitionBinding(CopyingBinding[C]):
 
     @reopen
     def again(self, cluster: C) -> C:
-        """The cluster with every log as its disk has it; HW and epochs without a record stay."""
+        """The cluster with every log read from its disk; HW and epochs without a record are kept."""
         reopened = cluster.copy()
         for broker, disk in enumerate(cluster.disks.seen):
             before, log = cluster.state(broker).log, disk.recovered()
@@ -291,7 +291,7 @@ class PartitionBinding(CopyingBinding[C]):
 
     @unchanged
     def as_kept(self, kept: C) -> Callable[[Any], bool]:
-        """Return what compares clusters that refused a step with the one that they were restored from."""
+        """Return the comparison of clusters that refused a step with the cluster they were restored from."""
 
         def is_as(cluster: C) -> bool:
             return bool(cluster.is_as(kept))
@@ -308,7 +308,7 @@ class PartitionBinding(CopyingBinding[C]):
 
     @action("send_fetch")
     def send_fetch(self, cluster: C, follower: str) -> Answer:
-        """The fetcher's timer rings; a follower that waits for a lost answer gives up on it."""
+        """The fetcher's timer rings; a follower that waits for a lost answer abandons it."""
         broker = self.id(follower)
         if broker in cluster.fetches:
             return Impossible("its last request is still in flight")
@@ -318,7 +318,7 @@ class PartitionBinding(CopyingBinding[C]):
         return Accepted() if broker in cluster.fetches else Refused("it sends no request")
 
     def served(self, cluster: C, follower: str) -> FetchReply | ListOffsetsReply:
-        """Let a request arrive, and return the reply; with nothing to send it comes when the wait is over."""
+        """Deliver a request, and return the reply, which comes without records when the wait is over."""
         slot = cluster.fetches[self.id(follower)]
         effects = cluster.receive(slot.to, self.id(follower), slot.request)
         if not _replies(effects):
@@ -328,7 +328,7 @@ class PartitionBinding(CopyingBinding[C]):
         return reply
 
     def elected(self, cluster: C, broker: str) -> Answer:
-        """Let an operator make a replica the preferred leader, and hold an election."""
+        """Make a replica the preferred leader, as an operator, and hold an election."""
         cluster.put_first(self.id(broker))
         reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
         assert isinstance(reply, ElectReply)
@@ -336,7 +336,7 @@ class PartitionBinding(CopyingBinding[C]):
 
     @action("apply_response")
     def apply_response(self, cluster: C, follower: str) -> Answer:
-        """The response arrives, and is taken if the follower waits for it."""
+        """The response arrives, and is accepted if the follower waits for it."""
         broker = self.id(follower)
         slot = cluster.fetches.get(broker)
         if slot is None or slot.reply is None:

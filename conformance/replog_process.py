@@ -1,4 +1,4 @@
-"""A replica in a process of its own, on files of its own; both ends of the socket to it.
+"""A replica in its own process, with its own files; both ends of the socket to it.
 
     Process(directory, state)    starts `main` in a new interpreter, which reads the log from the directory
     event  ->  effects           the process performs the disk effects on its files, then answers
@@ -36,7 +36,7 @@ LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); import replog_process as 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a broker's process says after an event."""
+    """The reply of a broker's process after an event."""
 
     effects: list[Effect]
     state: ReplicaState
@@ -45,13 +45,13 @@ class Seen:
 
 
 def main(descriptor: int) -> None:
-    """Serve over a socket until the other side is gone."""
+    """Serve over a socket until the other side closes it."""
     with Connection(descriptor) as link, suppress(EOFError):
         serve(link)
 
 
 def serve(link: Connection) -> None:
-    """Answer events until the other side is gone."""
+    """Answer events until the other side closes the socket."""
     directory, state = link.recv()
     disk = FileStorage(OsFs(), directory)
     state.log = disk.recover().log
@@ -72,13 +72,13 @@ def serve(link: Connection) -> None:
 
 
 def _arrived(disk: FileStorage, argument: object) -> object:
-    """Return an argument of an event as the core may keep it."""
+    """Return an argument of an event in the form that the core may keep."""
     is_message = isinstance(argument, ProduceRequest | FetchReply)
     return disk.without_bodies(argument) if is_message else argument
 
 
 def _performed(disk: FileStorage, effect: Effect) -> Effect:
-    """Perform an effect on the disk; return it as it leaves the process."""
+    """Perform an effect on the disk; return it in the form in which it leaves the process."""
     if isinstance(effect, Send):
         return Send(effect.to, disk.with_bodies(effect.message))
     if not isinstance(effect, SetTimer):
@@ -88,7 +88,7 @@ def _performed(disk: FileStorage, effect: Effect) -> Effect:
 
 @dataclass(slots=True)
 class Still:
-    """The state of a broker's process at one moment, to be read; it takes no events."""
+    """The state of a broker's process at one moment, for reading; it handles no events."""
 
     state: ReplicaState
 
@@ -101,7 +101,7 @@ class Process:
     """A broker's process, with the interface of the `Replica` in it."""
 
     def __init__(self, directory: str, state: ReplicaState) -> None:
-        """Start a process with this state, but for the log, which it reads from the directory."""
+        """Start a process with this state, except for the log, which it reads from the directory."""
         self._link, theirs = Pipe()
         command = [sys.executable, "-c", LAUNCH, str(HERE), str(theirs.fileno())]
         self._child = subprocess.Popen(command, pass_fds=[theirs.fileno()])  # noqa: S603 - this file
@@ -120,11 +120,11 @@ class Process:
         return self._ask("fire", timer, token, now_ms)
 
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
-        """Give the replica metadata."""
+        """Make the replica apply metadata."""
         return self._ask("apply", metadata, broker_epoch, now_ms)
 
     def date_fetch(self, follower: int, when_ms: int) -> None:
-        """Set when a follower last fetched, and was caught up."""
+        """Set the time at which a follower last fetched, and was caught up."""
         self._ask(DATE, follower, when_ms)
 
     def _ask(self, name: str, *arguments: object) -> list[Effect]:
@@ -138,20 +138,20 @@ class Process:
         return Still(self.state.copy())
 
     def stop(self, broker_epoch: int) -> None:
-        """Let the process sync all, leave the mark of it and end."""
+        """Make the process sync everything, write the clean-shutdown marker and end."""
         self._link.send((STOP, (broker_epoch,)))
         self._child.wait()
         self._link.close()
 
     def kill(self) -> None:
-        """End the process with SIGKILL, as a crash does; a second time is harmless."""
+        """End the process with SIGKILL, like a crash; a second call is harmless."""
         self._child.send_signal(signal.SIGKILL)
         self._child.wait()
         self._link.close()
 
 
 def _become(old: Any, new: Any) -> None:
-    """Give an object the state of another, its own parts kept where they are of the same kind."""
+    """Give an object the state of another; its own parts are kept if they are of the same kind."""
     for each in fields(old):
         mine, other = getattr(old, each.name), getattr(new, each.name)
         if type(mine) is type(other) and is_dataclass(mine) and not mine.__dataclass_params__.frozen:

@@ -1,4 +1,4 @@
-"""By which rules the binding runs replog, what each tier holds it to, and the gate's controls."""
+"""The rules under which the binding runs replog, the checks of each tier, and the gate's controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster of replog is in the words of replication.spec: every variable, from the cores and disks.
+"""The state of a cluster of replog as every variable of replication.spec, from the cores and disks.
 
     current, meta, fenced, incarnation   the controller's image, its last of each epoch, its registrations
     registered                           these registrations, in the metadata of each epoch
@@ -39,13 +39,13 @@ SETS = ("clean", "has_new_min")
 
 
 def abstract(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
-    """Return the state of the spec that a cluster is in; `names` are the brokers'."""
+    """Return the spec's state of a cluster; `names` are the brokers'."""
     return {**_controller(cluster, names, epochs), **_brokers(cluster, names, epochs),
             **_in_flight(cluster, names), **_ghosts(cluster, epochs)}  # fmt: skip
 
 
 class Kept:
-    """A cluster that was kept, to compare those with it that were restored from it and refused a step.
+    """A kept cluster, to compare it with clusters that were restored from it and refused a step.
 
     What such a cluster shares with it has not changed: a machine or a controller that is run is copied first.
     Of what it does not share, equal values have equal words; most refusals change none.
@@ -62,7 +62,7 @@ class Kept:
         self._states = _states(cluster.seen_controller)
 
     def is_as(self, cluster: Cluster) -> bool:
-        """Return whether what is not shared has the same words in the spec; not where messages are others."""
+        """Return whether all unshared parts have the same values in the spec; False if messages differ."""
         kept = self.cluster
         return (
             cluster.spent is kept.spent
@@ -107,7 +107,7 @@ def has_same(found: Mapping[int, object], kept: Mapping[int, object]) -> bool:
 
 
 def packed(words: Plain) -> bytes:
-    """Return words of the spec as bytes, which for 1 and for True are not the same."""
+    """Return values of the spec as bytes, which differ for 1 and for True."""
     return marshal.dumps(words, 2)
 
 
@@ -124,7 +124,7 @@ def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
 
 
 def _candidates(cluster: Cluster, names: Sequence[str]) -> Plain:
-    """Who may lead beside the ISR, and since which epoch by another minimum of it."""
+    """Return the possible leaders outside the ISR, and the first epoch with another min.insync.replicas."""
     image = cluster.image
     changed = [epoch for epoch, known in cluster.metadata.items() if known.partitions[PARTITION].min_isr]
     return {
@@ -153,7 +153,7 @@ def _nobody_fenced(names: Sequence[str]) -> Plain:
 
 
 def _registry(cluster: Cluster, names: Sequence[str], brokers: Mapping[int, BrokerImage]) -> Plain:
-    """What metadata has on brokers; a broker that it does not name has no state of the spec."""
+    """Return the metadata's state of brokers; a broker that it does not name has no state in the spec."""
     lives, fenced = {}, set()
     for broker, name in enumerate(names):
         known = brokers.get(broker)
@@ -199,7 +199,7 @@ def _broker(cluster: Cluster, node: Node, names: Sequence[str], epochs: range) -
 
 
 def _down(node: Node, names: Sequence[str], epochs: range) -> Plain:
-    """What recovery would make of the disk: nothing else can happen to it in between."""
+    """Return the state that recovery would make of the disk: nothing else can happen to it in between."""
     disk = node.storage.copy()
     recovered = disk.recover()
     return {"status": "down", "epoch": 0, "log": _log(recovered.log, epochs), "hw": recovered.log.hw,
@@ -236,7 +236,7 @@ def _leading(cluster: Cluster, state: ReplicaState, names: Sequence[str]) -> Pla
 
 
 def _first_waiting(state: ReplicaState, leading: Leading) -> int:
-    """The epoch of the first record that a producer waits for; the leader's own if none does.
+    """Return the epoch of the first record that a producer waits for; the leader's own if there is none.
 
     The spec says more: who waits are the producers of all records behind HW, from that epoch on.
     """
@@ -263,7 +263,7 @@ def _log(log: LogView, epochs: range) -> Plain:
 
 
 def _ends(written: Sequence[int], epochs: range) -> dict[int, int]:
-    """Per epoch the end of its records and of all earlier ones."""
+    """Return for each epoch the end of its records and of all earlier ones."""
     if list(written) != sorted(written):
         raise OutsideSpec(f"the epochs of the records fall: {written}")
     return {epoch: bisect_right(written, epoch) for epoch in epochs}

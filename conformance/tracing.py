@@ -121,7 +121,7 @@ class ReplogTracing(ClusterTracing):
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
-        """Room for the recording's elections, records and faults; rounded up, so that programs are shared."""
+        """Return bounds of the recording's elections, records and faults; rounded up, to share programs."""
         kinds = [one["event"] for one in recording.events]
         shown = [one.get("after", {}) for one in recording.events]
         # Each change of the partition is an event of the controller; those that do not show it count as one.
@@ -200,7 +200,7 @@ class ReplogTracing(ClusterTracing):
 
     @event("settle")
     def settle(self, found: Event) -> Ways:
-        """The controller's verdict arrives."""
+        """The controller's decision arrives."""
         return self.step_in_time(found, "apply_alter_reply", found["at"])
 
     judge = single("judge", "alter_partition", "leader")  # granted, or refused for who is in it

@@ -1,4 +1,4 @@
-"""replog's accepted behaviour: fixed runs on replog as it ships, and everything that leaves it in them.
+"""replog's accepted behaviour: fixed runs on the unchanged replog, and all of its outputs in them.
 
     cluster walks   a cluster under any requests, faults and lies, in memory or on replog's store
     store walks     the store alone, with crashes, damage and repairs

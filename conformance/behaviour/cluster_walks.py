@@ -151,7 +151,7 @@ class Walk:
         self.clients.produce()
 
     def _fall_behind(self) -> None:
-        """Cut a broker off, or end it, while records are written, committed and perhaps deleted."""
+        """Cut a broker off, or kill it, while records are written, committed and perhaps deleted."""
         late = self._node().broker_id
         peers = [peer for peer in (*self.world.nodes, CONTROLLER) if peer != late]
         if self.random.random() < 0.5:
@@ -219,7 +219,7 @@ class Walk:
         self.watch.note("controller", "original", effects=tuple(effects))
 
     def _cut_links(self) -> None:
-        """Cut the link between two, in one direction or in both."""
+        """Cut the link between two nodes, in one direction or in both."""
         one, other = self.random.sample([*self.world.nodes, CONTROLLER], 2)
         self.network.cut |= {(one, other), (other, one)} if self.random.random() < 0.5 else {(one, other)}
 
@@ -275,7 +275,7 @@ class Walk:
         self._start()
 
     def _pick(self) -> None:
-        """Let something happen out of order, or never."""
+        """Execute a pending event out of order, or drop it."""
         pending = self.world.pending()
         if pending:
             entry: tuple[int, int, Item] = pending[self.random.randrange(min(len(pending), 12))]
@@ -344,5 +344,5 @@ FAULTS = frozenset(list(ACTIONS)[list(ACTIONS).index(Walk._depose) + 1 :])
 
 
 def walk(seed: int, on_files: bool, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Take one walk."""
+    """Run one walk."""
     Walk(watch, seed, on_files, protocol).run(actions)

@@ -1,4 +1,4 @@
-"""Damage to the files of a stopped broker, by disks, people and restored backups; and batches at a limit.
+"""Damage to the files of a stopped broker, by disks, people and restored backups; batches at a limit.
 
 any file     bytes flipped, cut off, added, zeroed; removed; an older copy; the content of another file
 a segment    a field of a batch's header changed, alone or with a right CRC

@@ -52,7 +52,7 @@ REPLICAS = (0, 1, 2)
 
 
 class LoneBroker:
-    """One run: `end` is the end of the log that the broker has shown, `epoch` the last leader epoch."""
+    """One run: `end` is the last log end that the broker has shown, `epoch` the last leader epoch."""
 
     def __init__(self, watch: RunWatch, seed: int, protocol: str) -> None:
         self.watch, self.protocol = watch, preset(protocol)
@@ -114,7 +114,7 @@ class LoneBroker:
         self.end = self.storage.end()
 
     def _elect(self) -> None:
-        """Announce metadata: another leader, another ISR, or an epoch that was missed."""
+        """Announce metadata: another leader, another ISR, or an epoch that was skipped."""
         random = self.random
         self.version += 1
         self.epoch += random.choice((0, 1, 1, 2))
@@ -163,7 +163,7 @@ class LoneBroker:
             self._fire()
 
     def _records(self, request: FetchRequest, error: Error) -> FetchReply:
-        """Return a few batches from where the broker is, or an end of an epoch, inside a batch or not."""
+        """Return a few batches from the broker's position, or the end of an epoch, in a batch or not."""
         random, base = self.random, request.fetch_offset
         high = self._near()
         if error is not Error.NONE:
@@ -219,5 +219,5 @@ class LoneBroker:
 
 
 def lone_broker(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Take one run."""
+    """Execute one run."""
     LoneBroker(watch, seed, protocol).run(actions)

@@ -139,5 +139,5 @@ class LoneController:
 
 
 def lone_controller(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Take one run."""
+    """Execute one run."""
     LoneController(watch, seed, protocol).run(actions)

@@ -137,7 +137,7 @@ class LoneCoordinator:
             self._receive(OTHER, reply)
 
     def _elect(self) -> None:
-        """Let either broker lead the next epoch."""
+        """Make either broker the leader of the next epoch."""
         self.epoch += 1
         self.version += 1
         leader = self.random.choice((ME, ME, OTHER))
@@ -152,5 +152,5 @@ class LoneCoordinator:
 
 
 def lone_coordinator(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Take one run."""
+    """Execute one run."""
     LoneCoordinator(watch, seed, protocol).run(actions)

@@ -108,5 +108,5 @@ class LoneQuorum:
 
 
 def lone_quorum(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Take one run."""
+    """Execute one run."""
     LoneQuorum(watch, seed, protocol).run(actions)

@@ -39,7 +39,7 @@ class ObservedFs:
         return path.removeprefix(self._root)
 
     def open(self, path: str) -> File:
-        """Open a file, whose changes are noted."""
+        """Open a file, whose changes are recorded."""
         return ObservedFile(self._fs.open(path), self, path)
 
     def create(self, path: str) -> File:
@@ -48,7 +48,7 @@ class ObservedFs:
         return ObservedFile(file, self, path)
 
     def exists(self, path: str) -> bool:
-        """Return whether the name is taken."""
+        """Return whether the name exists."""
         return self._fs.exists(path)
 
     def rename(self, source: str, target: str) -> None:
@@ -85,7 +85,7 @@ class ObservedFs:
 
 
 class ObservedFile:
-    """A handle whose writes, cuts and syncs are noted."""
+    """A handle whose writes, truncations and syncs are recorded."""
 
     __slots__ = ("_file", "_fs", "_path")
 
@@ -137,7 +137,7 @@ def _content(data: bytes) -> tuple[int, str]:
 
 
 class ObservedDisk(StoreStorage):
-    """A simulated machine's disk with replog's store on it, whose changes are noted."""
+    """A simulated machine's disk with replog's store on it, whose changes are recorded."""
 
     __slots__ = ()
 

@@ -41,7 +41,7 @@ def facts(record: object) -> dict[str, object]:
 
 
 def note_effect(watch: RunWatch, at: str, effect: object) -> None:
-    """Note an effect of a core that runs alone, with all of its fields."""
+    """Record an effect of a core that runs alone, with all of its fields."""
     watch.note(at, type(effect).__name__, **facts(effect))
 
 
@@ -97,11 +97,11 @@ class ObservedStorage:
         return recovered
 
     def without_bodies(self, message: Message) -> Message:
-        """Return a message as the disk keeps it."""
+        """Return a message in the form that the disk keeps."""
         return self.inner.without_bodies(message)
 
     def with_bodies(self, message: Message) -> Message:
-        """Return a message with what the disk has."""
+        """Return a message with the bodies from the disk."""
         return self.inner.with_bodies(message)
 
     def perform(self, effect: Effect) -> None:
@@ -116,7 +116,7 @@ class ObservedStorage:
 
     @property
     def hw_checkpoint(self) -> int:
-        """Return the HW that was written last."""
+        """Return the last written HW."""
         return self.inner.hw_checkpoint
 
     def close(self, broker_epoch: int) -> None:
@@ -150,11 +150,11 @@ class ObservedStorage:
         return self.inner.end()
 
     def arm(self, occasion: int, kind: int) -> None:
-        """Let the disk fail."""
+        """Arm a failure of the disk."""
         self.inner.arm(occasion, kind)
 
     def is_armed(self) -> bool:
-        """Return whether a failure is still to come."""
+        """Return whether a failure is still pending."""
         return self.inner.is_armed()
 
     def copy(self) -> Storage:
@@ -178,11 +178,11 @@ class ObservedClients(ClientObserver):
         self._watch = watch
 
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
-        """Note an acknowledged batch."""
+        """Record an acknowledged batch."""
         self._watch.note("producer", "acknowledged", offset=base_offset, count=count, body=body)
 
     def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
-        """Note a record."""
+        """Record a consumed record."""
         self._watch.note("consumer", "record", offset=offset, epoch=cell[0], body=cell[1])
 
 
@@ -193,7 +193,7 @@ class Disks:
         self._watch, self._is_real, self._config, self._next = watch, is_real, config, 0
 
     def __call__(self) -> Storage:
-        """Make the next broker's disk."""
+        """Create the next broker's disk."""
         at, self._next = who(self._next), self._next + 1
         is_real = self._is_real
         inner = ObservedDisk(self._watch, at, self._config) if is_real else MemoryStorage()
@@ -232,7 +232,7 @@ class ObservedWorld(World):
         super()._execute(item)
 
     def note_end(self) -> None:
-        """Note the contents of all disks."""
+        """Record the contents of all disks."""
         self.watch.step("the end")
         for _, node in sorted(self.nodes.items()):
             if isinstance(node.storage, ObservedStorage):

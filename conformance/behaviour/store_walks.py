@@ -1,4 +1,4 @@
-"""Random walks of replog's store alone: every call of a log directory and its logs, crashes, damage, repairs.
+"""Random walks of replog's store alone: all calls of a log directory and its logs, crashes, damage, repairs.
 
 A cluster uses the store as a follower does.  Here it also appends as a leader, serves reads with any
 limits, holds two partitions, and is opened again after a clean stop, the death of the process, a power
@@ -259,7 +259,7 @@ class StoreWalk:
         self._answer("log of a strange name", lambda: directory.log(name, self.random.choice((0, -1))))
 
     def _fail(self) -> None:
-        """Let one of the next changes fail, or the machine die in it."""
+        """Make one of the next changes fail, or the machine die in it."""
         occasion = self.random.randrange(12)
         kind = self.random.randrange(5)
         faults = self.disk.faults = Faults()
@@ -280,7 +280,7 @@ class StoreWalk:
         )()
 
     def _stop(self) -> None:
-        """Stop cleanly, with the ends of the logs as high watermarks."""
+        """Stop cleanly, with the log ends as high watermarks."""
         directory, epoch = self.directory, self.random.choice((-1, 3, 9))
         assert directory is not None
         marks = {key: log.log_end for key, log in directory.logs.items()}
@@ -353,5 +353,5 @@ ACTIONS: dict[Callable[[StoreWalk], None], int] = {
 
 
 def store_walk(seed: int, is_damaging: bool, actions: int, watch: RunWatch) -> None:
-    """Take one walk."""
+    """Run one walk."""
     StoreWalk(watch, seed, is_damaging).run(actions)

@@ -45,7 +45,7 @@ class WalkClients:
         self.accepted = {producer: deque([(0, 0, 1)], WINDOW + 2) for producer in PRODUCERS}
 
     def broker(self) -> int:
-        """Return any broker."""
+        """Return a random broker."""
         return self.random.randrange(len(self.world.nodes))
 
     def leader(self) -> int:
@@ -157,7 +157,7 @@ class WalkClients:
         self._request(self.leader(), lambda number: DeleteRecordsRequest(number, offset, timeout_ms))
 
     def wait(self) -> None:
-        """Let requests wait at the leader: fetches at the end, produces of acks=all, a deletion."""
+        """Make requests wait at the leader: fetches at the end, produces with acks=all, a deletion."""
         leader, end = self.leader(), self.network.end
         for _ in range(self.random.choice((1, 2, 3))):
             at = end + self.random.choice((0, 0, 1))
@@ -180,7 +180,7 @@ class WalkClients:
         self.world.send(OPERATOR, CONTROLLER, ElectRequest(self.correlation, PARTITION, is_unclean=True))
 
     def configure(self, min_isr: int) -> None:
-        """Request another minimum."""
+        """Request another min.insync.replicas."""
         self.correlation += 1
         self.world.send(OPERATOR, CONTROLLER, ConfigureRequest(self.correlation, PARTITION, min_isr))
 

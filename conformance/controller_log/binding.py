@@ -1,4 +1,4 @@
-"""controller_log.spec and replog: a quorum of controllers that fails over, and the brokers that go by it.
+"""controller_log.spec and replog: a quorum of controllers that fails over, and the brokers that follow it.
 
 The system is three controllers, a broker process for each broker with its log, and messages between them
 (`quorum_cluster`).  A rule that a model turns back is turned back in replog, too.
@@ -100,7 +100,7 @@ CONTROLS = (
 
 
 def tentative(handler: F) -> F:
-    """Undo what a step has changed that is refused in the end.
+    """Undo the changes of a step that is refused in the end.
 
     A lost election leaves a newer term, who fetches first gives up its own leadership, and a broker learns of
     a controller before that refuses.  These are steps of replog's own; the spec has them as one with what
@@ -142,7 +142,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         self.words = SpecWords(self.controllers, self.brokers)
 
     def start(self) -> Controllers:
-        """The first controller is active, the first broker leads, and all have heard of it."""
+        """The first controller is active, the first broker leads, and all have received the metadata."""
         rules, protocol = self.constants, Protocol()
         if self.rules:  # else it is a control's wrong spec, to compare with today's replog
             protocol = Protocol(newest_only=rules["newest_only"])
@@ -161,7 +161,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     @action("elect")
     @tentative
     def elect(self, cluster: Controllers, c: str, voter: str) -> Answer:
-        """A controller stands for election, and one other votes; twice if its term was behind."""
+        """A controller stands for election, and one other controller votes; twice if its term was behind."""
         me, other = self.voter(c), self.voter(voter)
         nodes = cluster.nodes.seen
         if me == other or max(nodes[me].term, nodes[other].term) == self.constants["MaxTerm"]:
@@ -182,7 +182,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     @action("fetch_metadata")
     @tentative
     def fetch_metadata(self, cluster: Controllers, d: str, c: str) -> Answer:
-        """A controller fetches all that the active one has, and acknowledges it."""
+        """A controller fetches all records of the active one, and acknowledges them."""
         me, active = self.voter(d), self.voter(c)
         if me == active:
             return Impossible("it does not fetch from itself")
@@ -198,7 +198,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     @action("fail_over")
     @tentative
     def fail_over(self, cluster: Controllers, c: str) -> Answer:
-        """The leader's session is over when the active controller checks."""
+        """The leader's session has expired when the active controller checks."""
         number = self.voter(c)
         if self.is_full(cluster, number):
             return Impossible("no more records in this model")
@@ -230,7 +230,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     def _news(
         self, cluster: Controllers, broker: int, number: int
     ) -> tuple[OfTerm | None, list[MetadataImage]]:
-        """Return a controller's answer to a metadata request, and what is news to the broker's replica."""
+        """Return a controller's answer to a metadata request, and the part new to the broker's replica."""
         version = cluster.brokers.seen[broker].broker.membership.metadata_version
         answer = cluster.request(broker, number, version)
         if answer is None or not isinstance(answer.message, MetadataUpdate):
@@ -241,7 +241,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
     @action("propose")
     def propose(self, cluster: Controllers, b: str, isr: Collection[str]) -> Answer:
-        """A leader proposes an ISR of whom it wants; who joins has just fetched."""
+        """A leader proposes any ISR; a joining member has just fetched."""
         broker, members = self.id(b), sorted(map(self.id, isr))
         leading = cluster.state(broker).leading
         if leading is None or leading.pending is not None:
@@ -264,7 +264,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         return Accepted()
 
     def _send_proposal(self, cluster: Controllers, broker: int, number: int) -> list[Send] | None:
-        """Let a broker that goes by a controller repeat its proposal there; return what that one sends."""
+        """Make a broker that follows a controller repeat its proposal there; return the answers."""
         leading = cluster.state(broker).leading
         if leading is None or leading.pending is None or not cluster.meet(broker, number):
             return None
@@ -290,7 +290,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     @action("grant")
     @tentative
     def grant(self, cluster: Controllers, c: str, b: str) -> Answer:
-        """The answer arrives; or, if that was lost with its term, the metadata of the change."""
+        """The answer arrives; or, if it was lost with its term, the metadata of the change."""
         broker, number = self.id(b), self.voter(c)
         state, node = cluster.state(broker), cluster.nodes.seen[number]
         pending = None if state.leading is None else state.leading.pending
@@ -333,7 +333,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
     @action("produce")
     def produce(self, cluster: Controllers, b: str) -> Answer:
-        """The only record."""
+        """The only record is produced."""
         broker = self.id(b)
         if cluster.acked or any(map(cluster.has, range(len(self.brokers)))):
             return Impossible("there is one record in this spec")
@@ -343,7 +343,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
     @action("fetch")
     def fetch(self, cluster: Controllers, f: str, b: str) -> Answer:
-        """A follower fetches, and its next fetch shows what it has by then."""
+        """A follower fetches, and its next fetch shows its new log end."""
         follower, leader = self.id(f), self.id(b)
         if follower == leader or cluster.has(follower) == cluster.has(leader):
             return Impossible("there is nothing to fetch")
@@ -355,7 +355,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
     @action("acknowledge")
     def acknowledge(self, cluster: Controllers, b: str) -> Answer:
-        """A producer repeats its batch, and is answered once HW has passed it."""
+        """A producer repeats its batch, and receives the answer once HW has passed it."""
         broker = self.id(b)
         leading = cluster.state(broker).leading
         if cluster.acked or leading is None or not cluster.has(broker):

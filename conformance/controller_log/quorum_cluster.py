@@ -1,4 +1,4 @@
-"""Three controllers and some brokers of replog, stepped by hand: the system of the binding.
+"""Three controllers and some brokers of replog, stepped by hand: the system under test of the binding.
 
 Whatever an action moves is a message of replog, handed from one process to another; what else is sent
 meanwhile is lost, but for answers to ISR proposals, which wait until they are delivered.
@@ -54,7 +54,7 @@ class Process:
 
     @property
     def contact(self) -> Contact:
-        """Return which controllers it knows."""
+        """Return the process's view of the controllers."""
         assert self.broker.contact is not None
         return self.broker.contact
 
@@ -66,7 +66,7 @@ class Process:
 
 @dataclass(slots=True)
 class Controllers:
-    """All of it at one moment; controllers are numbered like the spec's."""
+    """The whole cluster at one moment; controllers are numbered as in the spec."""
 
     nodes: Shared[ControllerNode]
     brokers: Shared[Process]
@@ -87,18 +87,18 @@ class Controllers:
         )  # fmt: skip
 
     def back_to(self, before: Controllers) -> None:
-        """Be what a snapshot has, which is no snapshot from then on."""
+        """Adopt the state of a snapshot, which may not be used afterwards."""
         for each in fields(self):
             setattr(self, each.name, getattr(before, each.name))
 
     # The controllers.
 
     def handle(self, number: int, event: Event, now_ms: int = NOW_MS) -> list[Send]:
-        """Let a controller handle an event; return what it sends."""
+        """Let a controller handle an event; return the messages it sends."""
         return self.perform(number, self.nodes[number].handle(event, now_ms))
 
     def perform(self, number: int, effects: list[Effect]) -> list[Send]:
-        """Write what a controller writes, and let its grants wait; return what it sends."""
+        """Perform a controller's writes, and hold back its grants; return the messages it sends."""
         for effect in effects:
             if isinstance(effect, StoreVote | StoreRecords):
                 term, vote, log = self.disks[number]
@@ -112,7 +112,7 @@ class Controllers:
         return [effect for effect in effects if isinstance(effect, Send)]
 
     def pass_on(self, source: int, to: int, sends: list[Send]) -> list[Send]:
-        """Deliver what one controller has sent to another; return what that one sends."""
+        """Deliver one controller's messages to another; return the messages that the other sends."""
         found: list[Send] = []
         for send in sends:
             if send.to == VOTERS[to]:
@@ -120,12 +120,12 @@ class Controllers:
         return found
 
     def give_up(self, number: int) -> None:
-        """Let an active controller miss the fetches of a majority for so long that it resigns."""
+        """Let an active controller miss a majority's fetches until it resigns."""
         if self.nodes.seen[number].is_active:
             self.handle(number, Fired(Timer.QUORUM), LATE_MS)
 
     def exchange(self, follower: int, active: int) -> bool:
-        """Let a controller fetch from another until it has all, and acknowledge; return whether it may."""
+        """Let a controller fetch from another all that it lacks, and acknowledge; return whether it may."""
         node = self.nodes[follower]
         node.active = VOTERS[active]
         # At most once for each term of a log; who never agrees has an error.
@@ -145,7 +145,7 @@ class Controllers:
         return True
 
     def introduce(self, number: int, state: BrokerState = BrokerState.ACTIVE) -> None:
-        """Let every broker be registered and live, or leaving, as a controller knows it."""
+        """Make every broker registered and live, or leaving, in a controller's view."""
         controller = self.nodes[number].controller
         if controller is not None:
             brokers = controller.state.brokers
@@ -155,16 +155,16 @@ class Controllers:
     # The brokers.
 
     def state(self, broker: int) -> ReplicaState:
-        """Return the state of a broker's replica, to be read."""
+        """Return the state of a broker's replica, for reading."""
         return self.brokers.seen[broker].state
 
     def receive(self, broker: int, source: int, message: Message) -> list[Send]:
-        """Let a broker handle a message; return what it sends."""
+        """Let a broker handle a message; return the messages it sends."""
         effects = self.brokers[broker].broker.handle(Received(source, message), NOW_MS)
         return [effect for effect in effects if isinstance(effect, Send)]
 
     def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Send]:
-        """Let a broker's timer ring; return what it sends."""
+        """Let a broker's timer ring; return the messages it sends."""
         effects = self.brokers[broker].broker.handle(Fired(timer, token), NOW_MS)
         return [effect for effect in effects if isinstance(effect, Send)]
 
@@ -178,7 +178,7 @@ class Controllers:
         return updates[0] if updates else None
 
     def meet(self, broker: int, number: int) -> bool:
-        """Let a broker learn of a controller without any news; return whether it goes by it."""
+        """Announce a controller to a broker without new metadata; return whether the broker follows it."""
         answer = self.request(broker, number, NO_NEWS)
         if answer is None:
             return False
@@ -186,7 +186,7 @@ class Controllers:
         return self.brokers.seen[broker].contact.address == VOTERS[number]
 
     def apply(self, broker: int, number: int, term: int, image: MetadataImage) -> bool:
-        """Let metadata arrive from a controller; return whether the broker knows another partition."""
+        """Deliver metadata from a controller; return whether the broker's partition has changed."""
         before = self.state(broker).partition_epoch
         fenced = {b: BrokerImage(k.broker_epoch, BrokerState.FENCED) for b, k in image.brokers.items()}
         update = MetadataUpdate((replace(image, brokers=fenced),))
@@ -201,7 +201,7 @@ class Controllers:
         return self.state(broker).log.leo > 0
 
     def fetch(self, follower: int, leader: int) -> bool:
-        """Let a follower fetch from the leader that it knows; return whether it had an answer."""
+        """Let a follower fetch from its known leader; return whether it received an answer."""
         following = self.state(follower).following
         if following is None or self.state(follower).leader_id != leader:
             return False
@@ -217,7 +217,7 @@ class Controllers:
 
 
 def new_controllers(rules: Protocol, brokers: int) -> Controllers:
-    """Return controllers of which the first is active, and brokers of which the first leads."""
+    """Return controllers of which the first is active, and brokers of which the first is the leader."""
     config = ControllerConfig(min_isr=1)
     replicas = tuple(range(brokers))
     partitions = {PARTITION: PartitionImage(replicas, 0, 0, 0, replicas)}

@@ -1,4 +1,4 @@
-"""What controllers and brokers of replog are in the words of controller_log.spec: every variable.
+"""The state of replog's controllers and brokers as every variable of controller_log.spec.
 
     term active log hw        the controllers; what they have written is the same as what they have in memory
     known proposal newest     the brokers
@@ -21,7 +21,7 @@ from specchk.conform.contract.binding import OutsideSpec
 
 
 class SpecWords:
-    """The spec's words for controllers and brokers, and for records that were seen before."""
+    """The spec's names for controllers and brokers, and for records that were seen before."""
 
     __slots__ = ("_records", "brokers", "controllers")
 
@@ -40,7 +40,7 @@ class SpecWords:
 
 
 def abstract(cluster: Controllers, words: SpecWords) -> dict[str, Any]:
-    """Return the state of the spec that the cluster is in."""
+    """Return the spec's state of the cluster."""
     brokers = words.brokers
     nodes = dict(zip(words.controllers, cluster.nodes.seen, strict=True))
     for number, node in enumerate(cluster.nodes.seen):

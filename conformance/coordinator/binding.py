@@ -47,7 +47,7 @@ ONE_ELECTION = MappingProxyType({"MaxEpoch": "1"})
 
 @dataclass(slots=True)
 class GroupCluster(Cluster):
-    """A cluster, and the records whose commits were answered: their epochs and the offsets after them."""
+    """A cluster, and the records of acknowledged commits: their epochs and the offsets after them."""
 
     completed: frozenset[tuple[int, int]] = frozenset()
 
@@ -64,14 +64,14 @@ class GroupCluster(Cluster):
             Cluster._sent(self, broker, sent)
 
     def coordinator(self, broker: int) -> Coordinator:
-        """Return the coordinator on a broker, to be read."""
+        """Return the coordinator on a broker, for reading."""
         process = self.nodes.seen[broker].process
         assert isinstance(process, GroupReplica)
         return process.coordinator
 
 
 class CoordinatorBinding(ReplogBinding):
-    """All actions of replication.spec that its models have, and three of the coordinator."""
+    """All actions of replication.spec that its models use, and three of the coordinator."""
 
     spec, model = "../../spec/coordinator.spec", MODEL
     smoke = (At(MODEL, ONE_ELECTION),)
@@ -97,7 +97,7 @@ class CoordinatorBinding(ReplogBinding):
     )  # fmt: skip
 
     def cluster_rules(self) -> Rules:
-        """Return the same, with replicas of the log of groups, and the model's rule."""
+        """Return the rules with replicas of the log of groups, and the model's rule."""
         made = super().cluster_rules()
         if self.rules:  # else it is a control's wrong spec, to compare with today's replog
             made = replace(made, protocol=Protocol(completes_as_leader=self.constants["completes_as_leader"]))
@@ -113,7 +113,7 @@ class CoordinatorBinding(ReplogBinding):
 
     @action("write_commit")
     def write_commit(self, cluster: GroupCluster, leader: str) -> Answer:
-        """The record that the leader has written last is a commit, whose answer waits."""
+        """The leader's last record is a commit, whose answer waits."""
         broker = self.id(leader)
         state = cluster.state(broker)
         if state is None or state.leading is None:
@@ -140,7 +140,7 @@ class CoordinatorBinding(ReplogBinding):
 
     @action("unload")
     def unload(self, cluster: GroupCluster, broker: str) -> Answer:
-        """The coordinator resigns, and answers so."""
+        """The coordinator resigns, and answers with an error."""
         answer = self._rung(cluster, self.id(broker), Timer.RESIGN)
         if answer is Error.NOT_COORDINATOR:
             return Accepted()
@@ -150,7 +150,7 @@ class CoordinatorBinding(ReplogBinding):
         return () if cluster.state(broker) is None else cluster.coordinator(broker).waiting
 
     def _rung(self, cluster: GroupCluster, broker: int, timer: Timer) -> Error | None:
-        """Let a timer of the coordinator ring; return its answer to the one who waits."""
+        """Let a timer of the coordinator ring; return its answer to the waiting client."""
         before = self._waiting(cluster, broker)
         if not before:
             return None
@@ -174,7 +174,7 @@ class CoordinatorBinding(ReplogBinding):
 
     @unchanged
     def as_kept(self, kept: Cluster) -> Callable[[Any], bool]:
-        """Return the same with the coordinators."""
+        """Return the comparison with a kept cluster, including the coordinators."""
         assert isinstance(kept, GroupCluster)
         is_as_kept = super().as_kept(kept)
         waiting = [kept.coordinator(broker).waiting for broker in range(len(self.names))]

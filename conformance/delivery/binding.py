@@ -1,4 +1,4 @@
-"""delivery.spec and replog: what retries and commits of clients lose or double.
+"""delivery.spec and replog: the messages that clients' retries and commits lose or duplicate.
 
 The system is a broker that leads two partitions alone, the messages and `__consumer_offsets`; an idempotent
 producer of replog on a connection that keeps the order; and a consumer, whose order of processing and
@@ -57,7 +57,7 @@ TODAY = MappingProxyType({
 
 
 class DeliveryBinding(CopyingBinding[Parties]):
-    """The spec's clients on replog's."""
+    """The spec's clients on replog's clients."""
 
     spec, model = "../../spec/delivery.spec", "exactly_once"
     smoke = (At("exactly_once", {"Tries": "1"}),)
@@ -96,7 +96,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
     def also_other(self) -> Iterator[str]:
-        """Fewer requests in flight than the five of KIP-98, or than there are messages."""
+        """Fewer requests in flight than the five of KIP-98, or than the number of messages."""
         if self.constants["inflight"] < min(5, self.constants["Messages"]):
             yield "inflight"
 
@@ -123,7 +123,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     @action("retry")
     def retry(self, parties: Parties, message: int) -> Answer:
-        """The producer has waited too long for the answer to this message, and for no other."""
+        """The producer has waited too long for the answer to this message, and for no other answer."""
         if self._status(parties, message) != "failed" or parties.tries[message] == self.constants["Tries"]:
             return Impossible("the producer waits for no answer, or has given up")
         # The model has no clock: the request is made old, and replog's own timer does the rest.
@@ -164,7 +164,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
         return Accepted()
 
     def _give_up(self, parties: Parties, message: int) -> None:
-        """After the last try the application lets the producer forget the message."""
+        """After the last try the application makes the producer abandon the message."""
         if self._status(parties, message) == "failed" and parties.tries[message] == self.constants["Tries"]:
             kept = [waiting for waiting in parties.producer.outstanding if waiting.number != message]
             parties.producer.outstanding = kept
@@ -176,7 +176,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     @action("refuse_request")
     def refuse_request(self, parties: Parties) -> Answer:
-        """It arrives while there are too few replicas in sync."""
+        """A request arrives while too few replicas are in sync."""
         apply_minimum(parties.messages, min_isr=2)
         answer = self._deliver(parties)
         apply_minimum(parties.messages, min_isr=1)
@@ -203,21 +203,21 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     @action("commit")
     def commit(self, parties: Parties) -> Answer:
-        """The coordinator writes the position to its log, then takes it."""
+        """The coordinator writes the position to its log, then applies it."""
         if not self._may(parties, "commit_first", "process_first"):
             return Impossible("not now, by the consumer's order")
         return _taken(parties, Commit(GROUP, MESSAGES, parties.position), parties.generation)
 
     @action("process")
     def process(self, parties: Parties) -> Answer:
-        """The application does what it does with a record."""
+        """The application processes a record."""
         if not self._may(parties, "process_first", "commit_first"):
             return Impossible("not now, by the consumer's order")
         self._take_effect(parties)
         return Accepted()
 
     def _may(self, parties: Parties, begins: str, ends: str) -> bool:
-        """Go on from one half to the other, if the first half or the second of this consumer is now."""
+        """Switch between the halves of the cycle, if this consumer's first or second half is next."""
         # `begins` is the consumer for whom this is the first half, `ends` the one for whom it is the
         # second.
         order = {("polled", begins): "half_done", ("half_done", ends): "idle"}
@@ -241,7 +241,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     @action("crash")
     def crash(self, parties: Parties) -> Answer:
-        """Another process of the consumer joins, and starts where the group is."""
+        """Another process of the consumer joins, and starts at the committed position of the group."""
         if parties.stage == "idle" and parties.position == self._committed(parties):
             return Impossible("nothing would be lost")
         self._join(parties)
@@ -249,7 +249,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     @action("take_over")
     def take_over(self, parties: Parties) -> Answer:
-        """Another process joins while a commit of this one is on its way."""
+        """Another process joins while a commit of this one is in flight."""
         committing = ("commit_first", "polled"), ("process_first", "half_done")
         if not self.constants["takes_over"] or parties.late is not None:
             return Impossible("no former owner's commit is to be late, or one is already")
@@ -261,7 +261,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     @action("receive_late_commit")
     def receive_late_commit(self, parties: Parties) -> Answer:
-        """The commit arrives, and with it the generation that its sender knew."""
+        """The commit arrives, with the generation known to its sender."""
         if parties.late is None:
             return Impossible("no former owner's commit is on its way")
         late, parties.late = parties.late, None
@@ -271,7 +271,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     @action("change_coordinator")
     def change_coordinator(self, parties: Parties) -> Answer:
-        """What the next steps meet is what another coordinator has read."""
+        """The next steps use another coordinator, with the state that it has read."""
         if not self.constants["takes_over"]:
             return Impossible("the coordinator stays")
         parties.groups = self.fail_over(parties).groups
@@ -322,7 +322,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
 
 def _taken(parties: Parties, commit: Commit, generation: int) -> Answer:
-    """Let the coordinator check a commit, write it to its log, and take it."""
+    """Let the coordinator check a commit, write it to its log, and apply it."""
     error = parties.groups.check(commit, READER, generation)
     if error is Error.NONE:
         error = _written(parties, commit) or parties.groups.commit(commit, READER, generation)

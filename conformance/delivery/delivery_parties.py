@@ -1,4 +1,4 @@
-"""Broker, producer and consumer of the delivery binding, and what they send to each other.
+"""Broker, producer and consumer of the delivery binding, and their messages.
 
 Not here: which of it is which action (`binding`).
 """
@@ -23,25 +23,25 @@ IMAGE = PartitionImage((BROKER, ABSENT), BROKER, 0, 0, (BROKER,))
 
 @dataclass(slots=True)
 class Acknowledged:
-    """The messages that the producer was told to be safe."""
+    """The messages that were acknowledged to the producer."""
 
     numbers: set[int] = field(default_factory=set)
 
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
-        """Note the number at the end of the body."""
+        """Record the number at the end of the body."""
         self.numbers.add(int(body.rpartition(b"-")[2]))
 
     def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
-        """Not for a producer."""
+        """Do nothing: a producer does not consume."""
 
 
 def the_broker() -> int:
-    """Where the producer sends to."""
+    """Return the broker to which the producer sends."""
     return BROKER
 
 
 def least(_: int) -> int:
-    """No time at random."""
+    """Return the least time, not a random one."""
     return 0
 
 
@@ -96,14 +96,14 @@ def apply_minimum(replica: Replica, min_isr: int) -> None:
 
 
 def produced(leader: Replica, request: ProduceRequest) -> ProduceReply:
-    """Produce to a leader that is alone in the ISR, which answers at once."""
+    """Produce to a leader that is alone in the ISR, so it answers at once."""
     (reply,) = messages_of(leader.receive(PRODUCER, request, NOW_MS), ProduceReply)
     answer: ProduceReply = reply
     return answer
 
 
 def messages_of(effects: list[Effect], kind: type[Any]) -> list[Any]:
-    """Return the messages of a kind among what is sent."""
+    """Return the messages of a kind among the sent ones."""
     return [
         effect.message for effect in effects if isinstance(effect, Send) and isinstance(effect.message, kind)
     ]

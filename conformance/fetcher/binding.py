@@ -74,7 +74,7 @@ NOTHING = Impossible("no request is in flight in this phase")
 
 @dataclass(slots=True)
 class Disk:
-    """What the effects have made of it."""
+    """The contents of the disk after the effects so far."""
 
     start: int = 0
     records: list[Batch] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Disk:
 
 @dataclass(slots=True)
 class Copier:
-    """A follower at one moment; `shown` is the spec's ghost, the leader's HW by its last answer."""
+    """A follower at one moment; `shown` is the spec's ghost, the leader's HW in the last answer."""
 
     replica: Replica
     disk: Disk = field(default_factory=Disk)
@@ -121,7 +121,7 @@ class Copier:
         return self.following is not None and self.following.in_flight != -1
 
     def apply(self, leader: int, epoch: int) -> None:
-        """Let the broker apply metadata with this leader."""
+        """Make the broker apply metadata with this leader."""
         self.metadata += 1
         image = PartitionImage((1, 2, BROKER), leader, epoch, self.metadata, (1, 2))
         metadata = MetadataImage(self.metadata, {PARTITION: image}, BROKERS)
@@ -136,7 +136,7 @@ class Copier:
         self.perform(self.replica.receive(self.replica.state.leader_id, message, NOW_MS))
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Do what the follower wants done, in its order."""
+        """Perform the follower's effects, in order."""
         meanings = [self._performed(effect) for effect in effects]
         self.out = tuple(one for one in meanings if one is not None)
 
@@ -175,7 +175,7 @@ class Copier:
 
 
 class FetcherBinding(CopyingBinding[Copier]):
-    """Answers and metadata of any kind, and whatever a follower of replog does about them."""
+    """Answers and metadata of any kind, and replog's reactions as a follower."""
 
     spec, model = "../../spec/fetcher.spec", "two_leaders"
     smoke = (At("two_leaders", {"MaxLeo": "1", "MaxEpoch": "0"}),)
@@ -203,7 +203,7 @@ class FetcherBinding(CopyingBinding[Copier]):
     })  # fmt: skip
 
     def start(self) -> Copier:
-        """A follower of the first leader, with nothing."""
+        """A follower of the first leader, with an empty log."""
         config = Config(flush_messages=int(self.constants["flushes"]))
         copier = Copier(Replica(ReplicaState(BROKER, PARTITION, config)))
         copier.apply(LEADERS["first"], 0)
@@ -220,7 +220,7 @@ class FetcherBinding(CopyingBinding[Copier]):
 
     @action("time_out")
     def time_out(self, copier: Copier, is_current: bool) -> Answer:
-        """The timer of the request in flight rings, or one of an earlier request."""
+        """The timer of the request in flight rings, or that of an earlier request."""
         if not is_current:
             # Numbers begin at 1, so this is none of the request in flight.
             copier.fire(Timer.FETCH_TIMEOUT, 0)
@@ -263,7 +263,7 @@ class FetcherBinding(CopyingBinding[Copier]):
 
     @action("take_gap")
     def take_gap(self, copier: Copier) -> Answer:
-        """An answer with records from further on."""
+        """An answer with records from a later offset."""
         if not copier.asked or copier.phase != "fetching":
             return NOTHING
         if copier.wakes == 2:
@@ -298,7 +298,7 @@ class FetcherBinding(CopyingBinding[Copier]):
 
     @action("diverges")
     def diverges(self, copier: Copier, epoch: int, end: int) -> Answer:
-        """An answer with the end that an epoch has at the leader."""
+        """An answer with the end of an epoch at the leader."""
         if not copier.asked or copier.phase != "fetching":
             return NOTHING
         if epoch not in dict(copier.replica.state.log.epochs.entries) or copier.wakes == 2:
@@ -344,7 +344,7 @@ class FetcherBinding(CopyingBinding[Copier]):
         self._note_failure(copier)
 
     def _note_failure(self, copier: Copier) -> None:
-        """Note in which epoch the fetcher has stopped, which it does not know itself."""
+        """Record the epoch in which the fetcher has stopped, which the fetcher does not record itself."""
         if copier.following is None or not copier.following.has_failed:
             copier.failed_in = None
         elif copier.failed_in is None:
@@ -352,7 +352,7 @@ class FetcherBinding(CopyingBinding[Copier]):
 
     @project
     def state(self, copier: Copier) -> dict[str, Any]:
-        """The follower's state, and what it did last."""
+        """The follower's state, and its last actions."""
         state, log, disk = copier.replica.state, copier.replica.state.log, copier.disk
         if (disk.start, disk.records, list(disk.epochs)) != (log.log_start, log.batches, log.epochs.entries):
             raise OutsideSpec("the disk has another log, or other epochs, than memory")

@@ -1,4 +1,4 @@
-"""isr_timing.spec and replog: when a follower leaves the ISR and returns, when the controller learns of it.
+"""isr_timing.spec and replog: when a follower leaves and rejoins the ISR, and the controller is notified.
 
 The system is a leader and a follower of replog and one clock; a unit of the spec is 2.5 s.  The leader checks
 its ISR when the timer rings that it has set itself.  An ISR change is granted at once, since replication.spec
@@ -62,7 +62,7 @@ SMALL = MappingProxyType({"MaxTime": "5", "MaxOffset": "1"})
 
 @dataclass(slots=True)
 class Pair:
-    """Two brokers and a clock; `leo_at` is the spec's ghost: the log's end as the clock reached a time."""
+    """Two brokers and a clock; `leo_at` is the spec's ghost: the log's end when the clock reached a time."""
 
     leader: Replica
     follower: Replica
@@ -78,19 +78,19 @@ class Pair:
 
     @property
     def leading(self) -> Leading:
-        """Return what the leader has as one."""
+        """Return the leader's state as a leader."""
         assert self.leader.state.leading is not None
         return self.leader.state.leading
 
     def apply(self, version: int, image: PartitionImage, follower: BrokerState) -> None:
-        """Let both apply metadata in which the follower is active, or fenced."""
+        """Make both brokers apply metadata in which the follower is active, or fenced."""
         brokers = {LEADER: BrokerImage(1, BrokerState.ACTIVE), FOLLOWER: BrokerImage(2, follower)}
         for replica in (self.leader, self.follower):
             epoch = brokers[replica.state.broker_id].broker_epoch
             replica.apply(MetadataImage(version, {PARTITION: image}, brokers), epoch, self.now_ms)
 
     def perform(self, effects: list[Effect]) -> None:
-        """Set the leader's timer, and grant what it proposes."""
+        """Set the leader's timer, and grant its proposals."""
         for effect in effects:
             match effect:
                 case SetTimer(timer=Timer.ISR_CHECK, delay_ms=delay_ms):
@@ -107,7 +107,7 @@ class Pair:
                     pass
 
     def fetch(self, records: int) -> FetchReply:
-        """Let the follower fetch, and the leader answer with so many records at most."""
+        """Let the follower fetch, and the leader answer with at most this many records."""
         following = self.follower.state.following
         assert following is not None
         # A request in flight is one whose reply was lost: another is sent when its time is over.
@@ -123,7 +123,7 @@ class Pair:
 
 
 class IsrTimingBinding(CopyingBinding[Pair]):
-    """The spec's clock, and whatever replog's brokers do as it goes."""
+    """The spec's clock, and the behaviour of replog's brokers as it advances."""
 
     spec, model = "../../spec/isr_timing.spec", "one_batch_behind"
     smoke = (At("one_batch_behind", {"MaxTime": "2", "MaxOffset": "2"}),)
@@ -154,12 +154,12 @@ class IsrTimingBinding(CopyingBinding[Pair]):
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
     def also_other(self) -> Iterator[str]:
-        """A check of the ISR at other times than twice in the lag that is allowed."""
+        """A check of the ISR at other times than twice in the permitted lag."""
         if self.constants["lag_time_max"] != 2 * self.constants["expiration_period"]:
             yield "expiration_period"
 
     def start(self) -> Pair:
-        """A leader that has heard from its follower at time 0, which has nothing to fetch."""
+        """A leader that has received a fetch from its follower at time 0, which has nothing to fetch."""
         config = Config(lag_ms=self.constants["lag_time_max"] * TICK_MS, fetch_wait_ms=0)
         brokers = (Replica(ReplicaState(broker, PARTITION, config)) for broker in (LEADER, FOLLOWER))
         pair = Pair(*brokers, leo_at=dict.fromkeys(range(self.constants["MaxTime"] + 1), 0))
@@ -175,7 +175,7 @@ class IsrTimingBinding(CopyingBinding[Pair]):
 
     @action("tick")
     def tick(self, pair: Pair) -> Answer:
-        """A unit of time passes; the tasks that are due run, that of notifications first."""
+        """A unit of time passes; the due tasks run, that of notifications first."""
         if pair.now_ms == self.constants["MaxTime"] * TICK_MS:
             return Impossible("no more time in this model")
         if self.constants["steady_follower"] and pair.leading.remotes[FOLLOWER].last_fetch_ms != pair.now_ms:
@@ -190,7 +190,7 @@ class IsrTimingBinding(CopyingBinding[Pair]):
 
     @action("produce")
     def produce(self, pair: Pair) -> Answer:
-        """A producer that waits for the leader alone."""
+        """A producer that waits only for the leader."""
         if pair.leader.state.log.leo == self.constants["MaxOffset"]:
             return Impossible("no more records in this model")
         pair.perform(pair.leader.receive(CLIENT, ProduceRequest(1, Batch(0, -1, 1), 1, 1_000), pair.now_ms))
@@ -198,7 +198,7 @@ class IsrTimingBinding(CopyingBinding[Pair]):
 
     @action("fetch", ways=(LOST, *RECORDS))
     def fetch(self, pair: Pair, way: str) -> Answer:
-        """The follower fetches; the reply is lost, or carries any part of what is left."""
+        """The follower fetches; the reply is lost, or contains any part of the remaining records."""
         steady = self.constants["steady_follower"]
         reply = pair.fetch(RECORDS[ALL if steady or way == LOST else way])
         if reply.error is not Error.NONE:
@@ -218,7 +218,7 @@ class IsrTimingBinding(CopyingBinding[Pair]):
 
     @project
     def state(self, pair: Pair) -> dict[str, Any]:
-        """Offsets as they are, times in units."""
+        """Offsets unchanged, times in units."""
         remote, log, sent = pair.leading.remotes[FOLLOWER], pair.leader.state.log, pair.propagator
         return {
             "now": _units(pair.now_ms), "leo": log.leo, "hw": log.hw,

@@ -1,4 +1,4 @@
-"""log_start.spec and replog: how records are deleted from the front of a partition's logs.
+"""log_start.spec and replog: deletion of records from the front of a partition's logs.
 
 The system is replog's controller, a core for each broker, and its files (`start_cluster`).  A rule that a
 model turns back, and that replog has a switch for, is turned back in replog, too.
@@ -88,7 +88,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
     acks = 1  # the leader alone
 
     def start(self) -> Trimming:
-        """A partition without records, which all have heard of."""
+        """A partition without records, whose metadata all brokers have received."""
         rules = self.constants
         protocol = Protocol(unclean_election=rules["unclean_election"])
         if self.rules:  # else it is a control's wrong spec, to compare with today's replog
@@ -97,7 +97,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
 
     @action("delete_records")
     def delete_records(self, cluster: Trimming, leader: str, to: int) -> Answer:
-        """A client requests it; one at a time, and of records that are there."""
+        """A client requests a deletion; one at a time, and of existing records."""
         broker = self.id(leader)
         if not self.constants["requests"] or broker in cluster.requested:
             return Impossible("the clients of this model do not request that")
@@ -111,7 +111,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
 
     @action("retain")
     def retain(self, cluster: Trimming, broker: str, start: int) -> Answer:
-        """The limit is what the records have that are to stay; then the timer of retention rings."""
+        """The limit is the size of the records to keep; then the timer of retention rings."""
         number = self.id(broker)
         if not self.constants["retention"] or start <= cluster.state(number).log.log_start:
             return Impossible("no retention in this model, or these records are deleted")
@@ -135,7 +135,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
 
     @action("serve_fetch")
     def serve_fetch(self, cluster: Trimming, leader: str, follower: str) -> Answer:
-        """The fetch arrives; with nothing to send the leader answers when the wait is over."""
+        """The fetch arrives; without records to send, the leader answers when the wait is over."""
         slot = self._request(cluster, leader, follower)
         if isinstance(slot, Impossible) or not isinstance(slot.request, FetchRequest):
             return slot if isinstance(slot, Impossible) else Impossible("it is no fetch")
@@ -143,7 +143,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
 
     @action("list_offsets")
     def list_offsets(self, cluster: Trimming, leader: str, follower: str) -> Answer:
-        """The question for an end of the leader's log arrives."""
+        """The request for an end of the leader's log arrives."""
         slot = self._request(cluster, leader, follower)
         if isinstance(slot, Impossible) or isinstance(slot.request, FetchRequest):
             return slot if isinstance(slot, Impossible) else Impossible("it is a fetch")
@@ -164,7 +164,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
 
     @action("shrink_isr")
     def shrink_isr(self, cluster: Trimming, follower: str) -> Answer:
-        """The leader finds this follower late, and the controller agrees."""
+        """The leader finds that this follower lags, and the controller agrees."""
         late, leader = self.id(follower), cluster.image.leader
         if cluster.shrinks == self.constants["MaxShrinks"] or late == leader or not cluster.leads(leader):
             return Impossible("no more laggards in this model, or nobody to find them")
@@ -177,14 +177,14 @@ class LogStartBinding(PartitionBinding[Trimming]):
 
     @action("elect")
     def elect(self, cluster: Trimming, broker: str) -> Answer:
-        """An operator wants this leader: it is made the preferred one."""
+        """An operator requests this leader: it is made the preferred one."""
         if cluster.image.leader_epoch == self.constants["MaxEpoch"]:
             return Impossible("no more elections in this model")
         return self.elected(cluster, broker)
 
     @action("fence_broker")
     def fence_broker(self, cluster: Trimming, broker: str) -> Answer:
-        """The session of a live broker is over; somebody may lead without it."""
+        """The session of a live broker expires; another broker may lead without it."""
         number, image = self.id(broker), cluster.image
         if cluster.fences == self.constants["MaxFences"] or cluster.is_fenced(number):
             return Impossible("no more suspicions in this model, or it is fenced already")
@@ -200,7 +200,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
 
     @action("unfence_broker")
     def unfence_broker(self, cluster: Trimming, broker: str) -> Answer:
-        """A heartbeat shows that it lives."""
+        """A heartbeat shows that the broker is live."""
         number = self.id(broker)
         if not cluster.is_fenced(number):
             return Impossible("it is not fenced")

@@ -1,4 +1,4 @@
-"""A cluster of replog whose records are deleted: cores, files, a controller, and what is in flight.
+"""A cluster of replog whose records are deleted: cores, files, a controller, and messages in flight.
 
 The binding's system, a `PartitionCluster`.  Metadata waits, by leader epoch, until a broker is to apply it;
 the leader of the latest epoch applies what is news in it at once.
@@ -49,7 +49,7 @@ class StartFetch:
 
 @dataclass(slots=True)
 class Trimming(PartitionCluster):
-    """All of it at one moment."""
+    """The whole cluster at one moment."""
 
     metadata: dict[int, MetadataImage] = field(default_factory=dict)
     """The controller's last word in each leader epoch."""
@@ -75,31 +75,31 @@ class Trimming(PartitionCluster):
         return state.leading is not None and state.leader_epoch == self.image.leader_epoch
 
     def note_metadata(self) -> None:
-        """Remember the metadata as the last of its leader epoch."""
+        """Remember the metadata as the last ones of their leader epoch."""
         known = {b: BrokerImage(r.broker_epoch, r.state) for b, r in self.registry.brokers.items()}
         image = MetadataImage(self.registry.version, {PARTITION: self.image}, known)
         self.metadata[self.image.leader_epoch] = image
 
     def tell_leader(self) -> None:
-        """Let the leader of the latest epoch apply what is news in it."""
+        """Make the leader of the latest epoch apply the new metadata of that epoch."""
         if self.leads(self.image.leader):
             self.apply(self.image.leader, self.image.leader_epoch)
 
     def apply(self, broker: int, which: int) -> None:
-        """Let a broker apply the metadata of one leader epoch."""
+        """Make a broker apply the metadata of one leader epoch."""
         self.date_fetches(broker, LONG_AGO_MS)
         broker_epoch = self.registry.brokers[broker].broker_epoch
         self.perform(broker, self.brokers[broker].apply(self.metadata[which], broker_epoch, NOW_MS))
 
     def find_late(self, leader: int, follower: int) -> bool:
-        """Let a leader check its followers, this one long behind; return whether it left the ISR."""
+        """Let a leader check its followers, with this one long behind; return whether it left the ISR."""
         leading = self.brokers[leader].state.leading
         assert leading is not None
         self.check_isr(leader, follower)
         return follower not in leading.isr
 
     def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
-        """Write what is to be written, put requests in flight, and let proposals be answered at once."""
+        """Perform writes, put requests in flight, and have proposals answered at once."""
         state = self.state(broker)
         proposals: list[AlterPartitionRequest] = []
         for effect in effects:
@@ -130,7 +130,7 @@ class Trimming(PartitionCluster):
 
 
 def new_cluster(brokers: int, first: int, rules: Protocol) -> Trimming:
-    """Return a cluster with an empty partition, led by one broker, that all have heard of."""
+    """Return a cluster with an empty partition and one leader, whose metadata all brokers have received."""
     replicas = (first, *(broker for broker in range(brokers) if broker != first))
     disks = Shared(Disk(StoreStorage()) for _ in range(brokers))
     cluster = Trimming(new_controller(rules, 1, replicas), new_brokers(rules, 1, brokers), disks)

@@ -1,4 +1,4 @@
-"""What a cluster of replog is in the words of log_start.spec: every variable, from the cores.
+"""The state of a cluster of replog as every variable of log_start.spec, from the cores.
 
     current meta spent                   the controller's decisions by leader epoch
     epoch log hw phase remote pending    the replica
@@ -34,14 +34,14 @@ LANE = ("epoch", "log", "hw", "phase", "remote", "pending", "fetch")
 
 @dataclass(frozen=True, slots=True)
 class StartWords:
-    """The spec's words for brokers, who leads epoch 0, and the last epoch."""
+    """The spec's names for brokers, for the leader of epoch 0, and for the last epoch."""
 
     names: tuple[str, ...]
     first_leader: str
     last_epoch: int
 
     def abstract(self, cluster: Trimming) -> dict[str, Any]:
-        """Return the state of the spec that a cluster is in."""
+        """Return the spec's state of a cluster."""
         lanes = {name: self._lane(cluster, number) for number, name in enumerate(self.names)}
         return {
             "current": cluster.image.leader_epoch,
@@ -108,7 +108,7 @@ class StartWords:
 
 
 def _body(slot: StartFetch) -> tuple[str, dict[str, Any]]:
-    """Return a request or a response in the spec's words."""
+    """Return a request or a response as a value of the spec."""
     request, reply = slot.request, slot.reply
     if isinstance(request, ListOffsetsRequest):
         is_end = request.which == LATEST

@@ -45,7 +45,7 @@ class StartTracing(ClusterTracing):
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
-        """Room for the recording's elections, records and faults; rounded up, so that programs are shared."""
+        """Return bounds of the recording's elections, records and faults; rounded up, to share programs."""
         kinds = [one["event"] for one in recording.events]
         shown = [one.get("after", {}) for one in recording.events]
         unseen = sum(

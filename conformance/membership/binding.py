@@ -49,12 +49,12 @@ class Cluster:
         return Cluster(self.controller.copy(), self.now, self.answer, {**self.epochs}, {**self.left_at})
 
     def of(self, broker: int) -> Registration:
-        """Return what the controller has on a broker."""
+        """Return the controller's state of a broker."""
         return self.controller.state.brokers.get(broker, NOBODY)
 
 
 class MembershipBinding(CopyingBinding[Cluster]):
-    """Brokers that register, live, leave and die, as the controller sees them."""
+    """Brokers that register, live, leave and die, in the controller's view."""
 
     spec, model = "../../spec/membership.spec", "two_brokers"
     smoke = (At("restarts"),)
@@ -93,7 +93,7 @@ class MembershipBinding(CopyingBinding[Cluster]):
 
     @action("register")
     def register(self, cluster: Cluster, broker: int, process: int) -> Answer:
-        """A process registers, or the next one does."""
+        """A process registers, or the next process does."""
         if process < 1 or process - cluster.of(broker).incarnation not in (0, 1):
             return Impossible("processes are started one after the other")
         request = RegisterRequest(broker, process, cluster.epochs.get((broker, process - 1), -1))
@@ -107,7 +107,7 @@ class MembershipBinding(CopyingBinding[Cluster]):
     def heartbeat(
         self, cluster: Cluster, broker: int, process: int, known: int, wants_to_leave: bool
     ) -> Answer:
-        """A heartbeat of a process arrives, with the version that it has applied."""
+        """A heartbeat of a process arrives, with the version that the process has applied."""
         last = cluster.of(broker)
         is_behind = process == last.incarnation and known < last.applied_version
         if not 1 <= process <= last.incarnation or known > cluster.controller.state.version or is_behind:
@@ -140,7 +140,7 @@ class MembershipBinding(CopyingBinding[Cluster]):
 
     @project
     def state(self, cluster: Cluster) -> dict[str, Any]:
-        """What the controller has on each broker."""
+        """The controller's state of each broker."""
         brokers = {broker: cluster.of(broker) for broker in range(self.constants["Brokers"])}
         return {
             "now": cluster.now,

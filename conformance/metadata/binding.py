@@ -1,4 +1,4 @@
-"""metadata.spec and replog: a broker process as a member, and the metadata that it applies.
+"""metadata.spec and replog: the membership of a broker process, and the metadata that it applies.
 
 The system is a controller with one partition, all that it ever announced, and a broker process with the
 timers that it has set.  The process applies metadata to a replica that notes the versions.
@@ -47,7 +47,7 @@ FIRST = 1
 
 
 class Noting(Replica):
-    """A replica that notes which versions are applied to it."""
+    """A replica that records the versions applied to it."""
 
     __slots__ = ("versions",)
 
@@ -56,18 +56,18 @@ class Noting(Replica):
         self.versions: list[int] = []
 
     def copy(self) -> Noting:
-        """Return an independent copy, with nothing noted."""
+        """Return an independent copy, with nothing recorded."""
         return Noting(self.state.copy())
 
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
-        """Note the version, and apply it."""
+        """Record the version, and apply it."""
         self.versions.append(metadata.version - FIRST)
         return super().apply(metadata, broker_epoch, now_ms)
 
 
 @dataclass(slots=True)
 class Cluster:
-    """A controller, what it has announced, and a process of a broker."""
+    """A controller, its announcements, and a process of a broker."""
 
     controller: Controller
     broker: Broker
@@ -85,7 +85,7 @@ class Cluster:
 
     @property
     def version(self) -> int:
-        """Return the newest version, as the spec counts them."""
+        """Return the newest version, as numbered in the spec."""
         return self.controller.state.version - FIRST
 
     def decide(self, source: int, message: Message) -> list[Any]:
@@ -96,7 +96,7 @@ class Cluster:
         return [e.message for e in effects if isinstance(e, Send) and e.to == source]
 
     def begin(self, life: int, history: int, *, coalesces: bool) -> None:
-        """Start a process, without anything of the one before."""
+        """Start a process, without any state of the previous one."""
         member = Membership(BROKER, life, coalesces=coalesces, metadata_history=history)
         self.broker, self.timers = Broker(member, Noting(ReplicaState(BROKER, PARTITION))), 0
         self.perform(self.broker.start())
@@ -106,7 +106,7 @@ class Cluster:
         self.perform(self.broker.handle(Received(CONTROLLER, message), NOW_MS))
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Note what the process applied and sent, and set its timers."""
+        """Record the process's applied versions and sent messages, and set its timers."""
         replica = self.broker.replica
         assert isinstance(replica, Noting)
         applied, replica.versions = replica.versions, []
@@ -138,7 +138,7 @@ class Cluster:
 
 
 class MetadataBinding(CopyingBinding[Cluster]):
-    """Messages of a controller, in any order, and whatever a broker of replog does about them."""
+    """Messages of a controller, in any order, and the reactions of a broker of replog."""
 
     spec, model = "../../spec/metadata.spec", "two_processes"
     smoke = (At("jumps", {"MaxVersion": "1", "changes": "false"}),)
@@ -163,7 +163,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
     })  # fmt: skip
 
     def start(self) -> Cluster:
-        """A partition that nobody leads, and the first process of its broker."""
+        """A partition without a leader, and the first process of its broker."""
         config = ControllerConfig(metadata_history=self.constants["history"])
         controller = Controller(ControllerState(config))
         controller.create_partition(PARTITION, (BROKER,))
@@ -211,7 +211,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
 
     @action("restart")
     def restart(self, cluster: Cluster) -> Answer:
-        """The next process begins."""
+        """The next process starts."""
         life = cluster.broker.membership.incarnation
         if life == self.constants["MaxLives"]:
             return Impossible("no more processes in this model")
@@ -257,7 +257,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
 
     @action("leave")
     def leave(self, cluster: Cluster) -> Answer:
-        """A controlled shutdown begins."""
+        """A controlled shutdown starts."""
         if cluster.broker.membership.wants_shutdown:
             return Impossible("it leaves already")
         cluster.perform(cluster.broker.shut_down())
@@ -265,7 +265,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
 
     @project
     def state(self, cluster: Cluster) -> dict[str, Any]:
-        """Versions and broker epochs as the spec counts them."""
+        """Versions and broker epochs, as numbered in the spec."""
         member = cluster.broker.membership
         return {
             "version": cluster.version,
@@ -284,5 +284,5 @@ class MetadataBinding(CopyingBinding[Cluster]):
 
 
 def _version(version: int) -> int | None:
-    """Return a version as the spec counts them, None for none."""
+    """Return a version as numbered in the spec, or None for none."""
     return None if version < 0 else version - FIRST

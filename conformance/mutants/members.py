@@ -65,7 +65,7 @@ class Told:
             self.reporter.tell(report.nodeid.rpartition("/")[2], reason)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Count a file that cannot even be read."""
+        """Count a file that cannot be collected."""
         if report.failed:
             self.reporter.tell(report.nodeid, str(report.longrepr).strip().splitlines()[-1])
 

@@ -1,4 +1,4 @@
-"""placement.spec and replog: which brokers get the replicas of a new topic's partitions.
+"""placement.spec and replog: the placement of the replicas of a new topic's partitions on brokers.
 
 The system is the number of partitions that a topic was created with, from none on; its state is what
 `replog.core.controller.placement` gives for that many.  Where a partition goes must not depend on how many
@@ -18,13 +18,13 @@ from specchk.ir.program import Program
 
 @dataclass(slots=True)
 class Topic:
-    """A topic that is created with one partition more in each step."""
+    """A topic that is created with one more partition in each step."""
 
     partitions: int = 0
 
 
 class PlacementBinding(Binding[Topic]):
-    """Both rules of the spec, at every place where the first partition may begin."""
+    """Both rules of the spec, for every possible start of the first partition."""
 
     spec, model = "../../spec/placement.spec", "five_brokers"
     gate = (
@@ -48,7 +48,7 @@ class PlacementBinding(Binding[Topic]):
 
     @classmethod
     def against(cls, program: Program) -> Binding[Topic]:
-        """Return the binding to Kafka's rule, whichever the spec has."""
+        """Return the binding to Kafka's rule, whichever rule the spec has."""
         return type(cls.__name__, (cls,), {"follows": "kafka"})(program)
 
     def start(self) -> Topic:
@@ -57,7 +57,7 @@ class PlacementBinding(Binding[Topic]):
 
     @action("place")
     def place(self, topic: Topic) -> Answer:
-        """One partition more."""
+        """One more partition."""
         if topic.partitions == self.constants["Partitions"]:
             return Impossible("no more partitions in this model")
         topic.partitions += 1
@@ -65,7 +65,7 @@ class PlacementBinding(Binding[Topic]):
 
     @project
     def state(self, topic: Topic) -> dict[str, Any]:
-        """What the model's rule gives; partitions that are not there yet are on broker 0, as in the spec."""
+        """The result of the model's rule; partitions not created yet are on broker 0, as in the spec."""
         numbers = self.constants
         brokers, replicas, begin = range(numbers["Brokers"]), numbers["ReplicationFactor"], self._begin()
         if (self.follows or numbers["rule"]) == "kafka":
@@ -80,6 +80,6 @@ class PlacementBinding(Binding[Topic]):
         }  # fmt: skip
 
     def _begin(self) -> int:
-        """Where the first partition and the shift begin; a model that leaves it open begins at broker 0."""
+        """Return the start of the first partition and the shift; 0 if the model leaves it open."""
         begin: int = self.constants["fixed_start_index"]
         return max(begin, 0)

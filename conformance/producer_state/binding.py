@@ -1,4 +1,4 @@
-"""producer_state.spec and replog: which batches of an idempotent producer a leader appends.
+"""producer_state.spec and replog: the batches of an idempotent producer that a leader appends.
 
 The system is a replica that leads alone.  A number below 0 is one before the wrap.  `reopen` is a replica
 that has nothing but the records: its table has to be the same.
@@ -50,7 +50,7 @@ SMALL = MappingProxyType({"MaxBatches": "1"})
 
 
 class ProducerStateBinding(CopyingBinding[Replica]):
-    """Batches of any numbers at any time, and the leader's answers."""
+    """Batches with any sequence numbers at any time, and the leader's answers."""
 
     spec, model = "../../spec/producer_state.spec", "two_instances"
     smoke = (At("two_instances"),)
@@ -78,12 +78,12 @@ class ProducerStateBinding(CopyingBinding[Replica]):
 
     @reopen
     def lead_again(self, replica: Replica) -> Replica:
-        """A replica with the same records."""
+        """A replica with the same records becomes the leader."""
         return _leader(LogView(replica.state.log.batches))
 
     @action("append_batch")
     def append_batch(self, replica: Replica, epoch: int, first: int, size: int) -> Answer:
-        """A batch arrives, and is written at the log's end."""
+        """A batch arrives, and is appended."""
         if (
             self._reaches_too_far(first, size)
             or len(replica.state.log.batches) == self.constants["MaxBatches"]
@@ -96,7 +96,7 @@ class ProducerStateBinding(CopyingBinding[Replica]):
 
     @action("answer")
     def answer(self, replica: Replica, epoch: int, first: int, size: int, reason: str) -> Answer:
-        """A batch arrives, and is not written."""
+        """A batch arrives, and is not appended."""
         if self._reaches_too_far(first, size):
             return Impossible("no such numbers in this model")
         batch = Batch(0, -1, size, PRODUCER, epoch, first % SEQUENCE_LIMIT)
@@ -134,12 +134,12 @@ def _leader(log: LogView) -> Replica:
 
 
 def _produce(replica: Replica, batch: Batch) -> ProduceReply:
-    """Produce to a leader that is alone in the ISR, and so has no reason to wait."""
+    """Produce to a leader that is alone in the ISR, and therefore has no reason to wait."""
     effects = replica.receive(CLIENT, ProduceRequest(1, batch, -1, 1_000), NOW_MS)
     replies = [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, ProduceReply)]
     return replies[0] if replies else ProduceReply(1, Error.REQUEST_TIMED_OUT, -1)
 
 
 def _number(sequence: int) -> int:
-    """Of the second half of all sequence numbers, how far before the wrap it is."""
+    """Return, for the second half of all sequence numbers, the distance to the wrap."""
     return sequence - SEQUENCE_LIMIT if sequence >= SEQUENCE_LIMIT // 2 else sequence

@@ -1,4 +1,4 @@
-"""proposals.spec and replog: the controller's verdict on ISR proposals, and who leaves an ISR by itself.
+"""proposals.spec and replog: the controller's decisions on ISR proposals, and its own removals from an ISR.
 
 The system is a controller with one partition of two replicas and three brokers.  The versions of the
 metadata, which are the brokers' epochs, are not compared: a proposal names a broker's epoch by its age.
@@ -49,7 +49,7 @@ ANSWERS = MappingProxyType({
 
 @dataclass(slots=True)
 class Court:
-    """A controller and its last verdict."""
+    """A controller and its last decision."""
 
     controller: Controller
     answer: str = "nothing"
@@ -77,12 +77,12 @@ class Court:
         self.receive(broker, RegisterRequest(broker, life, previous))
 
     def beat(self, broker: int, *, leaves: bool = False) -> None:
-        """Let a heartbeat arrive, of a broker that has applied everything."""
+        """Deliver a heartbeat of a broker that has applied everything."""
         known = self.controller.state.brokers[broker].broker_epoch
         self.receive(broker, HeartbeatRequest(broker, known, self.controller.state.version, leaves))
 
     def judge(self, request: AlterPartitionRequest) -> None:
-        """Propose, and note the verdict; one that grants has to have what it grants."""
+        """Propose, and record the decision; the state must agree with a grant."""
         (reply,) = (m for m in self.receive(request.broker_id, request) if isinstance(m, AlterPartitionReply))
         self.answer = ANSWERS.get(reply.error, reply.error.name)
         image = self.image
@@ -92,7 +92,7 @@ class Court:
 
 
 class ProposalsBinding(CopyingBinding[Court]):
-    """Proposals of any kind, and whatever the controller of replog makes of them."""
+    """Proposals of any kind, and the decisions of replog's controller."""
 
     spec, model = "../../spec/proposals.spec", "two_lives"
     smoke = (At("sessions"),)
@@ -115,7 +115,7 @@ class ProposalsBinding(CopyingBinding[Court]):
     })  # fmt: skip
 
     def start(self) -> Court:
-        """Broker 0 leads a new partition; broker 1 is in its ISR, and has never lived."""
+        """Broker 0 leads a new partition; broker 1 is in its ISR, and has never been live."""
         court = Court(Controller(ControllerState(ControllerConfig())))
         court.controller.create_partition(PARTITION, (LEADER, OTHER))
         for broker in (LEADER, OTHER, STRANGER):
@@ -128,7 +128,7 @@ class ProposalsBinding(CopyingBinding[Court]):
     def propose_for(
         self, court: Court, sender: int, own: str, epoch: str, version: str, nobody: bool
     ) -> Answer:
-        """A proposal of some broker, for some epoch and version, with both replicas or with nobody."""
+        """A proposal of any broker, for any epoch and version, with both replicas or none."""
         members = () if nobody else tuple((m, court.epoch_of(m, "present")) for m in (LEADER, OTHER))
         court.judge(
             AlterPartitionRequest(
@@ -160,7 +160,7 @@ class ProposalsBinding(CopyingBinding[Court]):
 
     @action("unfence")
     def unfence(self, court: Court) -> Answer:
-        """A heartbeat of broker 1 arrives, which has applied its registration."""
+        """A heartbeat of broker 1 arrives, which has applied the metadata of its registration."""
         if _standing(court) != "fenced":
             return Impossible("it is not fenced")
         court.beat(OTHER)
@@ -180,7 +180,7 @@ class ProposalsBinding(CopyingBinding[Court]):
 
     @action("leave")
     def leave(self, court: Court) -> Answer:
-        """A heartbeat of broker 1 arrives, which wants to leave."""
+        """A heartbeat of broker 1 arrives, with a request to leave."""
         if _standing(court) != "active":
             return Impossible("it does not live")
         court.beat(OTHER, leaves=True)

@@ -1,4 +1,4 @@
-"""reassignment.spec and replog: how a partition's replicas are replaced while records are written.
+"""reassignment.spec and replog: the replacement of a partition's replicas while records are written.
 
 The system is replog's controller and a core for each broker (`moving_cluster`).  A rule that a model turns
 back, and that replog has a switch for, is turned back in replog, too.  Where a replica has to be chosen the
@@ -102,7 +102,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
     acks = -1  # all in the ISR
 
     def start(self) -> Moving:
-        """A partition without records, which all have heard of."""
+        """A partition without records, whose metadata all brokers have received."""
         rules = self.constants
         first = self.id(rules["first_leader"])
         others = sorted(self.ids(rules["first_replicas"]) - {first})
@@ -120,7 +120,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
 
     @action("reassign", ways=ORDERS)
     def reassign(self, cluster: Moving, to: Collection[str], way: str) -> Answer:
-        """An operator requests other replicas; whom it names first is preferred."""
+        """An operator requests other replicas; the first of them is preferred."""
         wanted = self.ids(to)
         if cluster.spent.reassignments == self.constants["MaxReassignments"]:
             return Impossible("no more reassignments in this model")
@@ -152,13 +152,13 @@ class ReassignmentBinding(PartitionBinding[Moving]):
         return Accepted()
 
     def _order(self, cluster: Moving, way: str) -> None:
-        """Let the order of the assignment be that of the names, or the reverse."""
+        """Make the order of the assignment that of the names, or the reverse."""
         ordered = tuple(sorted(cluster.image.replicas, reverse=way != ORDERS[0]))
         cluster.controller.state.partitions[PARTITION] = replace(cluster.image, replicas=ordered)
 
     @action("alter_partition", ways=ORDERS)
     def alter_partition(self, cluster: Moving, leader: str, way: str) -> Answer:
-        """The proposal arrives.  A refusal is known at once; what is granted the leader has yet to learn."""
+        """The proposal arrives.  A refusal is known at once; the leader learns of a grant later."""
         broker = self.id(leader)
         request = cluster.proposals.get(broker)
         if request is None:
@@ -177,7 +177,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
 
     @action("fence_broker", ways=ORDERS)
     def fence_broker(self, cluster: Moving, broker: str, way: str) -> Answer:
-        """The session of a live broker is over."""
+        """The session of a live broker expires."""
         number = self.id(broker)
         if cluster.spent.fences == self.constants["MaxFences"] or cluster.is_fenced(number):
             return Impossible("no more suspicions in this model, or it is fenced already")
@@ -188,7 +188,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
 
     @action("unfence_broker")
     def unfence_broker(self, cluster: Moving, broker: str) -> Answer:
-        """A heartbeat shows that it lives."""
+        """A heartbeat shows that the broker is live."""
         number = self.id(broker)
         if not cluster.is_fenced(number):
             return Impossible("it is not fenced")
@@ -197,7 +197,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
 
     @action("elect")
     def elect(self, cluster: Moving, broker: str) -> Answer:
-        """An operator wants this leader: it is made the preferred one."""
+        """An operator requests this leader: it is made the preferred one."""
         image = cluster.image
         if cluster.spent.elections == self.constants["MaxElections"] or image.leader == NO_LEADER:
             return Impossible("no more elections in this model, or nobody leads")
@@ -210,7 +210,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
 
     @action("apply_metadata", ways=("alone", "after the answer"))
     def apply_metadata(self, cluster: Moving, broker: str, version: int, way: str) -> Answer:
-        """A broker applies what was decided; the answer to a proposal that it has made may come before."""
+        """A broker applies a decision; the answer to its own proposal may arrive before."""
         number = self.id(broker)
         if version not in cluster.metadata or version <= cluster.applied[number]:
             return Impossible("no such metadata, or it is old")
@@ -222,7 +222,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
 
     @action("serve_fetch")
     def serve_fetch(self, cluster: Moving, leader: str, follower: str) -> Answer:
-        """The fetch arrives; with nothing to send the leader answers when the wait is over."""
+        """The fetch arrives; without records to send, the leader answers when the wait is over."""
         sender = self.id(follower)
         slot = cluster.fetches.get(sender)
         if slot is None or slot.reply is not None or slot.to != self.id(leader):
@@ -235,7 +235,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
 
     @action("shrink_isr")
     def shrink_isr(self, cluster: Moving, leader: str, follower: str) -> Answer:
-        """The leader looks for laggards: this follower was caught up long ago, all others just now."""
+        """The leader checks its ISR: this follower was caught up long ago, all others just now."""
         broker, late = self.id(leader), self.id(follower)
         leading = cluster.state(broker).leading
         if leading is None or late not in leading.remotes:

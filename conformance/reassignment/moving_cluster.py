@@ -1,4 +1,4 @@
-"""A cluster of replog whose partition moves: cores, disks, a controller, and what is in flight between them.
+"""A cluster of replog whose partition moves: cores, disks, a controller, and messages in flight.
 
 The binding's system, a `PartitionCluster`.  Metadata waits, by partition epoch, until a broker is to apply
 it, and may be skipped.
@@ -23,7 +23,7 @@ from replog_partition import NOW_MS, PARTITION, Disk, PartitionCluster, Shared, 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A fetch in flight: by whom, as it was then, and to whom; once it is served, the reply."""
+    """A fetch in flight: its sender at the time, and its receiver; once it is served, the reply."""
 
     sender: ReplicaState
     to: int
@@ -33,7 +33,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done to the cluster; the models have budgets for it."""
+    """The events of the environment so far, for which the models have budgets."""
 
     reassignments: int = 0
     fences: int = 0
@@ -43,7 +43,7 @@ class Done:
 
 @dataclass(slots=True)
 class Moving(PartitionCluster):
-    """All of it at one moment."""
+    """The whole cluster at one moment."""
 
     target: frozenset[int]
     metadata: dict[int, PartitionImage] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Moving(PartitionCluster):
         self.metadata.setdefault(self.image.partition_epoch, self.image)
 
     def apply(self, broker: int, which: int) -> None:
-        """Let a broker apply the partition's metadata of one version."""
+        """Make a broker apply the partition's metadata of one version."""
         registered = self.registry.brokers
         known = {b: BrokerImage(r.broker_epoch, BrokerState.ACTIVE) for b, r in registered.items()}
         update = MetadataImage(which, {PARTITION: self.metadata[which]}, known)
@@ -80,7 +80,7 @@ class Moving(PartitionCluster):
         self.answers.pop(broker, None)
 
     def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
-        """Write what is to be written, and put requests and proposals in flight."""
+        """Perform writes, and put requests and proposals in flight."""
         state = self.state(broker)
         for effect in effects:
             match effect:
@@ -103,7 +103,7 @@ def epochs_of(state: ReplicaState) -> tuple[int, ...]:
 
 
 def new_cluster(brokers: int, replicas: tuple[int, ...], min_isr: int, rules: Protocol) -> Moving:
-    """Return a cluster with an empty partition, led by the first replica, that all have heard of."""
+    """Return a cluster with an empty partition, led by the first replica, known to all brokers."""
     disks = Shared(Disk(MemoryStorage()) for _ in range(brokers))
     controller = new_controller(rules, min_isr, replicas)
     cluster = Moving(controller, new_brokers(rules, min_isr, brokers), disks, frozenset(replicas))

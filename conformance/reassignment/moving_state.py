@@ -1,4 +1,4 @@
-"""What a cluster of replog is in the words of reassignment.spec: every variable, from the cores.
+"""The state of a cluster of replog as every variable of reassignment.spec, from the cores.
 
     now entry fenced                     the controller's decisions by partition epoch, its registrations
     applied                              which of them a broker is at
@@ -26,7 +26,7 @@ from specchk.conform.contract.binding import OutsideSpec
 
 @dataclass(frozen=True, slots=True)
 class SpecWords:
-    """The spec's words for brokers, and the largest numbers of its types."""
+    """The spec's names for brokers, and the largest numbers of its types."""
 
     brokers: tuple[str, ...]
     last_epoch: int
@@ -37,14 +37,14 @@ class SpecWords:
         return {self.brokers[broker] for broker in brokers}
 
     def ends(self, written: Sequence[int]) -> dict[int, int]:
-        """Return a log, given each record's epoch: by epoch, the end of its and of all earlier records."""
+        """Return a log, given each record's epoch: by epoch, the end of its records and all earlier ones."""
         if list(written) != sorted(written):
             raise OutsideSpec(f"the epochs of the records fall: {written}")
         return {epoch: sum(other <= epoch for other in written) for epoch in range(self.last_epoch + 1)}
 
 
 def abstract(cluster: Moving, names: SpecWords) -> dict[str, Any]:
-    """Return the state of the spec that a cluster is in."""
+    """Return the spec's state of a cluster."""
     spent = cluster.spent
     lanes = {name: _lane(cluster, broker, names) for broker, name in enumerate(names.brokers)}
     entries = ((v, cluster.metadata.get(v)) for v in range(names.last_version + 1))
@@ -71,7 +71,7 @@ def _meta(image: PartitionImage, names: SpecWords) -> dict[str, Any]:
 
 
 def _lane(cluster: Moving, broker: int, names: SpecWords) -> dict[str, Any]:
-    """Return the variables that have a value for each broker."""
+    """Return the variables with a value for each broker."""
     state = cluster.state(broker)
     if state.partition_epoch != cluster.applied[broker]:
         raise OutsideSpec(f"broker {broker} is at partition epoch {state.partition_epoch}")
@@ -113,7 +113,7 @@ def _fetch(slot: Fetch, names: SpecWords) -> dict[str, Any]:
 
 
 def _body(slot: Fetch, written: Sequence[int], names: SpecWords) -> tuple[str, dict[str, Any]]:
-    """A diverging answer is where its receiver cuts by it."""
+    """Return a body; a diverging answer is the offset at which its receiver truncates."""
     if slot.reply is None:
         return "Asked", {}
     if slot.reply.diverging is not None:

@@ -62,7 +62,7 @@ ACKS = MappingProxyType({"zero": 0, "one": 1, "all": -1})
 
 
 class RequestsBinding(CopyingBinding[Server]):
-    """Requests, metadata and time, and whatever one replica of replog does about them."""
+    """Requests, metadata and time, and the reactions of one replica of replog."""
 
     spec, model = "../../spec/requests.spec", "waiting"
     smoke = (At("producers_alone"),)
@@ -102,7 +102,7 @@ class RequestsBinding(CopyingBinding[Server]):
     })  # fmt: skip
 
     def start(self) -> Server:
-        """A leader of epoch 0 that has heard nothing of its follower."""
+        """A leader of epoch 0 that has received nothing from its follower."""
         c = self.constants
         config = Config(
             min_isr=c["min_isr"], lag_ms=EVER_MS, flush_messages=int(c["flushes"]), follower_read=True
@@ -117,7 +117,7 @@ class RequestsBinding(CopyingBinding[Server]):
 
     @action("produce")
     def produce(self, server: Server, acks: str, size: int) -> Answer:
-        """A batch arrives; the disk has room for so many records."""
+        """A batch arrives; the disk has space for this many records."""
         # Whether there was room shows afterwards: who refuses a batch writes nothing.
         self._produce(server, acks, size)
         leading = server.leading
@@ -167,7 +167,7 @@ class RequestsBinding(CopyingBinding[Server]):
 
     @action("list_latest")
     def list_latest(self, server: Server, epoch: int | None) -> Answer:
-        """A consumer requests the end of what it may read."""
+        """A consumer requests the end of the visible records."""
         if not self.constants["consumers"]:
             return Impossible("no consumers in this model")
         server.out = ()
@@ -208,7 +208,7 @@ class RequestsBinding(CopyingBinding[Server]):
 
     @action("unfence_follower")
     def unfence_follower(self, server: Server) -> Answer:
-        """Metadata arrives in which the follower lives, and is not in the ISR yet."""
+        """Metadata arrives in which the follower is active, and not in the ISR yet."""
         if server.leading is None or _place(server) != "fenced":
             return Impossible("it leads no more, or the follower is not fenced")
         server.out = ()
@@ -265,7 +265,7 @@ class RequestsBinding(CopyingBinding[Server]):
 
     @project
     def state(self, server: Server) -> dict[str, Any]:
-        """The replica's state and what it did last."""
+        """The replica's state and its last actions."""
         state, leading = server.state, server.leading
         if list(server.epochs) != state.log.epochs.entries or server.records != state.log.batches:
             raise OutsideSpec("the disk has other records, or epochs, than memory")
@@ -298,7 +298,7 @@ class RequestsBinding(CopyingBinding[Server]):
 
 
 def _place(server: Server) -> str:
-    """Return what the follower is to a leader; to a follower it is nothing."""
+    """Return the leader's view of the follower; on a follower there is none."""
     leading, brokers = server.leading, server.state.brokers
     if leading is None:
         return "fenced"

@@ -1,4 +1,4 @@
-"""A broker of requests.spec, with its timers, its disk, and what it did in the last step."""
+"""A broker of requests.spec, with its timers, its disk, and its actions in the last step."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Server:
 
     @property
     def replica(self) -> Replica:
-        """Return the replica, to be run."""
+        """Return the replica, for handling events."""
         if not self._has_own_replica:
             self._replica = self._replica.copy()
             self._has_own_replica = True
@@ -91,12 +91,12 @@ class Server:
 
     @property
     def state(self) -> ReplicaState:
-        """Return the replica's state, to be read."""
+        """Return the replica's state, for reading."""
         return self._replica.state
 
     @property
     def leading(self) -> Leading | None:
-        """Return what it has as a leader, to be read."""
+        """Return its state as a leader, for reading."""
         return self._replica.state.leading
 
     def number(self, source: int) -> int:
@@ -111,17 +111,17 @@ class Server:
         return self.requests
 
     def receive(self, source: int, message: Message) -> None:
-        """Handle a message, and perform what comes of it."""
+        """Handle a message, and perform the effects."""
         self.perform(self.replica.receive(source, message, self.now_ms))
 
     def apply(self, isr_then: tuple[int, ...], leads: int, epoch: int, follower: BrokerState) -> None:
-        """Let the broker apply metadata that has changed."""
+        """Make the broker apply changed metadata."""
         self.metadata += 1
         image = PartitionImage((BROKER, FOLLOWER), leads, epoch, self.metadata, isr_then)
         self._apply(image, follower)
 
     def apply_brokers(self, follower: BrokerState) -> None:
-        """Let the broker apply metadata that is news on the other broker alone."""
+        """Make the broker apply metadata with new information only on the other broker."""
         state = self.state
         isr_then = () if state.leading is None else state.leading.isr
         self._apply(PartitionImage((BROKER, FOLLOWER), BROKER, state.leader_epoch, self.metadata, isr_then),
@@ -133,7 +133,7 @@ class Server:
         self.perform(self.replica.apply(metadata, 1, self.now_ms))
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Note what the broker did, in its order."""
+        """Record the broker's actions, in order."""
         seen = [self._meaning(effect) for effect in effects]
         self.out = (*self.out, *(one for one in seen if one is not None))
 
@@ -178,7 +178,7 @@ class Server:
                 raise OutsideSpec(f"the broker sends {message}")
 
     def let_ring(self) -> None:
-        """Fire what is due, the earliest first, in the order in which it was set."""
+        """Fire the due timers, the earliest first, in the order in which they were set."""
         for _ in range(100):
             due = [alarm for alarm in self.alarms if alarm[1] in WAITS and alarm[0] <= self.now_ms]
             if not due:
@@ -190,5 +190,5 @@ class Server:
 
 
 def _known(offset: int) -> int:
-    """Return an offset, 0 for none, as in the spec."""
+    """Return an offset in the spec's form, 0 for none."""
     return max(offset, 0)

@@ -1,4 +1,4 @@
-"""store.spec and replog: what a log directory keeps through crashes, on replog's store and a failing disk.
+"""store.spec and replog: what a log directory keeps through crashes, with replog's store on a failing disk.
 
 The system is a machine (`store_machine.py`): replog's own store, on the simulator's disk, which knows what
 was synced and loses any part of the rest.  A power failure strikes between the calls of the store, and with
@@ -70,7 +70,7 @@ SMALL = MappingProxyType({"MaxOffset": "2", "MaxEpoch": "0"})
 
 
 class StoreBinding(CopyingBinding[PackedMachine]):
-    """Each action of the spec is a call of the store, or what befalls its machine."""
+    """Each action of the spec as a call of the store, or an event of its machine."""
 
     spec, model = "../../spec/store.spec", "all_calls"
     unobserved = MappingProxyType({"disk": "a store may sync more than it promises"})
@@ -159,7 +159,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @project
     def state(self, kept: PackedMachine) -> dict[str, Any]:
-        """Every variable but `disk`."""
+        """Every variable except `disk`."""
         return kept.machine.state(self._known)
 
     @action("append_batch")
@@ -196,7 +196,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @action("begin_epoch")
     def begin_epoch(self, kept: PackedMachine, epoch: int) -> Answer:
-        """A broker becomes leader; which epochs it does so in is its own business."""
+        """A broker becomes leader, in any later epoch."""
         if not kept.outline.is_up:
             return DOWN
         if epoch <= kept.outline.last_epoch:
@@ -206,7 +206,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @action("flush")
     def flush(self, kept: PackedMachine) -> Answer:
-        """Sync all there is."""
+        """Sync everything."""
         if not kept.outline.is_up:
             return DOWN
         kept.machine.log.flush()
@@ -214,7 +214,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @action("truncate")
     def truncate(self, kept: PackedMachine, offset: int) -> Answer:
-        """A follower cuts what its leader does not have."""
+        """A follower cuts the records that its leader does not have."""
         if not kept.outline.is_up:
             return DOWN
         if offset > kept.outline.log_end:
@@ -227,7 +227,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @action("begin_anew")
     def begin_anew(self, kept: PackedMachine, offset: int) -> Answer:
-        """A follower's log ends before its leader's begins."""
+        """A follower's log ends before the start of its leader's log."""
         if not kept.outline.is_up:
             return DOWN
         if offset <= kept.outline.log_end:
@@ -237,7 +237,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @action("raise_start")
     def raise_start(self, kept: PackedMachine, offset: int) -> Answer:
-        """Retention, or a client, lets records go."""
+        """Retention, or a client, deletes records."""
         if not kept.outline.is_up:
             return DOWN
         before = kept.machine.log.log_start
@@ -265,7 +265,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @action("add_bytes", ways=tuple(FOREIGN))
     def add_bytes(self, kept: PackedMachine, way: str) -> Answer:
-        """Nobody can, while a process has the directory."""
+        """Not possible while a process has the directory open."""
         if kept.outline.is_up:
             return RUNNING
         if kept.machine.foreign:
@@ -283,7 +283,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
 
     @action("die_alone", ways=(KILLED, *FAILING, *FAULTY))
     def die_alone(self, kept: PackedMachine, way: str) -> Answer:
-        """The process is killed, or it ends because its disk failed: then no call succeeds any more."""
+        """The process is killed, or it ends because its disk failed, after which every call fails."""
         if not kept.outline.is_up:
             return DOWN
         if way in FAILING:
@@ -307,7 +307,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
         "lose_power", aside=("flushed", "known_point", "saved_point", "saved_start", "saved_hw", "foreign")
     )
     def fails_inside(self, kept: PackedMachine, moment: int, step: Callable[[], Answer]) -> bool:
-        """Let the power fail in a change of the disk.
+        """Make the power fail in a change of the disk.
 
         What a checkpoint has is written file by file; a start removes the marker before foreign bytes.
         In each change as often as there are ways to be left.

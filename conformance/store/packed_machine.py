@@ -1,4 +1,4 @@
-"""The binding's system: a machine, packed as long as nothing is done with it, and an outline of it."""
+"""The binding's system under test: a machine, packed while it is not used, and an outline of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from store_machine import Machine, unpacked
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What decides whether a call is possible; of a process that runs, its log's end and last epoch."""
+    """The data that decide whether a call is possible; of a running process, its log's end and last epoch."""
 
     is_up: bool
     log_end: int = 0
@@ -17,7 +17,7 @@ class Outline:
 
     @classmethod
     def of(cls, machine: Machine) -> Outline:
-        """Look at a machine."""
+        """Return the outline of a machine."""
         if machine.directory is None:
             return cls(False)
         epochs = machine.log.epochs
@@ -25,7 +25,7 @@ class Outline:
 
 
 class PackedMachine:
-    """A machine, unpacked when something is done with it: most of what is tried is not possible."""
+    """A machine, unpacked when it is first used: most of the tried calls are not possible."""
 
     __slots__ = ("_machine", "_outline", "_packed")
 
@@ -36,20 +36,20 @@ class PackedMachine:
 
     @property
     def machine(self) -> Machine:
-        """The machine, to run on."""
+        """The machine, for calls."""
         if self._machine is None:
             self._machine = unpacked(self._packed)
         return self._machine
 
     @property
     def outline(self) -> Outline:
-        """What is known without unpacking it."""
+        """The facts known without unpacking it."""
         return (
             Outline.of(self.machine) if self._machine is not None or self._outline is None else self._outline
         )
 
     def become(self, machine: Machine) -> None:
-        """Have another machine from now on."""
+        """Hold another machine from now on."""
         self._machine = machine
         self._outline = None
 

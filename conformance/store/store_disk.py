@@ -1,4 +1,4 @@
-"""The simulator's disk, and what a power failure may leave on it: one `Loss` for each kind of remains.
+"""The simulator's disk, and its possible contents after a power failure: one `Loss` for each kind of remains.
 
 Of a file a prefix of its unsynced writes is left, as on the simulator's own.  Of a directory it is any of the
 unsynced changes: a file system may write names in another order than they were given, and the store must not
@@ -18,12 +18,12 @@ Image = tuple[tuple[str, bytes | None], ...]
 
 
 def _least(_: int) -> int:
-    """Nothing of what was not synced, except for the length of a file, which then has zeros."""
+    """Nothing that was not synced, except for the length of a file, which then has zeros."""
     return 0
 
 
 def _most(choices: int) -> int:
-    """All that was written."""
+    """Everything that was written."""
     return choices - 1
 
 
@@ -45,13 +45,13 @@ def _first(changes: list[Naming]) -> list[Naming]:
 
 
 def _latest(changes: list[Naming]) -> list[Naming]:
-    """The newer ones without the older ones."""
+    """The newer changes without the older ones."""
     return changes[(len(changes) + 1) // 2 :]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is left of the writes to each file, and of the changes of each directory."""
+    """The remains of the writes to each file, and of the changes of each directory."""
 
     writes: Chooser
     names: Names
@@ -86,7 +86,7 @@ class Disk(SimFs):
         self._sweep()
 
     def twin(self) -> Disk:
-        """Return a copy, on which no process runs and nothing fails."""
+        """Return a copy, without a process and without faults."""
         # As `snapshot` and `restore`, but each file is copied once, and locks and faults not at all.
         twin = Disk()
         twin._nodes = {number: node.copy() for number, node in self._nodes.items()}
@@ -96,7 +96,7 @@ class Disk(SimFs):
         return twin
 
     def image(self) -> Image:
-        """Return all files and folders, as a process sees them."""
+        """Return all files and folders, as seen by a process."""
         # By their numbers and not by paths: a disk is looked at after each crash, and each path is a search.
         files: list[tuple[str, bytes | None]] = []
         waiting = [("", ROOT)]

@@ -1,4 +1,4 @@
-"""What a reader of an open log can see, compared with what was written: reads, refusals, files, indexes.
+"""The view of an open log's reader, compared with what was written: reads, refusals, files, indexes.
 
 The reference has no files and no indexes: the batches by their offsets, `written`, and where segments begin.
 What differs is `OutsideSpec`, since the spec has no state for it.
@@ -37,7 +37,7 @@ Headers = list[tuple[int, BatchHeader]]
 
 @lru_cache(4096)
 def batch_of(number: int, base_offset: int = 0, epoch: int = -1, records: int = RECORDS) -> bytes:
-    """Return records that no other batch has; batches of as many records have the same size.
+    """Return records that no other batch has; batches with the same number of records have the same size.
 
     Timestamps fall from each odd number to the next: an index has the largest so far, not the last.
     """
@@ -50,12 +50,12 @@ BATCH_BYTES = len(batch_of(0))
 
 
 def headers_of(fs: Fs, path: str, base: int) -> Headers:
-    """Read a segment file, without the store."""
+    """Read the headers of a segment file, without the store."""
     return list(iterate_headers(read_file(fs, f"{path}/{base:020d}.log")))
 
 
 def check_reads(log: PartitionLog, written: Mapping[int, bytes]) -> None:
-    """Read from every offset: all there is, one batch, and up to every limit."""
+    """Read from every offset: everything, one batch, and up to every limit."""
     for offset in range(log.log_start, log.log_end + 1):
         segment = list(_from(log, written, offset))
         for limit in range(offset, log.log_end + 1):
@@ -91,7 +91,7 @@ def _offsets(data: bytes) -> str:
 
 
 def check_refused(what: str, error: type[StoreError], call: Callable[[], object]) -> None:
-    """Check that the store refuses a call; that nothing has changed is for the comparison of states."""
+    """Check that the store refuses a call; unchanged state is left to the comparison of states."""
     try:
         call()
     except error:
@@ -100,7 +100,7 @@ def check_refused(what: str, error: type[StoreError], call: Callable[[], object]
 
 
 def check_refusals(log: PartitionLog) -> None:
-    """Try what no log may accept, whatever state it is in."""
+    """Try the calls that no log may accept, in whatever state."""
     end, epoch = log.log_end, max((entry.epoch for entry in log.epochs), default=0)
     following, hole = batch_of(0, end, epoch), batch_of(0, end + RECORDS + 1, epoch)
     fetched = {
@@ -127,12 +127,12 @@ def check_refusals(log: PartitionLog) -> None:
 
 
 def flipped(batch: bytes) -> bytes:
-    """Return a batch with another last bit."""
+    """Return a batch with its last bit flipped."""
     return batch[:-1] + bytes([batch[-1] ^ 1])
 
 
 def check_folder(fs: Fs, path: str, bases: Sequence[int]) -> None:
-    """Check that a folder has the log's files and indexes, and nothing else but what starts have kept."""
+    """Check that a folder contains the log's files and indexes, and otherwise only files kept by starts."""
     names = set(fs.listdir(path))
     needed = {f"{base:020d}.log" for base in bases} | {MANIFEST_FILE}
     # A segment gets its indexes when it has had its last batch.
@@ -145,7 +145,7 @@ def check_folder(fs: Fs, path: str, bases: Sequence[int]) -> None:
 
 
 def check_kept(fs: Fs, path: str, names: Iterable[str], end: int, lost_from: int | None) -> None:
-    """Check the files that a start moved aside: what is torn, and what only a power failure leaves.
+    """Check the files that a start set aside: torn ones, and remains that only a power failure leaves.
 
     That is a segment with records from `lost_from` on, which were not synced, or behind the log's `end`, from
     a truncation; and an index without its segment.
@@ -177,14 +177,14 @@ def check_indexes(fs: Fs, path: str, bases: Sequence[int]) -> None:
 
 
 def _check_index(base: int, headers: Headers, data: bytes) -> None:
-    """With an interval of 0 bytes each batch but the first has an entry."""
+    """Check an index: with an interval of 0 bytes each batch except the first has an entry."""
     wanted = [(header.last_offset - base, position) for position, header in headers[1:]]
     if data != b"".join(INDEX_ENTRY.pack(*entry) for entry in wanted):
         raise OutsideSpec(f"the index of segment {base} does not lead to its batches")
 
 
 def _check_time_index(base: int, headers: Headers, data: bytes) -> None:
-    """Each entry is the largest timestamp so far and its batch's last offset; the last one is of all."""
+    """Check that each entry is the largest timestamp so far with its batch's last offset."""
     largest: list[tuple[int, int]] = []
     needed: set[tuple[int, int]] = set()
     for number, (_, header) in enumerate(headers):

@@ -1,4 +1,4 @@
-"""One machine with a log directory of replog on it: a process or none, its disk, and what was written to it.
+"""One machine with a log directory of replog: a process or none, its disk, and the data written to it.
 
 The binding's system.  All bytes that are read back must be those written last at their offset; what cannot be
 said in the spec's variables is `OutsideSpec`.
@@ -56,7 +56,7 @@ CHECKPOINTS = {
 
 
 class Cut(NamedTuple):
-    """A truncation that may not return: where it cuts, and the machine as it began."""
+    """A truncation that may not return: its offset, and the machine before it."""
 
     offset: int
     before: bytes
@@ -66,7 +66,7 @@ class Cut(NamedTuple):
 
 @dataclass(slots=True)
 class Known:
-    """What was compared: states of machines without a process, by their disks; cuts that were repeated."""
+    """Finished comparisons: states of machines without a process, by their disks; repeated truncations."""
 
     states: dict[Any, dict[str, Any]] = field(default_factory=dict)
     cuts: set[Any] = field(default_factory=set)
@@ -74,7 +74,7 @@ class Known:
 
 @dataclass(slots=True)
 class Machine:
-    """`flushed` is what the last process promised; `written` has the batches by their offsets."""
+    """`flushed` is the end promised by the last process; `written` has the batches by their offsets."""
 
     fs: Disk
     config: LogConfig
@@ -92,23 +92,23 @@ class Machine:
 
     @property
     def log(self) -> PartitionLog:
-        """The open log of a process that runs."""
+        """The open log of the running process."""
         assert self.directory is not None
         return self.directory.log(*LOG)
 
     def packed(self) -> bytes:
-        """Return what `unpacked` makes a copy of: the disk, and the process with what it has open."""
+        """Return the packed form for `unpacked`: the disk, and the process with its open objects."""
         return pickle.dumps(self)
 
     def begin(self) -> None:
-        """Let a process open the directory, and create the log if there is none."""
+        """Make a process open the directory, and create the log if there is none."""
         directory = LogDirectory.open(self.fs, FOLDER, self.config)
         directory.log(*LOG)
         self.directory = directory
         self.lost = self.foreign = False
 
     def checkpoint(self) -> None:
-        """Write the checkpoints; the high watermark is the log's end."""
+        """Write the checkpoints; the high watermark is the log end."""
         assert self.directory is not None
         self.directory.checkpoint({LOG: self.log.log_end})
 
@@ -119,7 +119,7 @@ class Machine:
         self.end()
 
     def end(self) -> None:
-        """Let the process go, with all that only it knew."""
+        """End the process, with all of its unwritten state."""
         if self.directory is not None and LOG in self.directory.logs:
             self.flushed = self.directory.logs[LOG].flushed
             with suppress(CrashedError, OSError):
@@ -134,7 +134,7 @@ class Machine:
         return replace(self, fs=self.fs.twin())
 
     def next_batch(self, epoch: int) -> bytes:
-        """Make the batch that follows, and remember it."""
+        """Create the batch that follows, and remember it."""
         self.batches += 1
         end = self.log.log_end
         batch = batch_of(self.batches, end, epoch)
@@ -144,14 +144,14 @@ class Machine:
         return batch
 
     def next_two(self, first: int, second: int) -> bytes:
-        """Make the two batches that follow, as `next_batch`."""
+        """Create the two batches that follow, like `next_batch`."""
         self.batches += 1
         begin, end = self.next_batch(first), self.log.log_end + RECORDS
         self.written[end] = batch_of(self.batches, end, second)
         return begin + self.written[end]
 
     def produced(self, epoch: int) -> bytes:
-        """Make the batch that follows, as a producer sends it: at offset 0, in no epoch."""
+        """Create the batch that follows, as a producer sends it: at offset 0, without an epoch."""
         self.next_batch(epoch)
         return batch_of(self.batches)
 
@@ -165,7 +165,7 @@ class Machine:
             file.fsync()
 
     def fails_to_append(self, faults: Faults) -> bool:
-        """Return whether an append fails with the disk, and the store then stays off."""
+        """Return whether an append fails with the disk, and the store then stays offline."""
         # Of a record below the log start the epoch file may have no epoch any more.
         epochs = [*self._epochs_of_batches(self.fs, PATH, self.log), *(one.epoch for one in self.log.epochs)]
         batch = batch_of(0, self.log.log_end, max(epochs, default=0))
@@ -178,7 +178,7 @@ class Machine:
         return all(map(_is_offline, calls))
 
     def fails_to_flush(self) -> bool:
-        """Return whether a flush fails with the disk, and the store then stays off, though the disk is sound.
+        """Return whether a flush fails with the disk, and the store stays offline, though the disk is intact.
 
         Where there is nothing to sync, no sync fails.
         """
@@ -194,17 +194,17 @@ class Machine:
         return False
 
     def lose_power(self, loss: str) -> None:
-        """Let the machine lose what is not on its disk, or parts of it."""
+        """Make the machine lose data that are not on its disk, or parts of them."""
         self.end()
         self.lost = self.lost or loss != "all"
         self.fs.lose(LOSSES[loss])
 
     def begin_cut(self, offset: int) -> None:
-        """Remember where a truncation begins that may not return."""
+        """Remember the start of a truncation that may not return."""
         self.cutting = Cut(offset, self.packed(), self.log.flushed, self.log.log_start)
 
     def settle_cut(self, known: Known) -> None:
-        """Judge what a power failure inside of a truncation left, if it left a part of what was to be cut.
+        """Check the remains of a power failure in a truncation, if a part of the records to cut is left.
 
         A truncation goes segment by segment, and it lowers the log start first.  A follower that returns
         truncates again, which must lead to where the first one would have led.  If so, the machine is put
@@ -245,7 +245,7 @@ class Machine:
             self.wrong = f"a truncation to {cut.offset} that is repeated leads to {again}, not {target}"
 
     def state(self, known: Known | None = None) -> dict[str, Any]:
-        """Return the spec's variables, but for `disk`; `known` are machines that were compared before."""
+        """Return the spec's variables except `disk`; `known` are machines that were compared before."""
         if self.wrong:
             raise OutsideSpec(self.wrong)
         if self.directory is not None:
@@ -260,12 +260,12 @@ class Machine:
         return known.states[key]
 
     def _check_running(self, directory: LogDirectory) -> None:
-        """A directory that is open opens for nobody else, and refuses what no log may accept."""
+        """Check that an open directory cannot be opened again, and refuses what no log may accept."""
         check_refused("a second process", DirectoryInUseError, partial(LogDirectory.open, self.fs, FOLDER))
         check_refusals(directory.log(*LOG))
 
     def _state_by_start(self) -> dict[str, Any]:
-        """Return what a start finds, on a copy: a start changes the disk, and looking must not."""
+        """Return the state that a start finds, on a copy: a start changes the disk, and reading must not."""
         checkpoints = self._checkpoints()
         twin = self.fs.twin()
         kept = self._kept(twin)
@@ -311,7 +311,7 @@ class Machine:
         return {"known_point": known.recovery_point, **saved}
 
     def _seen(self, fs: Disk, directory: LogDirectory) -> dict[str, Any]:
-        """Return what an open log is, by its files and by what it answers."""
+        """Return the state of an open log, by its files and by its answers."""
         log = directory.log(*LOG)
         path = directory.partition_path(LOG)
         if (read_epochs(fs, path) or ()) != log.epochs:
@@ -327,7 +327,7 @@ class Machine:
         }  # fmt: skip
 
     def _epochs_of_batches(self, fs: SimFs, path: str, log: PartitionLog) -> list[int]:
-        """Read the segment files, without the store: all must be as written."""
+        """Read the segment files, without the store, and check that all are as written."""
         epochs: list[int] = []
         end = log.segment_bases[0]
         for base in log.segment_bases:
@@ -345,7 +345,7 @@ class Machine:
         return epochs
 
     def _check_clean(self, directory: LogDirectory) -> None:
-        """After a clean stop a start has nothing to do, and a dump no complaint."""
+        """Check that after a clean stop a start has nothing to do, and a dump no complaint."""
         recovery = directory.log(*LOG).recovery
         if directory.broker_epoch != BROKER_EPOCH:
             raise OutsideSpec(f"the marker has broker epoch {directory.broker_epoch}")
@@ -367,6 +367,6 @@ def _is_offline(call: Callable[[], object]) -> bool:
 
 
 def unpacked(kept: bytes) -> Machine:
-    """Return the machine that was packed."""
+    """Return the machine from its packed form."""
     machine: Machine = pickle.loads(kept)  # noqa: S301 - by `packed`
     return machine
