@@ -1,17 +1,17 @@
 """Every rule of the protocol that has changed over time, as one frozen value: `Protocol()` is Kafka 4.1.
 
 Sources: the bug ledger and the list of switches in the project's Kafka reference (B1-B31, G.2).  Each
-switch names the flaw it brings back.  A preset is a version of Kafka, or today's rules with one rule taken
-back; the presets exist so that a demonstration can say `--protocol hw-truncation` and the code keeps one
-place that defines it.
+switch names the flaw that it restores.  A preset is a version of Kafka, or today's rules with one rule
+reverted; presets allow a demonstration `--protocol hw-truncation`, with a single definition in the
+code.
 
-`Protocol()` is the preset `kafka-4.1`: a new cluster of it, which has eligible leader replicas.  One that was
-upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In five rules it is not
-Kafka's but the safe side: a leader forgets what its followers had fetched in an earlier epoch
-(`keeps_remote_leo`), who is removed by a reassignment is eligible no longer (`removed_leave_elr`), a
-request for another reassignment replaces all of the earlier one (`override_replaces`), who joins the ISR
-knows the log start (`join_needs_start`), and a coordinator that leads no more answers no commit
-(`completes_as_leader`).  `kafka-4.1-as-is` has Kafka's, and loses.
+`Protocol()` is the preset `kafka-4.1`: a new cluster of it, with eligible leader replicas.  A cluster that
+was upgraded to it has none until an operator enables them (`kafka-4.1-upgraded`).  In five rules it is
+stricter than Kafka: a leader forgets its followers' fetch positions of an earlier epoch
+(`keeps_remote_leo`), a replica removed by a reassignment is no longer eligible (`removed_leave_elr`), a
+request for another reassignment replaces all of the earlier one (`override_replaces`), a member of the
+ISR has the log start (`join_needs_start`), and a coordinator that no longer leads answers no commit
+(`completes_as_leader`).  `kafka-4.1-as-is` has Kafka's rules, and loses records.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -174,7 +174,7 @@ AS_IS = replace(
     completes_as_leader=False,
 )
 
-# From version to version, backwards; each line names what came in between. Two things stay as today: ISR
+# From version to version, backwards; each line names the later additions. Two things stay as today: ISR
 # changes were writes to ZooKeeper that a leader waited for, so that no proposal was in flight (`maximal_isr`,
 # `hw_on_alter_ok`); and unclean elections, a setting and no rule, were on by default up to 0.10.2.
 _VERSION_2_1 = replace(

@@ -3,17 +3,17 @@
     data/
       .lock                               held while open; another process gets `DirectoryInUseError`
       .kafka_cleanshutdown                only between a clean stop and the next start
-      replication-offset-checkpoint       high watermarks      a lower bound; not believed: 0
-      recovery-point-offset-checkpoint    synced offsets       for Kafka's tools; what is synced is known
+      replication-offset-checkpoint       high watermarks      a lower bound; if not trusted: 0
+      recovery-point-offset-checkpoint    synced offsets       for Kafka's tools; the registry has them
       log-start-offset-checkpoint         log starts           from the manifests
       directory-manifest                  the partitions, and checksums of the files above (`registry.py`)
       orders-0/  orders-1/ ...            one directory a partition (`partition.py`)
-      orders-2.0-delete/                  one that is being deleted; the next start finishes that
+      orders-2.0-delete/                  one that is being deleted; the next start completes the deletion
 
 The marker is removed, durably, before anything else happens: from then on the directory counts as dirty.
-A checkpoint of another version stops the opening; one that is unreadable, or not the one written last, is
+A checkpoint of another version stops the opening; one that is unreadable, or not the last one written, is
 noted and moved aside, because each has a safe default. A partition whose synced records are damaged stays
-closed (`damaged`), with all its files as they are; the others are opened. While one is closed, the directory
+closed (`damaged`), with all its files unchanged; the others are opened. While one is closed, the directory
 does not count as stopped cleanly.
 
 Not here: which partitions a broker should have, and when to checkpoint (the caller owns the clock).
@@ -95,7 +95,7 @@ class LogDirectory:
     def _load(self) -> None:
         for kept in clear_temporary(self._fs, self._path, OWN_FILES):
             self.notes.append(f"not text: kept as {kept}")
-        # Before all other files, since it says which of them can be believed.
+        # Before all other files, since it determines which of them can be trusted.
         self._load_registry()
         # Read before it is removed, removed before a partition is opened: a start that dies half way must be
         # followed by one that counts as unclean.
@@ -103,12 +103,12 @@ class LogDirectory:
         self.broker_epoch = self._load_file(CLEAN_SHUTDOWN_FILE, marker, None)
         self.was_clean = self.broker_epoch is not None
         self.high_watermarks = self._load_offsets(HIGH_WATERMARK_FILE)
-        # For its checksum only: what is synced is in the registry, and a wrong file is to be noted and moved
+        # For its checksum only: the synced offsets are in the registry; a wrong file must be noted and moved
         # aside.
         self._load_offsets(RECOVERY_POINT_FILE)
         self._log_starts = self._load_offsets(LOG_START_FILE)
-        # Its checksum goes first. A marker that comes back, because its removal was not durable, is then not
-        # believed.
+        # Its checksum goes first. A marker that reappears, because its removal was not durable, is then not
+        # trusted.
         self._root.forget(CLEAN_SHUTDOWN_FILE)
         if self._fs.exists(f"{self._path}/{CLEAN_SHUTDOWN_FILE}"):
             self._fs.unlink(f"{self._path}/{CLEAN_SHUTDOWN_FILE}")
@@ -124,7 +124,7 @@ class LogDirectory:
         for key in self._root.missing_partitions():
             point = self._root.registry.partitions[key].recovery_point
             self._close(key, f"its folder is missing, but records up to {point} were synced ({REPAIR_HINT})")
-        # What the starts have synced, so that the next one knows how far each log has to reach.
+        # The ends that the starts have synced, so that the next start can check each log against them.
         self._root.write({})
 
     def _load_registry(self) -> None:
@@ -161,7 +161,7 @@ class LogDirectory:
         """Record that a partition is damaged: it can be neither used nor created."""
         self.damaged[key] = text
         self.notes.append(f"{key[0]}-{key[1]} stays closed: {text}")
-        # Listed in any case: were it forgotten, a start after the removal of the folder would create it anew.
+        # Listed in any case: if it were not, a start after the removal of the folder would create it again.
         self._root.registry.partitions.setdefault(key, NOTHING)
 
     def _open_log(self, key: TopicPartition) -> PartitionLog:
@@ -191,11 +191,11 @@ class LogDirectory:
             return self.logs[key]
         if key in self.damaged:
             raise DamagedLogError(f"{topic}-{partition} stays closed: {self.damaged[key]}")
-        # The name has to read back as the same partition; a topic with a slash would leave the directory.
+        # The name must parse as the same partition; a topic with a slash would leave the directory.
         if parse_partition_name(f"{topic}-{partition}") != key:
             raise CorruptFileError(f"{topic!r} partition {partition} cannot be a directory's name")
         log = self._open_log(key)
-        # The partition is listed before a record is in it, so its loss will be noticed.
+        # The partition is listed before it has a record, so that its loss will be detected.
         self._write({})
         return log
 
@@ -216,7 +216,7 @@ class LogDirectory:
         log.close()
         for known in (self.high_watermarks, self._log_starts, self._root.registry.partitions):
             known.pop(key, None)
-        # Not listed any more before its folder goes: a listed partition without a folder is a loss.
+        # Removed from the list before its folder: a listed partition without a folder is a loss.
         self._write(
             {
                 HIGH_WATERMARK_FILE: self.high_watermarks,
@@ -276,7 +276,7 @@ class LogDirectory:
         gets no marker.
         """
         try:
-            # Logs, then checkpoints, then the marker: it says that all before it is on the disk, so it comes
+            # Logs, then checkpoints, then the marker: it states that all before it is on disk, so it comes
             # last.
             for log in self.logs.values():
                 log.seal()

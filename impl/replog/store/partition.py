@@ -6,10 +6,10 @@
 
 Invariants: segments are contiguous and the last one is written to; `log_start <= flushed <= log_end`; batches
 are stored byte for byte; an epoch is in its files before its first record is in the log, and out of them only
-after its records are. The manifest (`manifest.py`) lists what is synced, nothing more: it is written after a
+after its records are. The manifest (`manifest.py`) lists only synced data: it is written after a
 sync, and before synced bytes are cut or dropped. `truncate_to` is durable when it returns, so nothing
-truncated comes back, and the directory's recovery point is lowered first, so nothing written later is taken
-for synced.
+truncated comes back, and the directory's recovery point is lowered first, so nothing written later is
+mistaken for synced.
 
 Errors: `StoreError` only. The first `OSError` takes the whole directory offline (`health.py`).
 
@@ -98,7 +98,7 @@ class PartitionLog:
     def on_lowering(self, callback: Callable[[int, int], None]) -> None:
         """Call `callback(offset, cuts)` before synced records are cut at `offset`, for the `cuts`-th time.
 
-        So that no checkpoint speaks of more.
+        So that no checkpoint states more.
         """
         self._lower_checkpoints = callback
 
@@ -199,7 +199,7 @@ class PartitionLog:
         if not last.is_sealed:
             self._withdraw_indexes(last)
         last.seal()
-        # All of it was synced before, so only the checksums are new. Otherwise the mark has to wait for a
+        # All of it was synced before, so only the checksums are new. Otherwise the mark must wait for a
         # flush, which syncs the records first.
         if last.mark is not None and last.mark.size == last.size:
             last.synced_mark()
@@ -274,7 +274,7 @@ class PartitionLog:
             for segment in grown:
                 segment.synced_mark()
             self._save_manifest(self._epochs.entries)
-        # Outside of the block: an error leaves it where it was.
+        # Outside the block: an error leaves it unchanged.
         self.flushed = self.log_end
 
     def _save_manifest(self, epochs: Iterable[EpochEntry]) -> None:
@@ -296,7 +296,7 @@ class PartitionLog:
             if offset < self.log_end:
                 self._cut(offset)
                 offset = self.log_end
-            # Even if no record went: an epoch that began at the log's end has an entry and no record (B23).
+            # Even without removed records: an epoch begun at the log's end has an entry and no record (B23).
             self._epochs.truncate_from_end(offset)
         return self.log_end
 
@@ -306,7 +306,7 @@ class PartitionLog:
         position, end = holder.boundary(offset)
         # Computed before anything changes: reading the headers may find damage, and then nothing may be cut.
         contents = holder.contents_before(position)
-        # Only a cut of synced records has to be noted.
+        # Only a cut of synced records must be recorded.
         if end < self.flushed:
             holder.mark = Mark(holder.base_offset, position, end, contents.chain)
             marks = (*(s.mark for s in self._segments if s.mark and s.base_offset <= holder.base_offset),)
@@ -327,11 +327,11 @@ class PartitionLog:
         """Remove synced records that are about to be cut from the manifest and the checkpoints."""
         # The number of cuts shows that an older copy, which lists more, is old.
         manifest = replace(left, cuts=left.cuts + 1, epochs=self._epochs.entries)
-        # The manifest before the records, the reverse of a flush: a crash in between leaves bytes that nobody
-        # lists, a tail. In the other order the listed bytes would be missing, which is damage.
+        # The manifest before the records, the reverse of a flush: a crash in between leaves unlisted bytes,
+        # a tail. In the other order the listed bytes would be missing, which is damage.
         self._manifest_file.save(manifest)
         self._manifest = replace(manifest, removals=())
-        # After the manifest: a registry that already knows of the cut would refuse the manifest of before it.
+        # After the manifest: a registry that already has the cut would refuse the manifest of before it.
         self._lower_checkpoints(self._manifest.flushed, self._manifest.cuts)
 
     def reset(self, offset: int) -> None:

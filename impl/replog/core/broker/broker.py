@@ -3,8 +3,8 @@
     one partition         Send(2, FetchRequest(...))                       SetTimer(...)
     several               Send(2, ForPartition("t-0", FetchRequest(...)))  Of("t-0", SetTimer(...))
 
-What a runner drives.  Partitions share the process, its membership and its metadata, and nothing else.  With
-one partition nothing names it, because one is enough for every property of the protocol.
+The object that a runner drives.  Partitions share the process, its membership and its metadata, and nothing
+else.  A single partition has no name, because one is enough for every property of the protocol.
 
 Invariant: a broker that has no broker epoch serves no client: it applies no metadata, so its replicas have no
 role.

@@ -1,13 +1,13 @@
 """The controller of a quorum that a broker follows: the newest active one that the broker has learned of.
 
-    heartbeat -> c1      no answer until the next one is due: that goes to c2
-    c2, term 4: ...      c2 is the controller from now on; what an older one sends is ignored
+    heartbeat -> c1      no answer until the next one is due: the next one goes to c2
+    c2, term 4: ...      c2 is the controller from now on; messages of an older one are ignored
 
 Theory: KIP-500, RaftControllerNodeProvider, A36 of the project's Kafka reference.  A controller that was
-replaced and has not learned it can commit nothing, but it can refuse an ISR proposal that its successor has
-granted.  So every message names a term: the controller's own, or the newest that the broker knows.
+replaced without its knowledge can commit nothing, but it can refuse an ISR proposal that its successor has
+granted.  So every message names a term: the controller's own, or the newest one known to the broker.
 
-Not here: what is sent and when (`membership`, `isr`), and the controllers (`quorum`).
+Not here: the content and time of messages (`membership`, `isr`), and the controllers (`quorum`).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The group coordinator: a replica of the log of consumer groups that serves the owners while it leads.
 
-    owner -> JoinGroup, OffsetCommit    a record each, answered once HW has passed it
-    owner -> OffsetFetch                answered from what HW has passed, to the owner that is in it
-    complete                            a timer, after HW has moved: answers what it has passed
-    resign                              a timer, later, after a leadership has ended: the others have an error
+    owner -> JoinGroup, OffsetCommit    one record each, answered once HW has passed it
+    owner -> OffsetFetch                answered from the records below HW, to the owner named in them
+    complete                            a timer, after HW has moved: answers the requests below HW
+    resign                              a timer, after a leadership has ended: the other requests get an error
     new leader -> itself                its log, read from the disk
 
 Theory: A31, A32 and coordinator.spec; CoordinatorRuntime of Kafka (HighWatermarkListener,
-scheduleUnloadOperation).  What is written next is checked by all that is written, committed or not; what is
-answered is committed.  A coordinator that does not know the generation of a request refuses it, so none that
-was replaced can name an old position to a new owner.
+scheduleUnloadOperation).  The next write is checked against all written records, committed or not; answers
+contain only committed state.  A coordinator without the generation of a request refuses it, so a replaced
+coordinator cannot give an old position to a new owner.
 
 Invariants: the groups are those of the replica's log, up to its end (`written`) and up to HW (`committed`);
 an answer without an error is given for a record in the leader epoch in which it was written.
@@ -155,7 +155,7 @@ class Coordinator:
         """Follow an event of the replica: a change of its leadership, its log or its HW."""
         epoch = NO_EPOCH if state.leading is None else state.leader_epoch
         if epoch != self.epoch:
-            # What was loaded is of a log that others have written since, or will.
+            # The loaded state is that of a log that others have extended since, or will extend.
             self.epoch, self.is_loaded, self._behind = epoch, False, ()
             self.written, self.committed = Groups(), Groups()
             if state.leading is not None:

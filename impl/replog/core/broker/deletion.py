@@ -6,7 +6,7 @@
 Theory: rule A35 of the project's Kafka reference (KIP-107, Partition.deleteRecordsOnLeader,
 DelayedDeleteRecords, UnifiedLog.deleteOldSegments).
 
-Invariants: no log starts above its HW, so that what is deleted was committed; a client that was answered
+Invariants: no log starts above its HW, so that deleted records were committed; a client with an answer
 finds no record before its offset on any replica that may lead.  Not here: a follower that has fallen behind
 the leader's log start (`follower`, A9).
 """
@@ -58,7 +58,7 @@ def _counts(state: ReplicaState, leading: Leading, follower: int) -> bool:
     known = state.brokers.get(follower)
     if known is not None and known.state is not BrokerState.FENCED:
         return True
-    # Who is away may be elected as soon as it is back, without a fetch in between, if it is an eligible
+    # An absent replica may be elected as soon as it is back, without a fetch in between, if it is an eligible
     # leader replica, or if a proposal with it is granted late.
     may_lead = (*isr.maximal_isr(state, leading), *state.elr)
     return state.protocol.join_needs_start and follower in may_lead

@@ -5,9 +5,9 @@
                                                           out of range: request the leader's end, its start
 
 Theory: rules A5, A8, A9, A19, A21, A35 of the project's Kafka reference (AbstractFetcherThread,
-ReplicaFetcherThread); KIP-101, KIP-279, KIP-595.  Since 2.8 a follower cuts nothing when it becomes one:
-its fetch carries the epoch of its last record, and the leader's reply says where the logs part.  The older
-ways are switches (`Truncation`).
+ReplicaFetcherThread); KIP-101, KIP-279, KIP-595.  Since 2.8 a new follower truncates nothing at first:
+its fetch carries the epoch of its last record, and the leader's reply gives the point of divergence.  Older
+methods are switches (`Truncation`).
 
 Invariants: one request in flight; a reply changes the log only if it answers that request at an unchanged
 LEO (P19); HW never passes the LEO.  Not here: the leader's side (`leader`).
@@ -56,7 +56,7 @@ def start_truncation(state: ReplicaState, following: Following, out: list[Effect
     """Perform, or prepare, the truncation that the current rules require of a new follower."""
     rules, log = state.protocol.truncation, state.log
     # HW is behind what this replica acknowledged: the leader may have committed records above it. Cutting
-    # there without a word from the leader is the flaw that KIP-101 mended (B1).
+    # there without an answer from the leader is the flaw that KIP-101 fixed (B1).
     if rules is Truncation.HW:
         truncate(state, log.hw, out)
     elif rules is Truncation.FETCH:
@@ -127,7 +127,7 @@ def take_reply(state: ReplicaState, following: Following, correlation: int, phas
     """Return whether a reply answers the request in flight, in its phase and at the current LEO (A8)."""
     if following.in_flight != correlation:
         return False
-    # Even if it is dropped below: the answer has arrived, and a new request need not wait for the timeout.
+    # Even if the reply is dropped below: it has arrived, and a new request need not wait for the timeout.
     following.in_flight = -1
     return following.phase is phase and following.in_flight_offset == state.log.leo
 
@@ -189,8 +189,8 @@ def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -
     On disk each epoch's entry comes right before its first record, never ahead of an earlier epoch's records.
     """
     expected = state.log.leo
-    # A deletion may end inside of a batch, which is sent whole. Who begins at that log start, with nothing
-    # yet, begins at the batch instead; the log start follows with the reply.
+    # A deletion may end inside a batch, which is sent whole. A follower that starts there with an
+    # empty log, starts at the batch instead; the log start follows with the reply.
     begins_inside = bool(batches) and batches[0].base_offset < expected < batches[0].next_offset
     if begins_inside and state.log.log_start == expected:
         expected = batches[0].base_offset
@@ -296,8 +296,8 @@ def truncate(state: ReplicaState, offset: int, out: list[Effect]) -> None:
     In that order on disk too, and entries at LEO go as well.
     """
     log = state.log
-    # After an unclean election a leader may end before this log starts. Nothing of it is left then, and it
-    # continues at that end, as in Kafka; at its own start its fetches would be out of range without end.
+    # After an unclean election a leader may end before this log starts. Nothing of it is kept then, and it
+    # continues at that end, as in Kafka; at its own start its fetches would be out of range forever.
     if offset < log.log_start:
         log.reset(offset)
         out.extend((Reset(offset), StoreEpochs(())))
@@ -305,8 +305,8 @@ def truncate(state: ReplicaState, offset: int, out: list[Effect]) -> None:
     cut = log.truncate_to(offset)
     if cut:
         out.append(Truncate(offset))
-    # An entry at the LEO has no record to go with it. If it stayed, the next fetch would carry an epoch that
-    # the leader does not have, and diverge at the same offset without end (B23).
+    # An entry at the LEO has no record. If it stayed, the next fetch would carry an epoch that
+    # the leader does not have, and diverge at the same offset forever (B23).
     also_cache = cut or state.protocol.truncates_cache_always
     # Records first, then their entries: a crash in between leaves an entry too many at the end, which a start
     # drops; the other order leaves records without one.

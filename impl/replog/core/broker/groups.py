@@ -7,7 +7,7 @@ order, and moves to another coordinator by replaying them.
     poll, commit, process, crash  -> restart after m, m never processed   (at most once)
     poll, process, commit, crash  -> restart at m, m processed twice      (at least once)
 
-Not here: assignment of partitions to members, heartbeats of members, and who writes the log (`coordinator`).
+Not here: assignment of partitions to members, heartbeats of members, and writing the log (`coordinator`).
 """
 
 from __future__ import annotations

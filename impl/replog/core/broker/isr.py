@@ -63,10 +63,10 @@ def note_fetch(state: ReplicaState, remote: Remote, fetch_offset: int, leader_le
     elif (
         state.protocol.caught_up is CaughtUpRule.TWO_BRANCHES and fetch_offset >= remote.last_fetch_leader_leo
     ):
-        # It has now what was the leader's end at its previous fetch, so it was caught up then. A steady
+        # It now has the leader's end at its previous fetch, so it was caught up then. A steady
         # follower one batch behind a busy leader stays in the ISR by this branch.
         remote.last_caught_up_ms = max(remote.last_caught_up_ms, remote.last_fetch_ms)
-    # Assigned, not raised: after a truncation the follower's LEO is lower, and HW must not count what it cut.
+    # Assigned, not raised: after a truncation the follower's LEO is lower, and HW must not count the rest.
     changed = remote.leo != fetch_offset
     remote.leo = fetch_offset
     # After the branch above, which needs the leader's LEO at the previous fetch.
@@ -77,7 +77,7 @@ def note_fetch(state: ReplicaState, remote: Remote, fetch_offset: int, leader_le
 
 def is_caught_up(state: ReplicaState, remote: Remote, now_ms: int) -> bool:
     """Return whether a follower is at the leader's LEO, or was less than the lag limit ago."""
-    # With equal LEOs time does not matter: in a partition without writes nobody is behind.
+    # With equal LEOs time does not matter: in a partition without writes no follower is behind.
     return remote.leo == state.log.leo or now_ms - remote.last_caught_up_ms <= state.config.lag_ms
 
 
@@ -118,7 +118,7 @@ def may_join(state: ReplicaState, leading: Leading, follower: int, remote: Remot
         return False
     if rules.expand_needs_leso and remote.leo < leading.leso:
         return False
-    # Elected before it knows the log start, it would give deleted records to consumers, or others that never
+    # If elected without the log start, it would give deleted records to consumers, or others that never
     # were in the leader's log: below its start no divergence is detected.
     if rules.join_needs_start and remote.log_start < state.log.log_start:
         return False
@@ -155,8 +155,8 @@ def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: li
         remote = leading.remotes.get(member)
         return -1 if remote is None else remote.broker_epoch
 
-    # The incarnations are fixed now. If a member restarts while the proposal is under way, it may have lost
-    # the records it was found to have, and the controller has to refuse (B18).
+    # The incarnations are fixed now. If a member restarts while the proposal is in flight, it may have lost
+    # the records that it had, and the controller must refuse (B18).
     broker_epochs = tuple(map(epoch_of, isr))
     leading.pending = PendingIsr(leading.isr, isr, state.next_correlation(), broker_epochs)
     send_proposal(state, leading.pending, out)
@@ -165,7 +165,7 @@ def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: li
 def retry(state: ReplicaState, leading: Leading, pending: PendingIsr, out: list[Effect]) -> None:
     """Send the proposal in flight again, unchanged: a later incarnation of a member may lack its records.
 
-    Only its number is new: a refusal of an earlier attempt says nothing of this one, which may be granted.
+    Only its number is new: a refusal of an earlier attempt does not apply to this one, which may be granted.
     """
     leading.pending = replace(pending, correlation=state.next_correlation())
     send_proposal(state, leading.pending, out)
@@ -208,7 +208,7 @@ def on_reply(state: ReplicaState, leading: Leading, reply: AlterPartitionReply, 
         if reply.error not in OUTCOME_UNKNOWN:
             out.append(SetTimer(Timer.ALTER_RETRY, state.config.alter_retry_ms, pending.correlation))
         return False
-    # Newer metadata has overtaken the reply; what it says is already history.
+    # Newer metadata has overtaken the reply, which is obsolete.
     if reply.leader_epoch != state.leader_epoch or reply.partition_epoch < state.partition_epoch:
         return False
     # The partition epoch moves with the ISR. Metadata of the same change arrives later, is not newer any

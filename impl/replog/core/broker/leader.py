@@ -12,7 +12,7 @@ Choices where the reference leaves one: a reply with records carries the HW read
 counted, a reply that waited carries the HW at completion (I7).  A second fetch of one follower replaces its
 waiting one.
 
-Not here: requests that wait (`purgatory`), who is in the ISR (`isr`), how a follower uses a reply
+Not here: waiting requests (`purgatory`), the members of the ISR (`isr`), the follower's use of a reply
 (`follower`), dispatch (`replica`).
 """
 
@@ -44,7 +44,7 @@ def become(state: ReplicaState, image: PartitionImage, now_ms: int, out: list[Ef
         # Only the ISR or the replica list changed. The epoch continues, so LEOs and waiting requests stay
         # valid; a pending proposal is obsolete: this image has its outcome already, or has made it stale.
         old.isr, old.pending = image.isr, None
-        # Who is a replica no more is forgotten: it may return as a new one, with nothing (B25).
+        # A broker that is no longer a replica is forgotten: it may return as a new one, empty (B25).
         old.remotes = {f: remote for f, remote in old.remotes.items() if f in image.replicas}
         leading = old
     else:
@@ -67,14 +67,14 @@ def _begin_epoch(
     leading = Leading(leso=log.leo, isr=image.isr)
     if old is not None:
         # Produces stay: the records are still in this log and may commit in the new epoch. Fetches were
-        # fenced against the old epoch, so their senders have to send them again.
+        # fenced against the old epoch, so their senders must send them again.
         leading.produces, leading.fetches = old.produces, old.fetches
         leading.deletes = old.deletes
         purgatory.refuse_stale(leading, image.leader_epoch, out)
     for follower in image.replicas:
         if follower == state.broker_id:
             continue
-        # A new leader knows nothing of its followers: LEOs of an earlier leadership may be above what they
+        # A new leader has no state of its followers: LEOs of an earlier leadership may be above what they
         # hold after a truncation (I8). A leader that stayed leader can keep them, because its log was never
         # cut.
         known = old.remotes.get(follower) if old is not None and state.protocol.keeps_remote_leo else None
@@ -87,7 +87,7 @@ def _begin_epoch(
         leading.remotes[follower] = remote
     state.leading, state.leader_epoch = leading, image.leader_epoch
     # The entry is stored before any record of the epoch can be. A leader that never writes must still be able
-    # to say where its epoch begins; without the entry its followers fall back to their HW (B4).
+    # to give the start of its epoch; without the entry its followers fall back to their HW (B4).
     if state.protocol.epoch_entry is EpochEntryWhen.ON_BECOME_LEADER and log.epochs.assign(
         image.leader_epoch, log.leo
     ):
@@ -129,7 +129,7 @@ def on_produce(
         _answer_produce(source, request, error, -1, out)
         return
     base = state.log.leo
-    # Append, then HW, then the reply. A sole ISR member commits by its own append, so HW has to be computed
+    # Append, then HW, then the reply. A sole ISR member commits by its own append, so HW must be computed
     # after it; the reply comes last because the process may die between any two effects, and a lost reply is
     # retried while a reply without its record would promise one that is lost.
     append(state, stamp(state, batch), out)
@@ -346,7 +346,7 @@ def count_follower(
     remote.broker_epoch = request.broker_epoch
     remote.log_start = request.log_start
     # LEO first, then the ISR, then HW: the expansion needs the new LEO, and HW computed before it could pass
-    # the follower in this very step, which then would have to catch up once more.
+    # the follower in this very step, which then would have to catch up again.
     changed = isr.note_fetch(state, remote, request.fetch_offset, state.log.leo, now_ms)
     isr.maybe_expand(state, leading, follower, remote, out)
     if changed:
@@ -374,8 +374,8 @@ def list_offset(state: ReplicaState, leading: Leading, request: ListOffsetsReque
 
 def fence(state: ReplicaState, epoch: int) -> Error:
     """Compare a request's leader epoch with this replica's (A22); an absent epoch (-1) is not checked."""
-    # An older epoch means that the sender has to catch up, a newer one that this replica has. Only equality
-    # shows that both speak of the same leadership.
+    # An older epoch means that the sender must catch up, a newer one that this replica must. Only equality
+    # shows that both refer to the same leadership.
     if epoch != NO_EPOCH and epoch < state.leader_epoch:
         return Error.FENCED_LEADER_EPOCH
     if epoch != NO_EPOCH and epoch > state.leader_epoch:

@@ -75,7 +75,7 @@ class Membership:
         if reply.broker_epoch != self.broker_epoch:
             return []
         if reply.error is not Error.NONE:
-            # The controller does not have this incarnation. The next beat registers anew instead of repeating
+            # The controller does not have this incarnation. The next beat registers again, not repeating
             # a heartbeat that will be refused.
             self.broker_epoch, self.is_fenced = -1, True
             return []
@@ -89,8 +89,8 @@ class Membership:
         # a role would let it serve.
         if not fresh or self.broker_epoch < 0:
             return (), []
-        # A start has no past to replay, so the newest image suffices. Who is this far behind would request
-        # for ever what the controller has forgotten.
+        # A start has no history to replay, so the newest image suffices. A broker this late would request
+        # forever what the controller no longer keeps.
         is_lost = fresh[0].version > self.metadata_version + self.metadata_history
         if self.metadata_version < 0 or self.coalesces or is_lost:
             fresh = fresh[-1:]

@@ -1,7 +1,7 @@
 """The times at which a leader notifies the ZooKeeper controller of ISR changes: history, for example F9.
 
 Theory: S43-S48, I13, A14 of the project's Kafka reference
-(ZkAlterPartitionManager.maybePropagateIsrChanges), gone since AlterPartition (2.7).  A task ticks every
+(ZkAlterPartitionManager.maybePropagateIsrChanges), removed with AlterPartition (2.7).  A task ticks every
 `TICK_MS`; it sends what has changed
 
     if no further change came for more than 5 s, or nothing was sent for more than 60 s      (both strictly)

@@ -29,7 +29,7 @@ def complete_produces(state: ReplicaState, leading: Leading, out: list[Effect]) 
 def produce_verdict(state: ReplicaState, leading: Leading, waiting: WaitingProduce) -> Send:
     """Return the reply to a produce that HW has passed: success, or committed under too small an ISR (A4)."""
     # Checked again at completion: the ISR may have shrunk below the minimum while the produce waited. The
-    # record is committed all the same, so the producer must not conclude from the error that it is absent.
+    # record is committed nevertheless, so the producer must not conclude from the error that it is absent.
     enough = state.effective_min_isr() <= len(isr.maximal_isr(state, leading))
     error = Error.NONE if enough else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     return Send(waiting.source, ProduceReply(waiting.correlation, error, waiting.base_offset))
@@ -37,14 +37,14 @@ def produce_verdict(state: ReplicaState, leading: Leading, waiting: WaitingProdu
 
 def expire_produces(leading: Leading, now_ms: int, out: list[Effect]) -> None:
     """Time out the waiting produces that are due; re-arm for the first that is not (clocks may jump back)."""
-    # A timeout says nothing about the record: it stays in the log and may commit later. A producer without
+    # A timeout does not decide about the record: it stays in the log and may commit later. A producer without
     # idempotence that retries now writes it twice (B13).
     late = [waiting for waiting in leading.produces if waiting.deadline_ms <= now_ms]
     out.extend(Send(w.source, ProduceReply(w.correlation, Error.REQUEST_TIMED_OUT, -1)) for w in late)
     if late:
         leading.produces = [waiting for waiting in leading.produces if waiting.deadline_ms > now_ms]
     if leading.produces:
-        # Timers are one-shot and not tied to a request, so whoever handles one has to arm the next.
+        # Timers are one-shot and not tied to a request, so the handler of one must arm the next.
         first = min(waiting.deadline_ms for waiting in leading.produces)
         out.append(SetTimer(Timer.PRODUCE_TIMEOUT, first - now_ms))
 
@@ -69,7 +69,7 @@ def complete_fetches(state: ReplicaState, leading: Leading, out: list[Effect]) -
 
 def expire_fetches(state: ReplicaState, leading: Leading, token: int, now_ms: int, out: list[Effect]) -> None:
     """Answer the waiting fetches whose timer has fired or whose deadline has passed, without records."""
-    # By token as well as by time: a clock that jumped back must not hold the request without end.
+    # By token as well as by time: a clock that jumped back must not hold the request forever.
     late = [w for w in leading.fetches if w.token == token or w.deadline_ms <= now_ms]
     if late:
         leading.fetches = [w for w in leading.fetches if w not in late]

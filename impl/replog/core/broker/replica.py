@@ -3,8 +3,8 @@
     replica = Replica(ReplicaState(broker_id=1, ...))
     out = replica.receive(2, FetchRequest(...), now_ms)      # effects, to be performed in order
 
-Each entry point takes one event and returns the effects.  What happens inside is in `leader`, `isr` and
-`follower`; here is only who gets what, in which role, after which fence.
+Each entry point takes one event and returns the effects.  The handling is in `leader`, `isr` and
+`follower`; this module only selects the handler, by role and after fencing.
 
 Invariants: an image older than the one in force changes nothing (A18, A19); a request is fenced before its
 content is read, except a produce, which carries no leader epoch (A1).  A message that this replica
@@ -102,7 +102,7 @@ class Replica:
             case FetchRequest():
                 self._fetch(source, message, now_ms, out)
             case FetchReply():
-                # A reply that arrives after a change of role is dropped: the state it was meant for is gone.
+                # A reply that arrives after a change of role is dropped: its state no longer exists.
                 if self.state.following is not None:
                     follower.on_fetch_reply(self.state, self.state.following, message, out)
             case ProduceRequest():

@@ -1,6 +1,6 @@
 """The whole state of one replica of a partition as plain values: copied whole, compared whole.
 
-`ReplicaState` is what a snapshot is.  The rooms `leader`, `isr` and `follower` are functions over it,
+`ReplicaState` is the content of a snapshot.  The modules `leader`, `isr` and `follower` are functions on it;
 `replica` owns the control flow.  `copy` is shallow where values are frozen, so rewinding costs about as
 much as handling an event.
 """

@@ -1,8 +1,8 @@
 """The controller: registers brokers, fences silent ones, elects leaders, and decides every ISR change.
 
 Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29, A34 of the
-project's Kafka reference.  It is one state that does not fail (it may be slow or out of reach), or what the
-active controller of a quorum decides by (`core.quorum`).  Every change makes a new `MetadataImage`, sent to
+project's Kafka reference.  It is one state that does not fail (it may be slow or unreachable), or the state
+by which a quorum's active controller decides (`core.quorum`).  Every change makes a `MetadataImage`, sent to
 all registered brokers in the same step; they apply it when they can.
 
 Invariants: at most one leader per leader epoch; partition epochs grow by one; only members that are
@@ -10,7 +10,7 @@ registered, active and of the proposed incarnation join an ISR (KIP-841, KIP-903
 only after the session of the one before is over, that is after it left the ISR (unless it was the last:
 B11).
 
-Not here: its state (`state`), elections as such (`election`), what a reassignment changes (`reassignment`),
+Not here: its state (`state`), elections as such (`election`), the changes of a reassignment (`reassignment`),
 placement of new partitions (`placement`).
 """
 
@@ -119,12 +119,12 @@ class Controller:
         """
         old = self.state.brokers.get(request.broker_id)
         # A repeated request, whose reply was lost. It must get the same broker epoch, or the first reply,
-        # still under way, would name one that is refused.
+        # still in flight, would name one that is refused.
         if old is not None and old.incarnation == request.incarnation:
             return RegisterReply(request.incarnation, Error.NONE, old.broker_epoch)
         leaves_isr = self.state.protocol.restart_leaves_isr
         if old is not None and old.state is not BrokerState.FENCED and leaves_isr:
-            # The earlier process may still run, and act as leader. Its session has to end first.
+            # The earlier process may still run, and act as leader. Its session must end first.
             if not self._is_silent(old, now_ms):
                 return RegisterReply(request.incarnation, Error.DUPLICATE_BROKER_REGISTRATION, -1)
             self.fence(request.broker_id)
@@ -134,7 +134,7 @@ class Controller:
         epoch = self.state.version + 1
         self.state.is_dirty = True
         self.state.brokers[request.broker_id] = Registration(request.incarnation, epoch, state, now_ms)
-        # Only the marker of a clean stop proves that the page cache was written. Whoever cannot show it may
+        # Only the marker of a clean stop proves that the page cache was written. A broker without it may
         # have lost its tail, and with it the right to be elected from the ELR (A17).
         is_unclean = old is not None and request.previous_broker_epoch != old.broker_epoch
         if is_unclean and self.state.protocol.elr:
@@ -159,7 +159,7 @@ class Controller:
         self.state.brokers[broker_id] = replace(
             broker, last_seen_ms=seen_ms, applied_version=request.metadata_version
         )
-        # Not before it has applied its own registration: its view of who leads is older than its process, and
+        # Not before it has applied its own registration: its view of leaders is older than its process, and
         # it could act on an epoch that is over.
         if broker.state is BrokerState.FENCED and request.metadata_version >= broker.broker_epoch:
             self._unfence(broker_id)
@@ -186,7 +186,7 @@ class Controller:
         """
         self._set_state(broker_id, BrokerState.ACTIVE)
         for name, image in self.state.partitions.items():
-            # Only leaderless partitions change. It does not return to any ISR by itself: it has to catch up
+            # Only leaderless partitions change. It does not return to any ISR by itself: it must catch up
             # first, and its leader proposes it.
             if image.leader == NO_LEADER:
                 self._replace(name, election.next_image(image, image.isr, self._rules()))
@@ -235,7 +235,7 @@ class Controller:
         if image is None or error is not Error.NONE:
             return AlterPartitionReply(request.correlation, error)
         isr = tuple(member for member, _ in request.new_isr)
-        # An equal ISR is granted without a change: a retry of a proposal that succeeded has to succeed too.
+        # An equal ISR is granted without a change: a retry of a proposal that succeeded must succeed too.
         if set(isr) != set(image.isr) or image.is_recovering:
             # In assignment order, since elections prefer earlier replicas.
             ordered = tuple(member for member in image.replicas if member in isr)
@@ -250,7 +250,7 @@ class Controller:
                 ),
             )
         new = self.state.partitions[request.partition]
-        # The ISR may have completed a reassignment that removes the leader. It learns who leads by metadata.
+        # The ISR may have completed a reassignment that removes the leader, which learns this by metadata.
         if new.leader != request.broker_id:
             return AlterPartitionReply(request.correlation, Error.NEW_LEADER_ELECTED)
         return AlterPartitionReply(
@@ -272,7 +272,7 @@ class Controller:
             return error
         members = Counter(member for member, _ in request.new_isr)
         is_set = bool(members) and max(members.values()) == 1
-        # A leader outside of its ISR could be replaced by one that lacks its records.
+        # A leader outside its ISR could be replaced by one that lacks its records.
         if not is_set or not set(members) <= set(image.replicas) or image.leader not in members:
             return Error.INVALID_REQUEST
         # Recovering is left, never entered, by a proposal: only an election can make a log doubtful.
@@ -315,7 +315,7 @@ class Controller:
         if image is None:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         if not request.is_unclean:
-            # The same object means that nothing can be done, and the error says why.
+            # The same object means that nothing can be done, and the error gives the reason.
             preferred = election.prefer(image, self._rules())
             if preferred is image:
                 needed = image.leader != image.replicas[0]

@@ -3,27 +3,27 @@
 Theory: PartitionChangeBuilder and KIP-966; rules A15-A17 and A34 of the project's Kafka reference.  In this
 order: a reassignment that is complete ends, the ELR, the election, the epochs.
 
-    clean      the current leader if it still may; else the first in assignment order, active and in the ISR
+    clean      the current leader if still eligible; else the first in assignment order, active and in the ISR
     ELR        (flag) with an empty ISR, the first active member of the ELR; it becomes the whole ISR
-    last       (ELR's flag) with an empty ISR and an empty ELR, who led last, once it is active
-    unclean    (flag) the first active replica; it becomes the whole ISR, and what it lacks is lost
+    last       (ELR's flag) with an empty ISR and an empty ELR, the last leader, once it is active
+    unclean    (flag) the first active replica; it becomes the whole ISR, and records that it lacks are lost
 
-ISR and ELR become empty together when every member has ended without a clean shutdown.  Who led last had
-everything that is committed then, and has it still if only its process died; after a power loss it may lack
-what it had not flushed, and what it lacks is lost.  Hence `is_recovering`, as after an unclean election.
+ISR and ELR become empty together when every member has ended without a clean shutdown.  The last leader had
+all committed records then, and has them still if only its process died; after a power loss it may lack
+unflushed records, which are then lost.  Hence `is_recovering`, as after an unclean election.
 
 A change of min.insync.replicas is one of the partition's metadata, and clears the ELR of a partition that is
-led: under another minimum HW may have passed its members (KAFKA-16540).  In both it is the safe side of
+led: under another minimum HW may have passed its members (KAFKA-16540).  In both it is stricter than
 Kafka.  There the change has no partition epoch of its own, so a leader that does not apply it yet may leave
-the ISR alone and commit, with who left made eligible; and the ELR and the last known leader of a partition
-without a leader are cleared, too, after which nobody may lead.
+the ISR alone and commit, with the departed members made eligible; and the ELR and the last known leader of a
+partition without a leader are cleared, too, after which no replica may lead.
 
 Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness
-B11); ISR and ELR are disjoint; with ELR, a partition without a leader remembers who led last, if any did;
+B11); ISR and ELR are disjoint; with ELR, a partition without a leader records its last leader, if any;
 ISR, ELR and leader are replicas; the partition epoch grows by one with every change, the leader epoch exactly
 when the leader changes or a replica of a partition that was ever led is removed.
 
-Not here: when any of this is needed (`controller`), and what a reassignment is (`reassignment`).
+Not here: when this is needed (`controller`), and the definition of a reassignment (`reassignment`).
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def changed(
     With it a reassignment may be complete (A34).
     """
     isr = wanted.isr
-    # Without ELR the last member stays, dead or alive: it is the only one known to have everything committed.
-    # An empty ISR would say that anybody may lead.
+    # Without ELR the last member stays, dead or alive: only it is known to have all committed records.
+    # An empty ISR would mean that any replica may lead.
     target = isr if isr or rules.protocol.elr else old.isr
     settled = reassignment.completed(replace(wanted, isr=target))
     removed = set(old.replicas) - set(settled.replicas)
-    # Whom this change removes deletes its log, so it is not eligible. Kafka settles first, too, and then puts
-    # it there: it was in the ISR, and is there no more.
+    # A replica that this change removes deletes its log, so it is not eligible. Kafka settles first, and then
+    # adds it to the ELR: it was in the ISR, and is no longer in it.
     leaving = {*gone, *removed} if rules.protocol.removed_leave_elr else gone
     elr = next_elr(old, settled.isr, rules, leaving)
     # The ISR shrinks before the election, so the broker that has just left cannot be elected by it.
@@ -81,9 +81,9 @@ def changed(
     # The leader epoch stays with the leader. A new one would fence its followers' fetches for an ISR change
     # that concerns none of them (I23).
     bumped = replace(new, partition_epoch=old.partition_epoch + 1)
-    # Unless a replica is removed: its fetch may still be under way when it is added again, without the
+    # Unless a replica is removed: its fetch may still be in flight when it is added again, without the
     # records that the fetch acknowledges. There is no fetch before the first leader, and no epoch either, by
-    # which the controller knows that nobody may leave yet.
+    # which the controller recognizes that no replica may leave yet.
     if new.leader == old.leader and not (removed and old.leader_epoch != NO_EPOCH):
         return bumped
     return replace(bumped, leader_epoch=old.leader_epoch + 1)
@@ -94,12 +94,12 @@ def next_elr(
 ) -> tuple[int, ...]:
     """Return the eligible leader replicas.
 
-    Who left the ISR while it was, or became, smaller than the minimum (A17).
+    The replicas that left the ISR while it was, or became, smaller than the minimum (A17).
     """
     # With enough members HW moves again, and former members fall behind it: they are eligible no longer.
     if not rules.protocol.elr or len(isr) >= needed(old, rules):
         return ()
-    # Who left below the minimum still has everything committed, since HW has not moved since then (B15).
+    # A replica that left below the minimum has all committed records: HW has not moved since (B15).
     # `gone` have ended uncleanly and may have lost it.
     kept = {*old.elr, *old.isr} - set(isr) - set(gone)
     return tuple(sorted(kept))
@@ -114,7 +114,7 @@ def reconfigure(image: PartitionImage, min_isr: int) -> PartitionImage:
     """Return the image with another min.insync.replicas; unchanged means no change."""
     if min_isr == image.min_isr:
         return image
-    # Without a leader HW cannot move, and who is eligible is all that is left to lead.
+    # Without a leader HW cannot move, and only eligible replicas are left to lead.
     elr = image.elr if image.leader == NO_LEADER else ()
     return replace(image, min_isr=min_isr, elr=elr, partition_epoch=image.partition_epoch + 1)
 
@@ -140,7 +140,7 @@ def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
         for replica in image.replicas:
             if replica in rules.active and replica in image.elr:
                 led = replace(image, leader=replica, isr=(replica,))
-                # It alone may be enough by now: the minimum can have changed while nobody led.
+                # It alone may suffice by now: the minimum can have changed while there was no leader.
                 return replace(led, elr=next_elr(led, led.isr, rules, ()))
         if not image.elr and image.last_known_leader in rules.active:
             return _lead_alone(image, image.last_known_leader)

@@ -6,8 +6,8 @@ Theory: S56, I19 and example F7 of the project's Kafka reference
     first replica   (partition + start_index) mod n
     replica j >= 1  (first + 1 + (shift + j - 1) mod (n - 1)) mod n;   shift + 1 after each full pass
 
-With start_index 0 and shift 0 the first n partitions are placed as S56 says: (i + j) mod n.  Kafka draws
-both at random; here they are parameters, because the core has no chance.  Not here: racks.
+With start_index 0 and shift 0 the first n partitions are placed according to S56: (i + j) mod n.  Kafka draws
+both at random; here they are parameters, because the core is deterministic.  Not here: racks.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class EpochCache:
         Return whether anything changed.
         """
         entries = self.entries
-        # The epoch has begun already; a later batch of it adds nothing. An earlier start, though, replaces
+        # The epoch has begun already; a later batch of it adds nothing. An earlier start, however, replaces
         # the entry.
         if entries and entries[-1][0] == epoch and start >= entries[-1][1]:
             return False
@@ -64,7 +64,7 @@ class EpochCache:
         """
         if epoch == NO_EPOCH or not self.entries:
             return UNDEFINED
-        # The last epoch ends where the log does, which the entries do not say.
+        # The last epoch ends at the end of the log, which is not in the entries.
         if epoch == self.latest:
             return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else epoch, leo)
         lower = NO_EPOCH

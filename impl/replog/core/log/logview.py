@@ -1,18 +1,18 @@
 """The log from the protocol's view: batches, LEO, HW, log start, epoch cache, producers; no files.
 
-The runner keeps the files; every change made here has an effect (`replog.core.effects`) that makes the same
-change on disk.  Each batch stays in memory, but for its body: that is opaque here and the runner's to choose.
-On files it is a handle, so a view takes memory for the number of batches and not for their bytes: a batch
-that arrives has its bytes until `Append` is performed, and one that leaves has them from its segment, read as
+The runner keeps the files; every change here has an effect (`replog.core.effects`) that makes the same
+change on disk.  Each batch stays in memory, except for its body, which is opaque and chosen by the runner.
+On files it is a handle, so a view takes memory for the number of batches and not for their bytes: a received
+batch has its bytes until `Append` is performed, and a sent one has them from its segment, read when
 its `Send` is performed.  Nothing is truncated or deleted between a read of this view and the effect with its
-batches, so what a reply names is there when it leaves.
+batches, so everything that a reply names still exists when it is sent.
 
 Invariants (P1): log_start <= hw <= leo, batches contiguous, epochs never decrease along the log, and the
 epoch cache agrees with the batches.  A truncation that falls inside a batch drops the batch whole, and LEO
 follows: in Kafka truncation points are batch ends because followers store batches verbatim, and here a
 lying peer cannot make it otherwise.
 
-Not here: who may append or truncate (`leader`, `follower`).
+Not here: permission to append or truncate (`leader`, `follower`).
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class LogView:
         chosen: list[Batch] = []
         room = max_bytes
         for batch in self.batches[index:]:
-            # The first batch is returned whatever its size: a batch above the limit would otherwise stop its
-            # readers without end.
+            # The first batch is returned whatever its size: a batch above the limit would otherwise block its
+            # readers forever.
             if batch.next_offset > end or (chosen and batch.size_bytes > room):
                 break
             chosen.append(batch)

@@ -8,7 +8,7 @@ Invariant: the table is a function of the log.  Followers update it as they appe
 it, so a new leader recognises exactly the duplicates of batches that it holds.
 
 Not here: transactions.  DUPLICATE_SEQUENCE_NUMBER (46) is not used: like Kafka today, an old duplicate
-outside of the window is OUT_OF_ORDER_SEQUENCE_NUMBER.
+outside the window is OUT_OF_ORDER_SEQUENCE_NUMBER.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
     if entry.epoch != batch.producer_epoch:
         return None
     last = last_seq(batch)
-    # Both ends have to match. A batch that begins alike but is longer holds new records.
+    # Both ends must match. A batch with the same start that is longer has new records.
     for seen in entry.batches:
         if seen.first_seq == batch.first_seq and seen.last_seq == last:
             return seen
@@ -61,11 +61,11 @@ def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
 
 def check_sequence(entry: ProducerEntry | None, batch: Batch) -> Error:
     """Return whether a client's batch, not a duplicate, may be appended (A2)."""
-    # Nothing is known: the producer is new, or its records were deleted. Refusing it would stop a producer
+    # No entry: the producer is new, or its records were deleted. Refusing it would stop a producer
     # whose only fault is to have been idle.
     if entry is None:
         return Error.NONE
-    # A newer instance of the producer has taken over; what the old one still sends is fenced.
+    # A newer instance of the producer has taken over; batches of the old one are fenced.
     if batch.producer_epoch < entry.epoch:
         return Error.INVALID_PRODUCER_EPOCH
     if batch.producer_epoch > entry.epoch:

@@ -5,7 +5,7 @@
 
 Theory: KIP-500 and KIP-595 (QuorumController, KafkaRaftClient), A36 of the project's Kafka reference;
 spec/controller_log.spec.  The active controller is a `Controller` whose every change becomes a record.  It
-judges the next request by all that it has appended; what it answers waits until that is committed, and
+decides the next request by all records that it has appended; its answer waits until they are committed, and
 brokers get committed metadata only:
 
     request -> Controller.handle -> record appended -> fetched by a majority -> answer, metadata to brokers
@@ -13,17 +13,17 @@ brokers get committed metadata only:
 What no majority has fetched may be lost with it, and its successor decides again, with the same versions.
 
 Invariants: at most one active controller in a term; a vote, and records, are stored before the message that
-promises them; HW never passes a record of an earlier term before one of the own term (`own_record`); who is
-not active, or has not committed its own first record, decides nothing.
+promises them; HW never passes a record of an earlier term before one of the own term (`own_record`); a
+controller that is not active, or has not committed its own first record, decides nothing.
 
-Two things beyond the spec.  An active controller without the fetches of a majority resigns, so that what it
-holds back has an end.  And a request that depends on the broker's view (an ISR proposal) is judged only if it
-names this controller's term: its sender would take a refusal by an older one else, after this one granted.
-
+Two things beyond the spec.  An active controller without the fetches of a majority resigns, so that held-back
+replies do not wait forever.  And a request that depends on the broker's view (an ISR proposal) needs
+this controller's term: otherwise its sender would accept a refusal by an older one, after this one
+granted it.
 Left out of Kafka: snapshots of the log (it keeps all records), fetches that wait for records, the vote before
 a vote (KIP-996), observers, changes of the quorum.
 
-Not here: what is decided (`controller`), and the log as such (`records`).
+Not here: the decisions (`controller`), and the log as such (`records`).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class ControllerNode:
                 self._take(source, reply, now_ms, out)
             case Received(source, OfTerm(term, message)):
                 self._receive(source, term, message, now_ms, out)
-            case Received():  # from an operator, who goes by the controller that is addressed
+            case Received():  # from an operator, who follows the addressed controller
                 self._decide(event, now_ms, out)
         return out
 
@@ -237,7 +237,7 @@ class ControllerNode:
             diverging = records.end_of_term(self.log, fetch.log.term)
             out.append(Send(source, MetadataFetchReply(self.term, fetch.log, (), self.hw, diverging)))
             return
-        # Of an earlier term it may have voted since, for who has less.
+        # Since an earlier term it may have voted for a candidate with fewer records.
         if fetch.term == self.term:
             self.ends[source] = fetch.log.end
             self._advance(now_ms, out)
@@ -250,21 +250,21 @@ class ControllerNode:
         if reply.term != self.term or self.is_active:
             return
         self.active, self.heard_ms = source, now_ms
-        # What a late or repeated reply says of another log could cut what was acknowledged since.
+        # A late or repeated reply for another log could cut records acknowledged since.
         if reply.log != records.end_of(self.log):
             return
         start, committed = len(self.log), reply.committed
         if reply.diverging is not None:
             own = records.end_of_term(self.log, reply.diverging.epoch)
             start = min(reply.diverging.end_offset, own.end_offset)
-            # What is left may still be another log, of which nothing is known to be committed.
+            # The rest may still be another log, of which nothing is known to be committed.
             committed = min(self.hw, start)
         if start < len(self.log) or reply.records:
             self.log[start:] = reply.records
             out.append(StoreRecords(start, reply.records))
-            # At once: what was fetched is acknowledged by the next fetch.
+            # At once: the next fetch acknowledges the fetched records.
             out.extend(self.fetch())
-        # As the active one knows it, who may know less than its predecessor did.
+        # As known to the active one, whose knowledge may be older than its predecessor's.
         self.hw = min(committed, len(self.log))
 
     def _advance(self, now_ms: int, out: list[Effect]) -> None:
@@ -296,8 +296,8 @@ class ControllerNode:
             if self.active != NOBODY:
                 out.append(Send(source, OfTerm(self.term, NotController(self.active))))
             return
-        # A refusal of an older controller may follow, which its sender must not go by: so it has to know of
-        # this term before its proposal is judged.
+        # A refusal of an older controller may follow, which its sender must not accept: so it must learn of
+        # this term before its proposal is decided.
         if self.protocol.newest_only and term < self.term and _is_proposal(message):
             out.append(Send(source, OfTerm(self.term, MetadataUpdate(()))))
             return
@@ -334,7 +334,7 @@ class ControllerNode:
             elif isinstance(effect, Send) and not isinstance(effect.message, MetadataUpdate):
                 is_operator = effect.to < 0
                 answer = effect if is_operator else Send(effect.to, OfTerm(self.term, effect.message))
-                # Also what is no change: it may depend on an earlier record that is not committed yet.
+                # Also without a change: the answer may depend on an earlier record that is not committed yet.
                 self.held.append((0 if is_early else len(self.log), answer))
 
     def _release(self, out: list[Effect]) -> None:

@@ -11,7 +11,7 @@ Of the controller's state the log has registrations, fencing and partitions.  Se
 broker has applied the metadata, are soft: brokers report them again with their next heartbeat, and get a full
 session first.
 
-Not here: who appends, and what is committed (`node`).
+Not here: appending, and commitment (`node`).
 """
 
 from __future__ import annotations

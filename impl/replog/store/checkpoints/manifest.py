@@ -12,14 +12,14 @@
     head 1b2c3d4e                               CRC-32C of all above; this part is replaced whole
     flush 150 970 170 5d8a77f1 0c1d2e3f         appended by a flush of the last segment; CRC-32C of the line
 
-The CRC of a record batch covers neither its base offset nor its leader epoch, and no batch says to which log
-it belongs. The chain does: it runs over the first 21 bytes of every batch of a segment, and the last four of
-these are the CRC of the rest. So a segment is what was written exactly if its batches' CRCs are right and
-their chain ends in the number here; and walking headers is enough to compute it, a flush need not read.
+The CRC of a record batch covers neither its base offset nor its leader epoch, and a batch does not name
+its log. The chain does: it covers the first 21 bytes of every batch of a segment, the last four of
+which are the CRC of the rest. So a segment is unchanged exactly if its batches' CRCs are right and
+their chain ends in the number here; and reading headers is enough to compute it, a flush need not read.
 
-Order on disk: records, then the line here, then the flush returns. So what the manifest lists was synced, and
-where a file has less or other bytes it is damaged; what is beyond is a tail that a crash may have torn. What
-is cut on purpose leaves the manifest first. A last line without an end was torn by a crash; any other line
+Order on disk: records, then the line here, then the flush returns. So all data in the manifest were synced;
+a file with fewer or other bytes is damaged; the bytes beyond are a tail that a crash may have torn. Data
+cut on purpose leave the manifest first. A last line without an end was torn by a crash; any other line
 that its CRC does not fit means that flushes have been forgotten (`is_whole`).
 
 Not here: which bytes are compared with it (`survey.py`), and when it is written (`partition.py`).
@@ -146,8 +146,8 @@ class ManifestFile:
 def _is_flush(saved: Manifest, wanted: Manifest) -> bool:
     """Return whether the last segment grew and nothing else changed."""
     mark, before = wanted.marks[-1], saved.marks[-1]
-    # A line can say that bytes were added, never that any are gone: a cut replaces the file, so a torn line
-    # cannot bring the cut records back.
+    # A line can state that bytes were added, never that any were removed: a cut replaces the file, so a torn
+    # line cannot bring the cut records back.
     is_longer = mark.base_offset == before.base_offset and mark.size > before.size
     return is_longer and mark.sums is None and saved.grown(mark) == wanted
 
@@ -194,7 +194,7 @@ def parse(data: bytes) -> Reading:
     # Before the version: a flipped bit in it would look like the work of newer software.
     if not mark or rest[:9] != b"%08x\n" % crc32c(body):
         raise CorruptFileError(f"{MANIFEST_FILE}: the checksum of its first part is wrong")
-    # A right checksum says that the rest was written so, not that this program wrote it.
+    # A correct checksum shows that the rest was written so, not that this program wrote it.
     try:
         version, *lines = body.decode().removesuffix("\n").split("\n")
         check_version(MANIFEST_FILE, version)

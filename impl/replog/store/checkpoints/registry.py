@@ -73,7 +73,7 @@ class Registry:
             lines.append(" ".join(["file", name, *(f"{checksum:08x}" for checksum in sums)]))
         body = "".join(f"{line}\n" for line in lines).encode()
         if body != self.saved:
-            # If the replacement fails, the next save has to write again.
+            # If the replacement fails, the next save must write again.
             self.saved = b""
             replace_file(fs, directory, REGISTRY_FILE, body + b"head %08x\n" % crc32c(body))
             self.saved = body
@@ -90,7 +90,7 @@ def read_registry(fs: Fs, directory: str) -> Registry | None:
     body, _, rest = read_file(fs, path).partition(b"head ")
     if rest != b"%08x\n" % crc32c(body):
         raise CorruptFileError(f"{REGISTRY_FILE}: its checksum is wrong")
-    # A right checksum says that the rest was written so, not that this program wrote it.
+    # A correct checksum shows that the rest was written so, not that this program wrote it.
     try:
         version, *lines = body.decode().removesuffix("\n").split("\n")
         check_version(REGISTRY_FILE, version)

@@ -1,6 +1,6 @@
 """The files at the top of a log directory: checkpoints with checksums in the registry, and what to open.
 
-Reading says what is wrong and changes nothing; writing notes the checksums first (`registry.py`).
+Reading reports errors and changes nothing; writing records the checksums first (`registry.py`).
 
 Not here: what to do about a file without its checksum (`directory.py`), and which numbers to write.
 """
@@ -68,7 +68,7 @@ class Root:
         return [name for name in self._fs.listdir(self.path) if self._is_retired(name)]
 
     def _is_retired(self, name: str) -> bool:
-        # As exactly as `retire` writes it. Whatever else ends in this way is somebody's own.
+        # Exactly as `retire` writes it. Any other name with this ending is not from this program.
         partition, _, number = name.removesuffix(DELETE_SUFFIX).rpartition(".")
         is_name = name.endswith(DELETE_SUFFIX) and number.isalnum() and parse_partition_name(partition)
         return bool(is_name) and self._fs.is_dir(f"{self.path}/{name}")
@@ -108,7 +108,7 @@ class Root:
         path = f"{self.path}/{name}"
         if not self._fs.exists(path):
             return default
-        # The format first: another version is to be refused as such, not reported as a wrong checksum.
+        # The format first: another version must be refused as such, not reported as a wrong checksum.
         value = read(self._fs, self.path)
         if not self.registry.vouches_for(name, read_file(self._fs, path)):
             raise CorruptFileError(f"{name}: its content is not the one written last")

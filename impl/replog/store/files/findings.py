@@ -1,10 +1,10 @@
 """The known facts about a partition before its files are read, and the findings of reading them.
 
-found                                             kind       a start
-synced bytes that are gone or are other bytes     DAMAGE     refuses; `replog repair` cuts, and keeps a copy
-bytes behind what was synced that are no batches  TAIL       cuts them off, and keeps a copy
-an index or the epoch checkpoint differs          DERIVED    makes it anew, and keeps the old one
-a segment file that is not listed, and no tail    STRANGER   moves it aside
+finding                                           kind       a start
+synced bytes that are missing or changed          DAMAGE     refuses; `replog repair` cuts, and keeps a copy
+bytes after the synced part that are not batches  TAIL       cuts them off, and keeps a copy
+an index or the epoch checkpoint differs          DERIVED    rebuilds it, and keeps the old one
+a segment file that is neither listed nor a tail  STRANGER   moves it aside
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class OpenPoint:
     """The known facts about a partition before its files are read.
 
     `recovery_point` was synced when the log had been cut `cuts` times. `is_known`: there must be a manifest.
-    `may_adopt`: files without one may be accepted as they are, because nothing says that there ever was one.
-    `reads_all`: compare everything, also what could wait until it is used. `ignores_manifest`: as if there
+    `may_adopt`: files without one may be accepted unchanged, because nothing shows that there ever was one.
+    `reads_all`: compare everything, also parts that could wait until used. `ignores_manifest`: as if there
     were none.
     """
 

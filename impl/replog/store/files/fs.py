@@ -1,6 +1,6 @@
 """The file system of the store: the protocol `Fs`, and `OsFs`, the real one.
 
-These dozen calls are all that the store needs for durability, so a simulated disk that has them
+These dozen calls are all that the store needs for durability, so a simulated disk that implements them
 (`replog.sim.disks.disk.SimFs`) can lose exactly what a real one may lose:
 
     what                                  is durable after
@@ -13,7 +13,7 @@ ENOSPC, EIO); `Fs.lock` alone raises `BlockingIOError` when the lock is taken. A
 kernel may have dropped the dirty pages: a later fsync that succeeds proves nothing (so the store never
 retries one).
 
-Not here: buffering (the store hands over whole batches), threads, and any policy about when to sync.
+Not here: buffering (the store writes whole batches), threads, and any policy about when to sync.
 """
 
 import fcntl
@@ -112,7 +112,7 @@ def make_directory(fs: Fs, path: str) -> None:
     if fs.is_dir(path):
         return
     parent = path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")
-    # From the top down, and each name synced in its parent: a durable file in a directory whose own name is
+    # From the top down, each name synced in its parent: a durable file in a directory whose own name is
     # lost cannot be found.
     make_directory(fs, parent)
     fs.mkdir(path)

@@ -3,7 +3,7 @@
 After a failed write or fsync the content of the disk is unknown, and a later success proves nothing: the
 kernel may have dropped the pages the failed call was about (Rebello et al., "Can Applications Recover from
 fsync Failures?", ATC 2020). So the first failure takes the directory offline, as Kafka does with a log
-directory, and only opening it anew, which reads what is really there, brings it back.
+directory, and only reopening it, which reads the actual content, brings it back.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Data that a start or a repair removes from a log is kept beside it: renamed files, or copies of cut bytes.
 
-    00000000000000000120.log.quarantine1              a file that does not belong there, or is not usable
-    00000000000000000000.log.at-4096.quarantine1      what was behind byte 4096 of that file
+    00000000000000000120.log.quarantine1              a file that does not belong there, or is unusable
+    00000000000000000000.log.at-4096.quarantine1      the bytes of that file from byte 4096 on
 
 The store writes these names and never reads, renames or removes them; `replog dump` lists them. Removing them
 is for a person to decide.
@@ -45,7 +45,7 @@ def keep_copy(fs: Fs, directory: str, name: str, file: File, position: int) -> s
     with closing(fs.create(f"{directory}/{kept}")) as copy:
         for start in starts:
             copy.append(file.pread(PIECE_BYTES, start))
-        # The caller cuts the original next. The copy and its name have to be durable by then, or a power loss
+        # The caller cuts the original next. The copy and its name must be durable by then, or a power loss
         # in between takes both.
         copy.fsync()
     fs.fsync_dir(directory)

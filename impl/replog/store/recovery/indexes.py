@@ -26,7 +26,7 @@ def wrong_indexes(fs: Fs, directory: str, base: int, sums: Sums | None) -> Itera
         data = read_file(fs, f"{directory}/{name}")
         if sums is not None and crc32c(data) != sums[number]:
             yield Finding(Kind.DERIVED, name, "its checksum is wrong: rebuilt"), True
-        # Without a checksum the content proves nothing, and is made anew. Only a file that cannot be an index
+        # Without a checksum the content proves nothing, and is rebuilt. Only a file that cannot be an index
         # at all is worth keeping: it is not from this store.
         elif sums is None and not could_be_index(data, suffix):
             yield Finding(Kind.DERIVED, name, "is not an index: rebuilt"), True

@@ -1,15 +1,15 @@
 """Opening a partition's folder: repair the traces of a crash, reject what only damage can explain.
 
-    survey (`survey.py`)     any DAMAGE: `DamagedLogError`, and every file stays as it is
+    survey (`survey.py`)     any DAMAGE: `DamagedLogError`, and every file stays unchanged
     mend                     copies of tails, then the cuts; strangers and wrong indexes aside
-    sync                     what was scanned, written once more: after the death of a process it may be in
-                             the page cache only (KAFKA-10101), for good if its sync failed; from now on it
+    sync                     the scanned part, written again: after the death of a process it may be only in
+                             the page cache (KAFKA-10101), for good if its sync failed; from now on it
                              counts as flushed
     save                     epoch checkpoint and manifest, if they changed
 
-A start removes no byte of a log, except segment files that the manifest says were dropped. Rules: A28 of
+A start removes no byte of a log, except segment files that the manifest lists as dropped. Rules: A28 of
 the project's Kafka reference (`LogLoader.recoverLog`), with one difference: Kafka cuts at the first bad batch
-from the recovery point's segment on, and has no record of the synced part. Re-opening what was opened
+from the recovery point's segment on, and has no record of the synced part. Reopening a log
 changes nothing.
 
 Not here: the directory-wide checkpoints and the clean marker (`directory.py`).
@@ -130,10 +130,10 @@ def save_survey(survey: Survey, segments: list[Segment], before: Manifest) -> tu
     """Sync the files read, write the derived ones, then the manifest: `before`, with these segments."""
     fs, directory = survey.fs, survey.directory
     for segment in segments:
-        # Only what was read now: a segment taken over unread was synced by the process that listed it.
+        # Only the part read now: an adopted, unread segment was synced by the process that listed it.
         if segment in survey.scanned or segment.mark is None:
             # Read from the page cache and written again, because a sync alone skips pages that the kernel
-            # believes clean.
+            # treats as clean.
             segment.rewrite()
             segment.flush()
             if segment in survey.unindexed:

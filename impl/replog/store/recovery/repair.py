@@ -1,13 +1,13 @@
 """Repairing a damaged partition: keep the intact beginning of its log, cut the rest, and keep copies of it.
 
-    good    the batches from the log start on that are what was written, up to the first that is not
-    cut     everything behind, also whole segments: a log has no holes. The broker gets it from the leader
-    kept    all that is cut, beside the log (`quarantine.py`)
+    good    the batches from the log start on that are unchanged, up to the first that is not
+    cut     everything after them, also whole segments: a log has no holes. The broker gets it from the leader
+    kept    all cut data, beside the log (`quarantine.py`)
 
-Where nothing vouches for records, their CRCs do not say to which log and offset they belong. That is so for
+If nothing vouches for records, their CRCs do not show to which log and offset they belong. That is so for
 all of them if the manifest is gone, damaged, an old copy or another log's; and for those of one segment if
-headers are damaged, since its chain covers them together. They are not kept then, unless the caller adopts
-them: good are then the batches that follow each other with right CRCs.
+headers are damaged, since its chain covers them together. They are then not kept, unless the caller adopts
+them: the good ones are then the batches that follow each other with right CRCs.
 
 Each step can be repeated: a repair that dies is done again by the next one. The order is copies, cuts, epoch
 checkpoint, manifest, registry; until the manifest is written a start refuses as before.
@@ -36,8 +36,8 @@ from replog.store.segments.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, p
 class Plan:
     """The effect of a repair of one partition; offsets are half-open ranges.
 
-    `promised` is the offset before which the files say that all was synced. `adoptable` are the offsets that
-    are kept if records are adopted, None where something vouches for all that are whole.
+    `promised` is the offset before which, according to the files, all is synced. `adoptable` are the offsets
+    that are kept if records are adopted, None if something vouches for all whole ones.
     """
 
     key: TopicPartition
@@ -50,7 +50,7 @@ class Plan:
 class Repairer:
     """The repair of a log directory that the caller has locked, and that was `bare` before.
 
-    `notes` say what was done. Errors: `ForeignVersionError` for files of newer software, which are never
+    `notes` describe the actions. Errors: `ForeignVersionError` for files of newer software, which are never
     touched, and `OSError`.
     """
 
@@ -86,7 +86,7 @@ class Repairer:
             whole, vouched = ((start, max(start, end)) for end in (survey.end, survey.vouched_end))
             adoptable = None if vouched == whole else whole
             return Plan(key, problems, whole if self._adopts else vouched, survey.promised, adoptable)
-        # What the files would be without the manifest. It decides only what could be adopted, never what is
+        # The state of the files without the manifest. It only decides what could be adopted, never what is
         # kept.
         survey = self._survey(key, ignores_manifest=True)
         survey.close()
@@ -119,7 +119,7 @@ class Repairer:
             survey = self._survey(key, ignores_manifest=True)
             if not self._adopts:
                 survey.keep_nothing()
-            # Not overwritten: it may be the only record of what was once synced.
+            # Not overwritten: it may be the only record of the synced part.
             self._put_aside(path, [MANIFEST_FILE])
         try:
             segments = self._cut(survey)
@@ -135,7 +135,7 @@ class Repairer:
     def _cut(self, survey: Survey) -> list[Segment]:
         """Remove everything damaged from the log; return the remaining segments."""
         good = [segment for segment in survey.segments if segment.size]
-        # If all that is good ends before the log start, none of it can be read: the log begins anew at its
+        # If all good records end before the log start, none of them can be read: the log restarts at its
         # start, as after deleting old segments.
         if not good or good[-1].next_offset <= survey.log_start:
             good = []

@@ -1,15 +1,15 @@
 """The contents of a partition's folder, and their differences from its manifest. Changes nothing.
 
-What was synced is known (`manifest.py`), so a flipped bit in it is no torn tail, wherever it is. Segments
-that are listed with their whole size are not read now: they are compared when they are first used, except the
+The synced part is recorded (`manifest.py`), so a flipped bit in it is never a torn tail. Segments
+that are listed with their whole size are not read now: they are compared at their first use, except the
 last one of a folder that was not stopped cleanly. `replog dump` and `replog repair` read everything.
 
 Three files have the leader epochs: the batches, the manifest and the epoch checkpoint. Below the last synced
-byte the chain says which batch is right. Behind it the manifest has every epoch before its first record is
+byte the chain determines the right batch. After it the manifest has every epoch before its first record is
 written, so a batch of another epoch was damaged, unless the checkpoint has that epoch too: then the manifest
 is an old copy.
 
-The kinds of findings: `findings.py`. Not here: mending (`recovery.py`, `repair.py`), and the directory's
+The kinds of findings: `findings.py`. Not here: repairs (`recovery.py`, `repair.py`), and the directory's
 checkpoints (`directory.py`).
 """
 
@@ -139,10 +139,10 @@ class Survey:
         self._walk = EpochWalk(known, self.checkpoint_epochs or ())
         marks = () if self.manifest is None else self.manifest.marks
         is_whole = all(self._is_whole(mark, mark is marks[-1]) for mark in marks)
-        # Behind damage nothing follows: whatever comes next cannot be part of the log.
+        # After damage nothing follows: later bytes cannot be part of the log.
         if is_whole or not self.of_kind(Kind.DAMAGE):
             self._check_unlisted(is_whole)
-        # After the files, since it compares what they have with what the directory remembers; then the
+        # After the files, since it compares them with the directory's recovery point; then the
         # epochs, which are cut to the same end.
         self._check_end()
         self._check_epochs()
@@ -252,7 +252,7 @@ class Survey:
         self._walk.stray = None
         text = ""
         try:
-            # Not beyond the mark: a torn tail must not spoil the verdict on synced bytes.
+            # Not beyond the mark: a torn tail must not change the verdict on synced bytes.
             segment.scan(contents, min(mark.size, size), self._walk.check_synced)
             if size < mark.size:
                 text = f"ends at byte {size}, and {mark.size} were synced"

@@ -10,9 +10,9 @@
     23      last offset delta, base and max timestamp, producer id, epoch and base sequence, record count
     61      records
 
-The two stamped fields lie outside the CRC, so a leader gives a batch its place without touching what the
-producer signed, and followers store it byte for byte (Kafka protocol guide, "Record Batch"; KIP-98). What
-the CRC does not cover is covered by position: a batch must start at the offset where the one before it
+The two stamped fields are outside the CRC, so a leader gives a batch its place without changing what the
+producer signed, and followers store it byte for byte (Kafka protocol guide, "Record Batch"; KIP-98). The part
+that the CRC does not cover is covered by position: a batch must start at the offset where the previous one
 ended.
 
 Not here: the records inside (`records.py`), files (`segment.py`).
@@ -137,7 +137,7 @@ def check_produced(batch: Buffer) -> BatchHeader:
     header = peek_header_of_client(batch)
     if header.length + LENGTH_START != len(batch):
         raise InvalidRecordError("a produce request holds exactly one batch per partition")
-    # A broker stamps the offset outside of the CRC. Anything but 0 is a batch that was taken from a log.
+    # A broker stamps the offset outside the CRC. Any other value is a batch copied from a log.
     if header.base_offset != 0:
         raise InvalidRecordError(f"the base offset of a produced batch is 0, not {header.base_offset}")
     # A compacted batch may have fewer records than offsets, a produced one may not: its offsets are counted

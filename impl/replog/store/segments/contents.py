@@ -31,7 +31,7 @@ def link(chain: int, base_offset: int, length: int, leader_epoch: int, magic: in
 def has_chain(file: File, size: int, expected: int, epochs: Entries = ()) -> bool:
     """Return whether the headers up to byte `size` have the expected chain.
 
-    With the leader epochs that are right by `epochs`, whatever the headers say.
+    With the leader epochs according to `epochs`, whatever the headers contain.
     """
     position = chain = 0
     while position < size:

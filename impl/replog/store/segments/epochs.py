@@ -61,7 +61,7 @@ class EpochFile:
         """Record that `epoch` continues or starts at `start_offset`, removing contradicted entries."""
         cache = EpochCache(self.entries)
         # A leader that never wrote left an entry without a record. A record of the epoch before it may
-        # follow all the same, and that epoch must keep the offset at which it began.
+        # follow nevertheless, and that epoch must keep its start offset.
         cache.truncate_from_end(start_offset)
         if cache.latest != epoch:
             cache.assign(epoch, start_offset)
@@ -92,7 +92,7 @@ class EpochFile:
 class EpochWalk:
     """The checks of a scan: CRCs, and that every batch has its expected epoch.
 
-    `known` has the epochs by offset, None where nothing is known but that they never fall. `seen` has those
+    `known` has the epochs by offset, None if it is only known that they never decrease. `seen` has those
     of the batches, and `stray` the offset of the first batch whose epoch is not the known one.
     """
 

@@ -4,12 +4,12 @@
     00000000000000000120.index      every `index_interval_bytes`, where a batch lies
     00000000000000000120.timeindex
 
-Invariants: `contents` are whole batches, contiguous from `base_offset` to `next_offset`; the indexes speak
-of nothing beyond them. A segment that a start took over without reading it is read, and compared with its
+Invariants: `contents` are whole batches, contiguous from `base_offset` to `next_offset`; the indexes have no
+entries beyond them. A segment that a start adopted without reading it is read, and compared with its
 mark, before the first use of any of its bytes; one that differs is never used. A method that raises `OSError`
 leaves the object unusable: its owner goes offline.
 
-Not here: which segment to use, durability order between files (`partition.py`), what a start does with each
+Not here: the choice of a segment, durability order between files (`partition.py`), a start's handling of each
 (`survey.py`).
 """
 
@@ -200,7 +200,7 @@ class Segment:
     def verify(self) -> None:
         """Read all of an adopted segment, once, before anything of it is used.
 
-        Raises `CorruptBatchError`, now and at every later use, unless it is what was written.
+        Raises `CorruptBatchError`, now and at every later use, unless it is unchanged.
         """
         if self._is_checked:
             return
@@ -288,7 +288,7 @@ class Segment:
             raise CorruptBatchError(f"segment {self.base_offset} is shorter than it was")
         base, length, delta = EXTENT.unpack(data)
         is_possible = length >= HEADER_BYTES - LENGTH_START and delta >= 0
-        # Against what is known of the segment, so that a damaged length cannot lead a walk out of it.
+        # Against the segment's recorded end, so that a damaged length cannot lead a walk out of it.
         is_inside = position + LENGTH_START + length <= self.size and base + delta < self.next_offset
         if not is_possible or not is_inside:
             raise CorruptBatchError(f"no batch at position {position} of segment {self.base_offset}")
@@ -312,7 +312,7 @@ class Segment:
         # count again.
         self._file.truncate(contents.size)
         self._file.fsync()
-        # They point at batches that are cut. A missing index is made anew; a wrong one would first have
+        # They point at batches that are cut. A missing index is rebuilt; a wrong one would first have
         # to be detected.
         for suffix in INDEX_SUFFIXES:
             self._unlink(suffix)
@@ -326,21 +326,21 @@ class Segment:
             return
         contents = self.contents
         if contents.size:
-            # The largest timestamp has to be in the index: a start that takes the segment over reads it from
+            # The largest timestamp must be in the index: a start that adopts the segment reads it from
             # there.
             contents.time_index.add(contents.max_timestamp, contents.max_at)
         data = contents.index.encode(), contents.time_index.encode()
         for suffix, content in zip(INDEX_SUFFIXES, data, strict=True):
             with closing(self._fs.create(self._path(suffix))) as file:
                 file.append(content)
-                # Before the manifest has their checksums: it vouches only for what is on the disk.
+                # Before the manifest has their checksums: it vouches only for data on the disk.
                 file.fsync()
         self._sums = crc32c(data[0]), crc32c(data[1])
 
     def rewrite(self) -> None:
         """Rewrite everything after the mark, unchanged.
 
-        For bytes that a process wrote which is gone: if a sync of its failed, they are in the page cache, are
+        For bytes of a process that no longer runs: if its sync failed, they are in the page cache, are
         not on the disk, and no sync brings them there.
         """
         position = 0 if self.mark is None else self.mark.size
