@@ -2,8 +2,8 @@
 
 replog runs by its defaults, `Protocol()`: no rule of it is switched off or on here.
 
-A handler moves one message, or lets one timer ring, and reports what the implementation did.  What
-it refuses itself is `Impossible`: there is no such message, process or budget.
+A handler delivers one message, or lets one timer ring, and reports what the implementation did.  A handler's
+own refusal is `Impossible`: there is no such message, process or budget.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ReplogBinding(MachinesBinding):
         wait_ms = 0 if way == AT_ONCE else state.config.fetch_wait_ms
         room = self._room(state.log, slot.request.fetch_offset)
         request = replace(slot.request, max_bytes=room, max_wait_ms=wait_ms)
-        # One that is late fetches seldom: the branch of I10 that goes by the fetch before is not in the spec.
+        # A late follower fetches seldom: the branch of I10 that uses the previous fetch is not in the spec.
         if state.leading is not None and self.id(follower) in late_followers(state, NOW_MS):
             self.let_be(cluster, slot.to, self.id(follower), is_late=True)
         effects = cluster.receive(slot.to, self.id(follower), request)
@@ -341,7 +341,7 @@ class ReplogBinding(MachinesBinding):
             return Impossible("it is told nothing from before its registration")
         state = cluster.running(broker)
         before = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
-        # Without news on the partition it is `hear_of_brokers` that brings the news on brokers.
+        # Without a change of the partition, `hear_of_brokers` delivers the changes of brokers.
         is_news = known.partitions[PARTITION].partition_epoch > state.partition_epoch
         (cluster.apply_metadata if is_news else cluster.apply_partition)(broker, epoch)
         after = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)

@@ -1,9 +1,9 @@
 """The common part of all tracings of replog: brokers, messages, leaders' clocks.
 
-A message, which the specs know by its content, is sent, counted, answered and taken once each, in this order;
-its sender's numbers rise.  A broker is a number in a recording, and a name in a spec.
+A message, identified in the specs by its content, is sent, counted, answered and accepted once each, in this
+order; its sender's numbers increase.  A broker is a number in a recording, and a name in a spec.
 
-Of a recording most events show what another one has shown, so whatever is made of its values is kept: calls
+Most events of a recording show what another one has shown, so everything built from its values is kept: calls
 and sets of brokers.
 
 Not here: what brokers show of themselves, and the events of one spec alone (`tracing`, `start_tracing`).

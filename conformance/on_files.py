@@ -1,11 +1,11 @@
 """The binding to replog's real store: every disk effect writes bytes to files, which are read after a crash.
 
-As `binding.py`, with `replog.store` on the simulator's file system under each broker.  So what the
-protocol believes of its log and what the files say are compared at every crash and restart.
+Like `binding.py`, with `replog.store` on the simulator's file system under each broker.  So the
+protocol's view of its log and the files are compared at every crash and restart.
 
-Not observed: `flushed`.  A store may sync more than the spec asks for (it does when it truncates, and
+Not observed: `flushed`.  A store may sync more than the spec requires (it does when it truncates, and
 when it seals a segment), so models with power losses are not for this binding; the simulator's
-oracles, which cut unsynced bytes, look after them.
+oracles, which cut unsynced bytes, check them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The binding to processes: each broker in its own process, with its own files, killed with SIGKILL.
 
-As `binding.py`; the controller and what is in flight stay here, and a broker's events travel over a
+Like `binding.py`; the controller and the messages in flight stay here, and a broker's events are sent over a
 socket to its process, which performs the disk effects on real files before it answers.  A crash is a
-SIGKILL; a restart is a new process on what the old one left in its directory.
+SIGKILL; a restart is a new process on the files that the old one left.
 
-A process cannot be copied, so what is kept of a cluster is its history: it is gone back to by doing
+A process cannot be copied, so a snapshot of a cluster is its history: it is restored by repeating
 all of it again with new processes, unless the running cluster is still at that point.  Power losses
-cannot be had: models without them only, and `flushed` is not observed (as in `on_files.py`).
+are not possible: models without them only, and `flushed` is not observed (as in `on_files.py`).
 """
 
 from __future__ import annotations

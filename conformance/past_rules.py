@@ -1,8 +1,8 @@
 """The binding to replog under earlier versions' rules: a rule disabled in a model is disabled in replog.
 
-A flaw of the ledger is a model of replication.spec with one rule of its time, and replog has the same rule as
-a switch of `Protocol`.  Here the two are one: replog under rules of a past version is compared with what the
-spec says of it, so that a preset is the version that it is named after.
+A flaw of the ledger is a model of replication.spec with one earlier rule, and replog has the same rule as
+a switch of `Protocol`.  Here both are combined: replog under earlier rules is compared with
+the spec's model of them, so that a preset is the version that it is named after.
 
 Not here: rules that replog follows always (`SETTLED`); a model that turns one of these back is refused.
 """
@@ -183,7 +183,7 @@ class PastRulesBinding(ReplogBinding):
         state = super().state(cluster)
         if not self.constants["waits_for_caught_up"]:
             state["late"] = {name: set() for name in self.names}
-        # Whose fetch it was is only known to a leader that compares incarnations.
+        # Only a leader that compares incarnations can identify the sender of a fetch.
         if not self.constants["leader_checks_epoch"]:
             state["heard"] = {name: dict.fromkeys(self.names, 0) for name in self.names}
         return state

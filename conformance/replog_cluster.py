@@ -1,11 +1,11 @@
 """A cluster of replog for stepping by hand: cores, disks, a controller, and messages that wait for delivery.
 
-The binding's system.  It is the environment of the cores: it performs their effects, holds what is
-in flight (one fetch for each follower, one ISR proposal for each leader: what the spec has room
-for), and remembers what the spec's ghosts remember, from what the cores answer.  It decides
+The binding's system under test.  It is the environment of the cores: it performs their effects, holds the
+messages in flight (one fetch for each follower, one ISR proposal for each leader, as in the spec),
+and keeps the values of the spec's ghost variables, from the cores' answers.  It decides
 nothing about the protocol.
 
-Not simulated: timers fire when an action says so, at one fixed time; clients only produce.
+Not simulated: timers fire when an action requires it, at one fixed time; clients only produce.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Nodes:
 
     A step reaches one or two machines, and a snapshot is restored for each step that is tried.
 
-    Invariant: nobody runs a machine that is not its cluster's own, so clusters may share it.
+    Invariant: a machine handles events only for the cluster that owns it, so clusters may share it.
     """
 
     __slots__ = ("_nodes", "_own")
@@ -222,7 +222,7 @@ class Cluster:
     def state(self, broker: int) -> ReplicaState | None:
         """Return the state of a broker's replica, None if no process runs: for reading, and before events.
 
-        Most of what is tried is refused by a look at the state, for which no machine needs to be copied.
+        Most tries are refused by reading the state, for which no machine needs to be copied.
         """
         process = self.nodes.seen[broker].process
         return None if process is None else process.state

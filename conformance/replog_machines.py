@@ -57,7 +57,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
     def again(self, cluster: Cluster) -> Cluster:
         """Return the cluster with the log and the epoch cache of every running broker as its disk has them.
 
-        HW stays: on disk is what was last checkpointed.  So do epochs that have no record yet, which a
+        HW is kept: the disk has the last checkpoint.  So are epochs that have no record yet, which a
         recovery drops, and the count of records until the next flush.
         """
         reopened = cluster.copy()

@@ -1,14 +1,14 @@
 """A partition of replog, stepped by hand: common to the bindings of log_start.spec and reassignment.spec.
 
-The system is replog's controller, and for each broker a core and a disk.  It performs the cores' effects and
-moves what an action moves; it decides nothing about the protocol.  Timers fire when an action requires it, at
-one fixed time.
+The system under test is replog's controller, and for each broker a core and a disk.  It performs the cores'
+effects and moves an action's messages; it decides nothing about the protocol.  Timers fire when an action
+requires it, at one fixed time.
 
-A snapshot is taken for each step and restored for each call that is tried, most of which are refused by a
-look at the state.  So snapshots share controllers, cores and disks; one of these is copied when it is first
-run.
+A snapshot is taken for each step and restored for each call that is tried, most of which are refused by
+reading the state.  So snapshots share controllers, cores and disks; one of these is copied at its first
+use.
 
-Not here: which metadata waits, what is in flight, and the projections; each binding has its own.
+Not here: the waiting metadata, the messages in flight, and the projections; each binding has its own.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class PartitionCluster(ABC):
     def is_as(self, kept: PartitionCluster) -> bool:
         """Return whether this cluster, restored from a kept one, is equal to it.
 
-        It shares what was not run since; a disk that was written counts as another one.
+        It shares the parts that have handled no event since; a disk that was written counts as another one.
         """
         return (
             _have_same(self.controllers.seen, kept.controllers.seen)

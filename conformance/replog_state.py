@@ -2,20 +2,20 @@
 
     current, meta, fenced, incarnation   the controller's image, its last of each epoch, its registrations
     registered                           these registrations, in the metadata of each epoch
-    eligible_leaders last_leader         the controller's image: the ELR, and who led last,
-    min_changed                          and since which epoch min.insync.replicas is another one
+    eligible_leaders last_leader         the controller's image: the ELR, the last leader,
+    min_changed                          and since which epoch min.insync.replicas has changed
     status epoch log hw isr version remote truncating      the replica, or what recovery makes of its disk
-    heard knows late has_new_min         of a leader: whose fetches, by which metadata, who is behind
+    heard knows late has_new_min         of a leader: whose fetches, by which metadata, the lagging followers
     checkpoint flushed clean             the disk
     alter fetch                          the messages in flight
     waiting                              the producers that a leader has yet to answer
-    committed acked spent                what the environment remembers of leaders, replies and its own faults
+    committed acked spent                the history kept by the environment: leaders, replies, its own faults
 
-Sharper than the spec where replog keeps more: an epoch cache whose start offsets are not where the
-log's epochs start, or a log with a hole, has no state of the spec (`OutsideSpec`).
+Stricter than the spec where replog keeps more: an epoch cache whose start offsets are not those of the
+log's epochs, or a log with a hole, has no state of the spec (`OutsideSpec`).
 
-Not observed, because the spec has no word for it: log start, producer ids, timers, correlation
-numbers; and a diverging answer's HW, which by today's rules nobody reads.
+Not observed, because the spec cannot express it: log start, producer ids, timers, correlation
+numbers; and a diverging answer's HW, which is not read under today's rules.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def abstract(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
 class Kept:
     """A kept cluster, to compare it with clusters that were restored from it and refused a step.
 
-    What such a cluster shares with it has not changed: a machine or a controller that is run is copied first.
-    Of what it does not share, equal values have equal words; most refusals change none.
+    The shared parts have not changed: a machine or a controller that handles an event is copied first.
+    Among the other parts, equal values have equal words; most refusals change none.
     """
 
     __slots__ = ("_lanes", "_names_and_epochs", "_partitions", "_states", "cluster")
@@ -238,7 +238,7 @@ def _leading(cluster: Cluster, state: ReplicaState, names: Sequence[str]) -> Pla
 def _first_waiting(state: ReplicaState, leading: Leading) -> int:
     """Return the epoch of the first record that a producer waits for; the leader's own if there is none.
 
-    The spec says more: who waits are the producers of all records behind HW, from that epoch on.
+    The spec has more: the waiting producers are those of all records after HW, from that epoch on.
     """
     waited = [one.base_offset for one in leading.produces]
     if not waited:

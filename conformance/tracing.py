@@ -1,24 +1,24 @@
 """replog's recordings in terms of replication.spec: the action of each event, and the recorded fields.
 
-    fetch serve answer apply       a fetch on its way, counted, answered late, taken
-    produce shrink judge settle    records; an ISR proposal, the controller's verdict, its arrival
+    fetch serve answer apply       a fetch in flight, counted, answered late, accepted
+    produce shrink judge settle    records; an ISR proposal, the controller's decision, its arrival
     elect fence unfence register   the controller; a registration is the spec's `restart`
     lead follow brokers            metadata is applied
     checkpoint flush crash power-loss
 
-What a leader's clock makes of its followers (`late`) is a step of the spec before the event, `pass_time`.
-The silent steps are `lose_fetch`, since nobody sees a message get lost, and `ask_again`, a proposal that
-is repeated because its refusal was lost.  What the recording's number of
-elections, crashes, ... needs of the model is counted beforehand (`constants`), so no bound of the model
+The effect of a leader's clock on its followers (`late`) is a step of the spec before the event, `pass_time`.
+The silent steps are `lose_fetch`, since the loss of a message is not observed, and `ask_again`, a proposal
+that is repeated because its refusal was lost.  The bounds that the recording's number of
+elections, crashes, ... requires of the model are counted beforehand (`constants`), so no bound of the model
 is in the way.
 
-What identifies an event is in every line: its writer, message and the brokers that it is about.  Any other
-field may be missing; then it is unknown, and not compared.  `after` is missing where nothing is shown, and
-empty where the broker is down.
+The identifying fields of an event are in every line: its writer, message and brokers.  Any other
+field may be missing; then it is unknown, and not compared.  `after` is missing if nothing is shown, and
+empty if the broker is down.
 
-Two checks are of the abstraction itself.  The spec knows a record by its leader epoch and offset, so
-two logs with the same epochs and ends must have the same checksum.  And a message, which the spec
-knows by its content, is sent, counted, answered and taken once each, in this order; its numbers rise.
+Two checks concern the abstraction itself.  The spec identifies a record by its leader epoch and offset, so
+two logs with the same epochs and ends must have the same checksum.  And a message, identified in the spec
+by its content, is sent, counted, answered and accepted once each, in this order; its numbers increase.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ROOM = MappingProxyType(
     dict.fromkeys(("MaxCrashes", "MaxPowerLosses", "MaxFences", "MaxShrinks", "MaxOffset", "MaxVersion"), 128)
     | {"MaxEpoch": 24}
 )
-# What a broker shows of itself, in the spec's words.
+# A broker's recorded state, in the spec's words.
 TEXTS = MappingProxyType(
     {
         "status": "status[{0}]", "leo": "leo(log[{0}])", "hw": "hw[{0}]", "epochs": "log[{0}]",
@@ -203,7 +203,7 @@ class ReplogTracing(ClusterTracing):
         """The controller's decision arrives."""
         return self.step_in_time(found, "apply_alter_reply", found["at"])
 
-    judge = single("judge", "alter_partition", "leader")  # granted, or refused for who is in it
+    judge = single("judge", "alter_partition", "leader")  # granted, or refused because of its members
     elect = single("elect", "elect", "broker")  # as an operator wants
     fence = single("fence", "fence_broker", "broker")
     unfence = single("unfence", "unfence_broker", "broker")
@@ -212,7 +212,7 @@ class ReplogTracing(ClusterTracing):
     checkpoint = single("checkpoint", "checkpoint_hw")
     flush = single("flush", "flush")  # the page cache is written
     crash = single("crash", "crash")
-    power_loss = single("power-loss", "power_loss")  # with what was not flushed
+    power_loss = single("power-loss", "power_loss")  # with the unflushed data
 
     @event("lead")
     def lead(self, found: Event) -> Ways:

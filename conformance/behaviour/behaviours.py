@@ -3,15 +3,15 @@
     cluster walks   a cluster under any requests, faults and lies, in memory or on replog's store
     store walks     the store alone, with crashes, damage and repairs
     simulations     replog's own simulator, a short run of each profile
-    stories         those that ship with replog, command by command
+    stories         the stories of replog, command by command
     files           the store on the operating system's files
     shapes          the store on small files in every shape, and on batches in every shape
-    alone           one broker, coordinator, controller, or three controllers, to which anything is sent
-    formulas        groups, placement, and whatever else needs no cluster
+    alone           one broker, coordinator, controller, or three controllers, which receive any messages
+    formulas        groups, placement, and everything else that needs no cluster
 
-A run is a function of its name.  What is noted crosses an interface of replog: messages, timers, effects on a
-disk, changes of files, what a start finds, answers.  Nothing is read from inside of it, so that a refactoring
-leaves every digest as it was.
+A run is a function of its name.  Recorded data cross an interface of replog: messages, timers, effects on a
+disk, changes of files, the state found by a start, answers.  Nothing is read from its internals, so that a
+refactoring leaves every digest unchanged.
 """
 
 from __future__ import annotations

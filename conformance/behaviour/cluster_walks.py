@@ -5,7 +5,7 @@ broken promises, so they leave out what Kafka does not survive, and their client
 is promised: messages are repeated, late, altered or for another process, numbers are just beside the right
 ones, and timers are short, so that hundreds of steps meet what takes the simulator hours.
 
-Requests name offsets near the ends that answers have shown: a walk reads nothing from inside of a broker.
+Requests name offsets near the ends that answers have shown: a walk reads no internal state of a broker.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Walk:
         for _ in range(times):
             try:
                 action()
-            except Exception as error:  # whatever it is, it leaves the implementation
+            except Exception as error:  # of any kind, it is an output of the implementation
                 self.watch.note("replog", "raises", error=type(error).__name__, text=str(error))
                 for node in self.world.running():
                     self.world.crash(node.broker_id)

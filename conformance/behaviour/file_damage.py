@@ -3,7 +3,7 @@
 any file     bytes flipped, cut off, added, zeroed; removed; an older copy; the content of another file
 a segment    a field of a batch's header changed, alone or with a right CRC
 a text       a number changed by one, a line removed, doubled or exchanged with the next
-a folder     files that belong to nobody
+a folder     unrelated files
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs on the operating system's files: the result of each call of `OsFs`, and the store on it.
 
-Each has a folder of its own; paths are noted from that folder on.  Not here: what survives a crash, which
+Each has its own folder; paths are recorded relative to that folder.  Not here: effects of a crash, which
 only a simulated disk can show.
 """
 

@@ -1,8 +1,8 @@
 """Runs of one broker alone: the controller, its leader, its followers and its clients may answer anything.
 
-In a cluster what is answered follows from another broker's log.  Here a seed draws it: batches of several
+In a cluster answers follow from another broker's log.  Here a seed determines them: batches of several
 records and of several epochs, ends of epochs inside a batch, any leader, any ISR, any error.  What the broker
-has kept shows in what it stores, requests and answers, in this life of its process and the next ones.
+has kept is visible in what it stores, requests and answers, in this and the later lives of its process.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LoneBroker:
         self.storage = MemoryStorage()
         self.now_ms = self.epoch = self.version = self.end = self.lives = 0
         self.leads = False
-        self.waiting: list[tuple[int, object]] = []  # requests of the broker, with who has to answer
+        self.waiting: list[tuple[int, object]] = []  # requests of the broker, with their receivers
         self.timers: list[Fired] = []
 
     def run(self, actions: int) -> None:
@@ -143,7 +143,7 @@ class LoneBroker:
         if not self.waiting:
             self._fire()
             return
-        # Mostly the last one, which it waits for; the others are answered late, or once more.
+        # Mostly the last one, which it waits for; the others are answered late, or again.
         fetches = [pair for pair in self.waiting if isinstance(pair[1], FetchRequest | EpochEndRequest)]
         to, request = random.choice((random.choice(self.waiting), *fetches[-1:] * 3))
         error = Error.NONE if random.random() < 0.92 else random.choice(tuple(Error))

@@ -1,7 +1,7 @@
 """Runs of the controller alone: brokers register, beat and propose as no replog process would.
 
-In a cluster a request follows from what its sender knows.  Here a seed draws it, from what the controller has
-answered and announced: epochs of this life or an earlier one, any members, sessions that end in any order.
+In a cluster a request follows from its sender's state.  Here a seed determines it, from the controller's
+answers and announcements: epochs of this life or an earlier one, any members, sessions that end in any order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs of one group coordinator alone: requests of members, elections, fetches, records of another leader.
 
-Broker 0 and a follower, or a leader, that a seed plays.  Timers of the coordinator ring late or twice, and
-what it sends to itself arrives in any order with the rest.
+Broker 0 and a follower, or a leader, simulated by a seed.  Timers of the coordinator ring late or twice, and
+its messages to itself arrive in any order with the rest.
 """
 
 from __future__ import annotations

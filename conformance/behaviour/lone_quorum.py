@@ -1,7 +1,7 @@
 """Runs of three controllers alone, whose messages arrive in any order, repeatedly, or never.
 
-In a cluster most elections are won by who waited longest, with a log that all have.  Here a seed decides who
-stands when, what arrives, and how far each has come when the next one begins.
+In a cluster most elections are won by the controller that waited longest, with a complete log.  Here a seed
+determines the candidates, the arriving messages, and the progress of each at the start of the next one.
 """
 
 from __future__ import annotations

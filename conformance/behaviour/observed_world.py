@@ -1,11 +1,11 @@
-"""A simulated cluster that notes all outputs of a broker, the controller or a client.
+"""A simulated cluster that records all outputs of a broker, the controller or a client.
 
-    messages   to whom, and all of their fields, in the order in which they are sent timers     which, after
-    how long, for what disk       every effect on it, what a start finds there, a clean stop; with a real
-    store each change of a file
+    messages   their receiver, and all of their fields, in the order in which they are sent
+    timers     which, after how long, and for what
+    disk       every effect on it, the state found by a start, a clean stop; on files, each change of them
 
-Clients are simulated, too, and what they send follows from what they were answered.  Not here: what happens
-to the cluster (`cluster_walks`, and replog's own simulator and stories).
+Clients are simulated, too, and their messages follow from the answers to them.  Not here: the events
+of the cluster (`cluster_walks`, and replog's own simulator and stories).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     starts    a log directory whose text files are, one at a time, missing, empty, cut, doubled, renumbered,
               or of another program
-    batches   what a producer may send: any byte changed under a right CRC, records packed by a codec, batches
-              larger than what is read at once
+    batches   any batch of a producer: any byte changed under a right CRC, records packed by a codec, batches
+              larger than one read
 
 Walks of the store damage files, too, but a shape that only one file gives a meaning to is rare there.
 """

@@ -1,9 +1,9 @@
 """Random walks of replog's store alone: all calls of a log directory and its logs, crashes, damage, repairs.
 
 A cluster uses the store as a follower does.  Here it also appends as a leader, serves reads with any
-limits, holds two partitions, and is opened again after a clean stop, the death of the process, a power
-loss, and after files were damaged, removed or exchanged for older copies.  What a start reports, what a
-dump shows and what a repair plans are noted like answers.
+limits, has two partitions, and is reopened after a clean stop, the death of the process, a power
+loss, and after files were damaged, removed or exchanged for older copies.  A start's report, a
+dump's output and a repair's plan are recorded like answers.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class StoreWalk:
 
         def append(log: PartitionLog) -> int:
             base, data = log.log_end + random.choice((0, 0, 0, 0, 0, 0, 1, -1)), b""
-            # The log may know of a later epoch that has no record yet.
+            # The log may have a later epoch without a record yet.
             older = random.choice((0, 0, 0, 1, 2))
             for _ in range(random.choice((1, 2, 3, 5))):
                 self.epoch += random.random() < 0.2

@@ -1,7 +1,7 @@
 """Requests of clients, followers and an operator in a walk, valid or slightly invalid.
 
 Requests name offsets near the ends that answers have shown, epochs beside the leader's, and numbers of
-producers that repeat, skip, wrap, or belong to another epoch: a walk reads nothing from inside of a broker.
+producers that repeat, skip, wrap, or belong to another epoch: a walk reads no internal state of a broker.
 """
 
 from __future__ import annotations

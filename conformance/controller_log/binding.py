@@ -3,10 +3,10 @@
 The system is three controllers, a broker process for each broker with its log, and messages between them
 (`quorum_cluster`).  A rule that a model turns back is turned back in replog, too.
 
-Reasons to propose an ISR, and to refuse one, are other specs' (`replication`, `proposals`): here a leader
-proposes what a model wants, and a controller refuses since its brokers are leaving at that moment.
+Reasons to propose an ISR, and to refuse one, belong to other specs (`replication`, `proposals`): a leader
+proposes the model's choice, and a controller refuses because its brokers are leaving at that moment.
 
-Not here: what is seen of it (`quorum_state`).
+Not here: the projection of the state (`quorum_state`).
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ CONTROLS = (
 def tentative(handler: F) -> F:
     """Undo the changes of a step that is refused in the end.
 
-    A lost election leaves a newer term, who fetches first gives up its own leadership, and a broker learns of
-    a controller before that refuses.  These are steps of replog's own; the spec has them as one with what
-    they lead to.
+    A lost election leaves a newer term, the first controller to fetch resigns, and a broker learns of
+    a controller before that one refuses.  These are separate steps of replog; the spec combines each with its
+    consequences.
     """
 
     @wraps(handler)
@@ -253,7 +253,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
             return Impossible("a leader does not propose who lacks a record")
         replica = cluster.brokers[broker].broker.replica
         for member in joins:
-            # Its fetch of this epoch, whoever leads by what it knows now.
+            # Its fetch of this epoch, from the leader that it knows now.
             log = cluster.state(member).log
             last = log.epochs.entries[-1][0] if log.leo else -1
             epoch = replica.state.leader_epoch

@@ -1,11 +1,11 @@
 """Three controllers and some brokers of replog, stepped by hand: the system under test of the binding.
 
-Whatever an action moves is a message of replog, handed from one process to another; what else is sent
-meanwhile is lost, but for answers to ISR proposals, which wait until they are delivered.
+An action moves a message of replog, from one process to another; other messages sent
+meanwhile are lost, except for answers to ISR proposals, which wait until they are delivered.
 
 Three things that the spec leaves out have one value here.  Brokers are registered and live whenever a
-controller decides, so that no record is about them.  Metadata has all brokers fenced, so that a leader
-proposes no ISR by itself, and HW waits for members alone.  And a joining follower has just fetched.
+controller decides, so that no record concerns them.  Metadata has all brokers fenced, so that a leader
+proposes no ISR by itself, and HW waits only for members.  And a joining follower has just fetched.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Controllers:
         """Let a controller fetch from another all that it lacks, and acknowledge; return whether it may."""
         node = self.nodes[follower]
         node.active = VOTERS[active]
-        # At most once for each term of a log; who never agrees has an error.
+        # At most once for each term of a log; a controller that never agrees has an error.
         for _ in range(len(node.log) + 1):
             answers = self.pass_on(follower, active, self.perform(follower, node.fetch()))
             replies = [send for send in answers if isinstance(send.message, MetadataFetchReply)]

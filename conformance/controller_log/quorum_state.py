@@ -1,9 +1,9 @@
 """The state of replog's controllers and brokers as every variable of controller_log.spec.
 
-    term active log hw        the controllers; what they have written is the same as what they have in memory
+    term active log hw        the controllers; their files equal their memory
     known proposal newest     the brokers
-    has                       who has a record in its log
-    acked first               what the environment remembers
+    has                       the brokers with a record in their logs
+    acked first               the history kept by the environment
 
 Leader epochs and partition epochs begin at 0 in replog, and at 1 in the spec.
 """

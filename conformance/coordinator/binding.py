@@ -1,8 +1,8 @@
 """coordinator.spec and replog: a group coordinator on each replica of the log of groups.
 
 The system is that of replication.spec's binding, with replicas that are coordinators while they lead, and
-what the coordinators have answered.  The spec lets a leader write a record first, as any producer does, and
-says later that it is a commit; so does `write_commit` here.
+the coordinators' answers.  The spec lets a leader write a record first, as any producer does, and
+determines later that it is a commit; so does `write_commit` here.
 The coordinator's timers ring in steps of their own.
 """
 

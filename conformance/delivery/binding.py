@@ -3,9 +3,9 @@
 The system is a broker that leads two partitions alone, the messages and `__consumer_offsets`; an idempotent
 producer of replog on a connection that keeps the order; and a consumer, whose order of processing and
 committing is the model's, with replog's groups.  A commit is a record of its partition, written with acks=all
-before it counts.  `reopen` is another coordinator: it must find in the log what the first one knew.
+before it counts.  `reopen` is another coordinator: it must find the first one's state in the log.
 
-Here and not in replog: the application, which hands over one message at a time and gives up after so many
+Here and not in replog: the application, which sends one message at a time and gives up after a number of
 tries, and an output that stores its own offset.
 """
 
@@ -107,7 +107,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
         parties = Parties(leader_of(MESSAGES), leader_of(COMMITS), known, producer)
         self._join(parties)
         if self.constants["one_stored"]:
-            # By replog's own calls, so that its producer and broker know this message as any other.
+            # By replog's own calls, so that its producer and broker treat this message as any other.
             for step in (self.send, self.handle_request, self.receive_answer):
                 step(parties, *([] if step == self.handle_request else [0]))
             parties.tries.clear()
@@ -133,7 +133,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
         return self._fire(parties, message, parties.producer)
 
     def _fire(self, parties: Parties, message: int, producer: Producer) -> Answer:
-        # The limit is the application: the producer sends what it was handed, and nothing after it.
+        # The application is the limit: the producer sends only the messages that it received from it.
         limit = producer.limit
         producer.limit = max(limit, message + 1)
         sent = messages_of(producer.fire(Timer.SEND_FETCH, 0, NOW_MS), ProduceRequest)
@@ -218,7 +218,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
 
     def _may(self, parties: Parties, begins: str, ends: str) -> bool:
         """Switch between the halves of the cycle, if this consumer's first or second half is next."""
-        # `begins` is the consumer for whom this is the first half, `ends` the one for whom it is the
+        # `begins` is the consumer for which this is the first half, `ends` the one for which it is the
         # second.
         order = {("polled", begins): "half_done", ("half_done", ends): "idle"}
         after = order.get((parties.stage, self.constants["consumer"]))

@@ -1,8 +1,8 @@
 """isr_timing.spec and replog: when a follower leaves and rejoins the ISR, and the controller is notified.
 
 The system is a leader and a follower of replog and one clock; a unit of the spec is 2.5 s.  The leader checks
-its ISR when the timer rings that it has set itself.  An ISR change is granted at once, since replication.spec
-is about the time in between, and noted in a `Propagator`, which brokers had while these changes went through
+its ISR when its own timer rings.  An ISR change is granted at once, since replication.spec
+covers the time in between, and recorded in a `Propagator`, which brokers had while these changes went through
 ZooKeeper.
 """
 
@@ -52,7 +52,7 @@ LEADER, FOLLOWER, CLIENT = 0, 1, -100
 PARTITION, OTHER = "t-0", "t-1"
 LOST, ALL = "lost", "all"
 RECORDS = MappingProxyType({"one": 1, "two": 2, ALL: 1_000})
-# What replog does by its defaults; the period of the check is half of the lag, whatever that is.
+# replog's defaults; the period of the check is half of the lag, in any case.
 TODAY = MappingProxyType({
     "rule": "previous_fetch", "hw_waits": True, "propagation_period": 1, "propagation_blackout": 2,
     "propagation_interval": 24, "propagation_needs_both": False,
@@ -110,7 +110,7 @@ class Pair:
         """Let the follower fetch, and the leader answer with at most this many records."""
         following = self.follower.state.following
         assert following is not None
-        # A request in flight is one whose reply was lost: another is sent when its time is over.
+        # A request in flight has a lost reply: another is sent after its timeout.
         lost = following.in_flight
         timer = Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT
         (request,) = _messages(self.follower.fire(timer, max(lost, 0), self.now_ms), FetchRequest)

@@ -1,9 +1,9 @@
 """A cluster of replog whose records are deleted: cores, files, a controller, and messages in flight.
 
-The binding's system, a `PartitionCluster`.  Metadata waits, by leader epoch, until a broker is to apply it;
-the leader of the latest epoch applies what is news in it at once.
+The binding's system, a `PartitionCluster`.  Metadata waits, by leader epoch, until a broker applies it;
+the leader of the latest epoch applies changes within that epoch at once.
 
-What the spec leaves out has one value here: followers outside of the ISR fetch seldom, so that HW does not
+A choice left open by the spec has one value here: followers outside the ISR fetch seldom, so that HW does not
 wait for them (I3).
 """
 

@@ -3,7 +3,7 @@
     current meta spent                   the controller's decisions by leader epoch
     epoch log hw phase remote pending    the replica
     fetch                                one for each broker
-    committed deleted                    what the environment remembers
+    committed deleted                    the history kept by the environment
 
 Sharper than the spec where replog keeps more: an epoch cache that is not the log's, or a log with a hole, has
 no state of the spec (`OutsideSpec`).
@@ -49,7 +49,7 @@ class StartWords:
             "spent": {"fences": cluster.fences, "shrinks": cluster.shrinks},
             **{variable: {name: lane[variable] for name, lane in lanes.items()} for variable in LANE},
             "blind": set(),
-            "late": {name: set() for name in self.names},  # whoever is in it: HW waits for the ISR alone
+            "late": {name: set() for name in self.names},  # whatever its members: HW waits only for the ISR
             "committed": self._ends(cluster.committed, 0),
             "deleted": cluster.deleted,
         }

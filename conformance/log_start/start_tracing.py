@@ -6,8 +6,8 @@
     lead follow                      metadata is applied
     checkpoint crash
 
-What a leader's clock makes of its followers (`late`) is a step of the spec before the event, `pass_time`;
-the silent step is `lose_fetch`.  What identifies an event is in every line, any other field may be missing.
+The effect of a leader's clock on its followers (`late`) is a step of the spec before the event, `pass_time`;
+the silent step is `lose_fetch`.  The identifying fields of an event are in every line, others may be missing.
 
 Two checks are of the abstraction itself, as in `conformance/tracing.py`: two logs with the same start, epochs
 and ends have the same checksum, and a message is sent, counted, answered and taken once each, in this order.

@@ -86,7 +86,7 @@ def pytest_on(*names: str) -> Any:
     def run(reporter: Reporter) -> None:
         paths = [str(TESTS / name) for name in names]
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(ROOT)]
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what the campaign has imported
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for the campaign's imports
         before = reporter.tests
         code = pytest.main([*paths, *options], plugins=[Told(reporter)])
         if code not in ENDED or reporter.tests == before:
@@ -189,6 +189,6 @@ MEMBERS = (
     walks("one_record_at_a_time", {}, 20),
     walks("slow_follower", {"MaxFences": "1"}, 20),
     walks("three_brokers", {"MaxShrinks": "1", "MaxCrashes": "1", "MaxFences": "1"}, 20),
-    # Last: any change of behaviour is one test more that fails, and would hide who else detects it.
+    # Last: any change of behaviour makes one more test fail, and would hide the other tests that detect it.
     AcceptedRuns("behaviour", "behaviour/behaviours.py"),
 )

@@ -1,7 +1,7 @@
 """producer_state.spec and replog: the batches of an idempotent producer that a leader appends.
 
 The system is a replica that leads alone.  A number below 0 is one before the wrap.  `reopen` is a replica
-that has nothing but the records: its table has to be the same.
+with only the records: its table must be the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """reassignment.spec and replog: the replacement of a partition's replicas while records are written.
 
-The system is replog's controller and a core for each broker (`moving_cluster`).  A rule that a model turns
-back, and that replog has a switch for, is turned back in replog, too.  Where a replica has to be chosen the
-controller takes the first in the order of the assignment, which an operator gives: a way of the action.
+The system is replog's controller and a core for each broker (`moving_cluster`).  A rule disabled in a model,
+and for which replog has a switch, is disabled in replog, too.  Where a replica must be chosen the
+controller takes the first in the order of the assignment, which an operator determines: a way of the action.
 
-Not here: what is seen of it (`moving_state`).
+Not here: the projection of the state (`moving_state`).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 The binding's system, a `PartitionCluster`.  Metadata waits, by partition epoch, until a broker is to apply
 it, and may be skipped.
 
-Two things that the spec leaves out have one value here.  Metadata has nothing on brokers that are fenced, so
-that a leader proposes whoever fetches, and the controller refuses (replication.spec has the leader's own
-check).  And followers outside of the ISR fetch seldom, so that HW does not wait for them (I3).
+Two choices left open by the spec have one value here.  Metadata marks no broker as fenced, so
+that a leader proposes any follower that fetches, and the controller refuses (replication.spec has the
+leader's own check).  And followers outside the ISR fetch seldom, so that HW does not wait for them (I3).
 """
 
 from __future__ import annotations

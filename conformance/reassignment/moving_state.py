@@ -1,10 +1,10 @@
 """The state of a cluster of replog as every variable of reassignment.spec, from the cores.
 
     now entry fenced                     the controller's decisions by partition epoch, its registrations
-    applied                              which of them a broker is at
+    applied                              the decision that a broker has applied last
     log hw remote alter                  the replica
     fetch                                one for each broker, with the log that it was sent for
-    committed target spent               what the environment remembers
+    committed target spent               the history kept by the environment
 
 Sharper than the spec where replog keeps more: an epoch cache that is not the log's, or the start of a
 leader's epoch that is not where its records begin, has no state of the spec (`OutsideSpec`).

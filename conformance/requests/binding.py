@@ -1,6 +1,6 @@
 """requests.spec and replog: one broker's answers to producers, a follower and a consumer.
 
-The system is a replica with the timers that it has set, and what it did in the last step.  A tick of the spec
+The system is a replica with the timers that it has set, and its actions in the last step.  A tick of the spec
 is `TICK_MS`.  Answers are compared with the requests that are open, and the disk with memory.
 """
 
@@ -118,7 +118,7 @@ class RequestsBinding(CopyingBinding[Server]):
     @action("produce")
     def produce(self, server: Server, acks: str, size: int) -> Answer:
         """A batch arrives; the disk has space for this many records."""
-        # Whether there was room shows afterwards: who refuses a batch writes nothing.
+        # Whether there was space shows afterwards: a replica that refuses a batch writes nothing.
         self._produce(server, acks, size)
         leading = server.leading
         if server.state.log.leo > self.constants["MaxLeo"] or (
@@ -131,7 +131,7 @@ class RequestsBinding(CopyingBinding[Server]):
         server.out = ()
         # So many bytes that a limit of bytes is a number of records.
         batch = Batch(0, -1, size, body=bytes((size - 1) * BATCH_OVERHEAD_BYTES))
-        # Whatever answers acks=0 answers no request.
+        # An answer to acks=0 answers no request.
         number = server.unanswered() if acks == "zero" else server.number(PRODUCER)
         server.receive(PRODUCER, ProduceRequest(number, batch, ACKS[acks], 2 * TICK_MS))
 
@@ -273,7 +273,7 @@ class RequestsBinding(CopyingBinding[Server]):
         if len(periodic) != len(PERIODIC):
             raise OutsideSpec(f"these timers are set: {periodic}")
         known = -1 if leading is None else leading.remotes[FOLLOWER].leo
-        # Up to which HW a produce waits is seen by when it is answered, and not by what a leader notes.
+        # The HW for which a produce waits is determined by the time of its answer, not by the leader's state.
         ends = {batch.base_offset: batch.next_offset for batch in state.log.batches}
         return {
             "role": "leader" if state.role is Role.LEADER else "follower",

@@ -57,7 +57,7 @@ ERRORS = MappingProxyType({
 class Server:
     """A broker, its timers, its disk, the requests that it has not answered, and its last step.
 
-    The replica of a copy is copied when it is first run: most of what is tried is impossible by a look at it.
+    The replica of a copy is copied at its first event: most tries are impossible by its state.
     """
 
     _replica: Replica

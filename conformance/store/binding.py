@@ -1,9 +1,9 @@
 """store.spec and replog: what a log directory keeps through crashes, with replog's store on a failing disk.
 
-The system is a machine (`store_machine.py`): replog's own store, on the simulator's disk, which knows what
-was synced and loses any part of the rest.  A power failure strikes between the calls of the store, and with
+The system is a machine (`store_machine.py`): replog's own store, on the simulator's disk, which distinguishes
+synced data and loses any part of the rest.  A power failure strikes between the calls of the store, and with
 `--suite faults` in every single change of the disk inside of each: half-written ones, and names that
-are durable before what they name, included.
+are durable before the files they name, included.
 
 Not observed: `disk`.  A store may sync more than it promises.
 """
@@ -309,8 +309,8 @@ class StoreBinding(CopyingBinding[PackedMachine]):
     def fails_inside(self, kept: PackedMachine, moment: int, step: Callable[[], Answer]) -> bool:
         """Make the power fail in a change of the disk.
 
-        What a checkpoint has is written file by file; a start removes the marker before foreign bytes.
-        In each change as often as there are ways to be left.
+        A checkpoint's contents are written file by file; a start removes the marker before foreign bytes.
+        In each change as often as there are kinds of remains.
         """
         change, way = divmod(moment, len(INSIDE))
         # The moments of a step are tried in order, so the step is taken once for each change.

@@ -97,7 +97,7 @@ class Disk(SimFs):
 
     def image(self) -> Image:
         """Return all files and folders, as seen by a process."""
-        # By their numbers and not by paths: a disk is looked at after each crash, and each path is a search.
+        # By their numbers and not by paths: a disk is read after each crash, and each path is a search.
         files: list[tuple[str, bytes | None]] = []
         waiting = [("", ROOT)]
         while waiting:

@@ -1,7 +1,7 @@
 """One machine with a log directory of replog: a process or none, its disk, and the data written to it.
 
-The binding's system.  All bytes that are read back must be those written last at their offset; what cannot be
-said in the spec's variables is `OutsideSpec`.
+The binding's system under test.  All bytes read back must be those last written at their offset; states
+that the spec's variables cannot express are `OutsideSpec`.
 
 While no process runs, a start on a copy of the disk shows what there is: it must find nothing to refuse, and
 after a clean stop nothing to do.
@@ -138,7 +138,7 @@ class Machine:
         self.batches += 1
         end = self.log.log_end
         batch = batch_of(self.batches, end, epoch)
-        # What a truncation cut off is no longer owed, and its offsets are written anew.
+        # Records cut off by a truncation are no longer promised, and their offsets are written again.
         self.written = {base: known for base, known in self.written.items() if base + RECORDS <= end}
         self.written[end] = batch
         return batch
@@ -166,7 +166,7 @@ class Machine:
 
     def fails_to_append(self, faults: Faults) -> bool:
         """Return whether an append fails with the disk, and the store then stays offline."""
-        # Of a record below the log start the epoch file may have no epoch any more.
+        # The epoch file may no longer have an epoch for a record below the log start.
         epochs = [*self._epochs_of_batches(self.fs, PATH, self.log), *(one.epoch for one in self.log.epochs)]
         batch = batch_of(0, self.log.log_end, max(epochs, default=0))
         self.fs.faults = faults
@@ -216,10 +216,10 @@ class Machine:
         try:
             left = self.state(known)
         except (OutsideSpec, StoreError):
-            # What is left is compared next, and there this is a finding.
+            # The remains are compared next, and there this is a finding.
             return
-        # A part: more is left than in the end, yet flushed records are gone or the log start is lower. Only
-        # for this has the spec no state.
+        # A part: more is left than at the end, yet flushed records are lost or the log start is lower. Only
+        # for this the spec has no state.
         begin, end = left["bases"][0], left["bases"][0] + RECORDS * len(left["log"])
         target = cut.offset - (cut.offset - begin) % RECORDS if cut.offset >= begin else cut.offset
         if end <= target or (end >= cut.flushed and left["start"] >= cut.log_start):
@@ -275,15 +275,15 @@ class Machine:
         if directory.high_watermarks.get(LOG, 0) != checkpoints["saved_hw"]:
             raise OutsideSpec("a start does not accept the high watermarks that were written")
         seen = self._seen(twin, directory)
-        # Of a segment that was synced in part the base may lie below what was flushed.
+        # If a segment was synced in part, the base may lie below the flushed offset.
         size = RECORDS * self.config.segment_bytes // BATCH_BYTES
         lost_from = self.flushed - size + 1 if self.lost or self.foreign else None
         check_kept(twin, PATH, self._kept(twin) - kept, directory.log(*LOG).log_end, lost_from)
         if directory.was_clean and not self.foreign:
             self._check_clean(directory)
         self._check_durable(twin, directory, seen)
-        # What the last process promised, or less where it is not there: recovery itself may flush more,
-        # which nobody was promised.
+        # The last process's promise, or less if those records are missing: recovery itself may flush more,
+        # which was promised to no client.
         flushed = min(self.flushed, seen["flushed"])
         return {
             "up": False, "marker": directory.was_clean, "foreign": self.foreign, **seen, **checkpoints,
