@@ -61,8 +61,8 @@ def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str,
         source = Source(f"--set {target}", text)
         value = parse_expression(source, report)
         if value is not None:
-            # Facts are found by `id(node)`. A tree that was freed would leave its facts to whatever node is
-            # next at its address.
+            # Facts are stored by `id(node)`. If a tree were freed, its facts would be those of the next node
+            # allocated at its address.
             checked.facts.kept.append(value)
             bindings.append(_binding(target, value, source))
     report.stop_if_any()

@@ -129,7 +129,7 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
     seen.add(path.resolve())
     spec.sources.append(module.span.source)
     own = module.span.source is spec.source
-    # Bases first, wherever their lines stand: of two equal names the base's is the first declared, and the
+    # Bases first, wherever their lines are: of two equal names the base's is the first declared, and the
     # error is in the file that can choose another.
     for decl in module.decls:
         if isinstance(decl, decls.Extends):

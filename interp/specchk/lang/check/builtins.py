@@ -9,13 +9,13 @@
 | subsets(S) | set | the set of all subsets |
 | maps(S, T) | sets | the set of all partial maps with just the keys S and values in T |
 | some(x), get(o), get(o, d) | options | wrap; unwrap, undefined on none; unwrap or d |
-| len(s), head(s), last(s), tail(s) | sequences | undefined on `[]` but for len |
+| len(s), head(s), last(s), tail(s) | sequences | undefined on `[]`, except for len |
 | append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n |
-| elements(s) | sequences, bags | the set of what is in it |
+| elements(s) | sequences, bags | the set of its items |
 | fold(s, start, (acc, x) => e) | sets, sequences | e for each item in turn, acc being the value before |
 | enabled(act), enabled(act(x, _)) | actions | whether an instance is enabled |
-| keys(m), remove(m, k), get(m, k, d) | partial maps | remove is undefined when k is no key; m[k], or d |
-| add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined when x is not in b |
+| keys(m), remove(m, k), get(m, k, d) | partial maps | remove is undefined if k is not a key; m[k], or d |
+| add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined if x is not in b |
 """
 
 from __future__ import annotations

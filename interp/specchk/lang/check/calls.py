@@ -22,8 +22,8 @@ def check_call(checker: Checker, node: tree.CallExpr, context: Context, expected
         return _construct(checker, node, home, context)
     if home is not None and name in home.defs and home.has_definitions_for(context.spec):
         return _apply(checker, node, home, context)
-    # Behind the spec's own definitions, which may have such a name: a built-in function that is added to the
-    # language later changes no spec.
+    # After the spec's own definitions, which may have the same name: a built-in function that is added to the
+    # language later then changes no spec.
     if node.callee.qualifier is None and name in BUILTINS:
         return _builtin(checker, node, context, expected)
     for arg in node.args:

@@ -1,8 +1,8 @@
 """The checker of expressions: the state that all of its rules share.
 
 Checking is bidirectional: `check(node, context, expected)` gives a node's type and records it in
-the facts; `expected` flows inwards to literals whose type their text does not show (`{}`, `none`,
-`{ a: 1 }`), and a mismatch is reported at the innermost place where it can be seen.
+the facts; `expected` is passed inwards to literals whose text does not determine their type (`{}`, `none`,
+`{ a: 1 }`), and a mismatch is reported at the innermost place where it is visible.
 
 The rules are functions of a checker, a module for each subject (`names`, `access`, `operators`, `forms`,
 `calls`, `builtins`); `expressions` chooses the rule of a node and makes checkers.
@@ -62,7 +62,7 @@ class Context:
     """The context of an expression: its namespace and the names bound around it.
 
     `elements` are the sort elements that models and scenarios may name (name -> sort type);
-    `properties` says whether invariants may be used as boolean names (scenario asserts, the REPL).
+    `properties` is whether invariants may be used as boolean names (scenario asserts, the REPL).
     `operators` are the parameters of a definition that are operators.
     """
 
@@ -88,7 +88,7 @@ class Checker:
         self.report = report
         self.resolver = TypeResolver(facts, report)
         self.levels = LevelChecker(facts, report)
-        self.open_defs: list[decls.Def] = []  # whose bodies are being checked, outermost first
+        self.open_defs: list[decls.Def] = []  # definitions whose bodies are being checked, outermost first
         self._rules = rules
         self._returns: dict[int, Type] = {}
         self._scalars: dict[int, tuple[tree.Expr, Context]] = {}  # with their node, so that ids stay unique
@@ -127,7 +127,7 @@ class Checker:
     def agreed(self, node: tree.Expr, context: Context, found: Type, other: Type) -> Type:
         """The common type of a checked `node` and another expression, which may determine more of it."""
         joined = join(found, other) or found
-        # Once more, since the literals in it have no complete type yet: in `{} union s` the set shows it.
+        # Again, since the literals in it have no complete type yet: in `{} union s` the set determines it.
         if joined != found:
             self.check(node, context, joined)
         return joined
@@ -200,7 +200,7 @@ class Checker:
         """Report a value whose type does not allow this use; if unknown, only without other errors."""
         if found != UNKNOWN:
             self.report.add("S301", span, message, hint)
-        elif not self.report.found:  # else the reason may be what was reported
+        elif not self.report.found:  # otherwise the reason may have been reported already
             self.report.add("S301", span, "this has no type: it is an item of `{}`, `[]` or `none`",
                             "nothing here gives the empty one a type; write one that has items")  # fmt: skip
 
@@ -256,8 +256,8 @@ class Checker:
             return known
         if any(open_ is decl for open_ in self.open_defs):
             return self._returned_again(decl, home, use)
-        # Bodies are checked when a use needs their type, so definitions may stand in any order; one that is
-        # open already is needed by itself.
+        # Bodies are checked when a use needs their type, so definitions may be in any order; one whose check
+        # is in progress depends on itself.
         self.open_defs.append(decl)
         found = self._body(decl, home)
         self.open_defs.pop()

@@ -1,6 +1,6 @@
 """Declared types: from the tree's type expressions to `lang.check.types`.
 
-Each type expression is resolved once, in the namespace of the file it stands in.  Types may refer
+Each type expression is resolved once, in the namespace of its file.  Types may refer
 to each other in any order but not to themselves: a recursive type has infinitely many values.
 """
 

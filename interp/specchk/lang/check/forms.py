@@ -49,7 +49,7 @@ def check_if(checker: Checker, node: tree.IfElse, context: Context, expected: Ty
     joined = join(then, orelse)
     if joined is None and expected is None:
         checker.mismatch(node.orelse.span, orelse, then)
-    # From left to right, a `none` or `{}` in the first branch had nothing to go by; it gets its type now.
+    # From left to right, a `none` or `{}` in the first branch had no expected type; it gets its type now.
     elif joined is not None and joined != then and expected is None:
         checker.check(node.then, context, joined)
     return joined if joined is not None else then
@@ -199,7 +199,7 @@ def _complete(
             f"field{'s' * (len(missing) > 1)} {', '.join(missing)} missing",
             f"the record is {show(wanted)}",
         )
-    # What the place leaves open a field may show: `{ z: net }` beside `{ z: {} }`.
+    # A field may determine the part of the type that the place leaves open: `{ z: net }` beside `{ z: {} }`.
     shown = [(name, kind if is_complete(kind) else join(found.get(name, kind), kind) or kind)
              for name, kind in wanted.fields]  # fmt: skip
     return Record(tuple(shown))

@@ -99,7 +99,7 @@ def check_item_fold(
     item = found.item if isinstance(found, Set | Seq) else UNKNOWN
     kind = checker.check(start, context, expected)
     # Again while the operator shows more of the type than `start` does: `fold(s, {}, (seen, x) => ...)`.
-    # Not after an error, which each round would report once more.
+    # Not after an error, which each round would report again.
     errors = len(checker.report.found)
     for _ in range(MAX_ROUNDS):
         value = check_operator(checker, operator, context, Signature((kind, item), kind))

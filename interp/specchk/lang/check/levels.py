@@ -1,6 +1,6 @@
 """Levels: an expression depends on nothing, the state, a step, or a whole behaviour.
 
-As in TLA+ every expression has a level, and every place in a spec says the highest it takes:
+As in TLA+ every expression has a level, and every place in a spec has a highest permitted level:
 bounds, defaults, initial values and model bindings are constant, guards and invariants are state
 level, step invariants are action level, liveness properties are temporal.
 """
@@ -52,7 +52,7 @@ class LevelChecker:
         self.facts = facts
         self.report = report
         self._defs: dict[int, Level] = {}
-        self._open: set[int] = set()  # definitions whose levels are being found
+        self._open: set[int] = set()  # definitions whose levels are being determined
         self._met: set[int] = set()  # those of them that were used again, with what they add still unknown
 
     def demand(self, node: tree.Node, most: Level, place: str) -> None:
@@ -76,8 +76,8 @@ class LevelChecker:
         if isinstance(node, tree.Binary | tree.Unary) and node.op in _TEMPORAL:
             return Level.TEMPORAL
         ref = self.facts.refs.get(id(node))
-        # A local has no level of its own: its value or domain is a part of the same expression, or a
-        # statement before it, and is checked there.
+        # A local has no level of its own: its value or domain is a part of the same expression, or of an
+        # earlier statement, and is checked there.
         if ref is None or ref.home is None:
             return Level.CONSTANT
         if ref.kind in ("variable", "property", "action"):

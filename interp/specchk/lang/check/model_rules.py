@@ -99,7 +99,7 @@ class Models:
                 nearest(name.text, spec.models) or f"the models are {', '.join(spec.models) or '(none)'}",
             )
             return
-        # Into a report of its own: errors of the model are reported with the model, once.
+        # Into a separate report: errors of the model are reported with the model, once.
         model = fixed(spec, name.text, Report())
         if model is None:
             return
@@ -216,7 +216,7 @@ class Refinements:
     def _nothing_open(self, decl: decls.Refines, other: Spec, given: dict[str, Span]) -> None:
         wanted = [
             *other.sorts,
-            # One with a default has that value; a variable's initial value says nothing of later states.
+            # A constant with a default has that value; a variable's initial value does not fix later states.
             *[name for name, const in other.consts.items() if const.default is None],
             *other.variables,
         ]

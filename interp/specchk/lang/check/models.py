@@ -1,8 +1,8 @@
 """Models as data: which constants, actions and properties a model fixes, with its bases applied.
 
 A model is named, extends at most one other, and binds names to constant expressions.  `fixed`
-collects what a chain of `extends` says, nearest last; command-line overrides (`--set`) come on top
-as bindings of their own source.  Values are computed later, by `compile.instantiate`.
+collects the bindings of a chain of `extends`, nearest last; command-line overrides (`--set`) are added on
+top as bindings with their own source.  Values are computed later, by `compile.instantiate`.
 """
 
 from __future__ import annotations
@@ -183,5 +183,5 @@ def _names(decl: decls.Sort, binding: decls.ModelBinding, report: Report) -> tup
         f"a sort is sized by a number from 1 to 32 or a list of names, not `{value.span.text}`",
         f"e.g. `{decl.name} = 3` or `{decl.name} = {{a, b, c}}`",
     )
-    # Not empty: whatever is checked next needs an element, and the mistake is reported already.
+    # Not empty: the checks that follow need an element, and the mistake has been reported.
     return ("?",)

@@ -1,8 +1,8 @@
 """Types as used by the checker: shapes, with bounds that are still constant expressions.
 
-All integers are one kind in expressions; a range is a promise about what is *stored* and is kept
-by the engines where a variable is assigned.  Records and maps are structural, enums, sorts and
-unions are known by name.  `ir.types` has the same shapes once a model has fixed every bound.
+All integers are of one kind in expressions; a range restricts *stored* values and is checked
+by the engines where a variable is assigned.  Records and maps are structural; enums, sorts and
+unions are identified by name.  `ir.types` has the same shapes after a model has fixed every bound.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Option:
 class Record:
     """`{ a: A, b: B }`; two records with the same fields are the same type in any order.
 
-    A tuple `(A, B)` is a record whose fields are numbers, which are no names: nothing else has such fields.
+    A tuple `(A, B)` is a record whose fields are numbers, which are not names: no other type has such fields.
     """
 
     fields: tuple[tuple[str, Type], ...]

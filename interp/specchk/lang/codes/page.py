@@ -13,11 +13,11 @@ WIDTH = 80
 class Page:
     """The page of one code: the error, the reason for the rule, the remedy, and an example.
 
-    `example` is a spec file (bytes that are not UTF-8 stand as surrogates) that yields this code
-    and no other: when it is checked, or, with `needs_model`, when a model's constants are put in,
+    `example` is a spec file (bytes that are not UTF-8 are represented by surrogates) that yields this code
+    and no other: when it is checked, or, with `needs_model`, when a model's constants are applied,
     or, with `needs_engine`, when the symbolic engine runs it.  It is None for the one code that
-    needs no file.  `others` are the files beside it.  `shown` replaces an example that is not fit
-    to print.
+    needs no file.  `others` are the files beside it.  `shown` replaces an example that cannot be
+    printed.
     """
 
     code: str

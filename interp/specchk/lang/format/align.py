@@ -23,8 +23,8 @@ FURTHER = 4  # a line behind the first of a statement
 class AlignedLine:
     """A line in pieces: `texts[i]` begins at the alignment point `points[i]`.
 
-    The first piece has the point "" and stands at the indentation.  `columns` and `gaps` say
-    where each point was in the source and how many blanks were before it.
+    The first piece has the point "" and is at the indentation.  `columns` and `gaps` are
+    the column of each point in the source, and the number of blanks before it.
     """
 
     indent: int

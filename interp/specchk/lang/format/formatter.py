@@ -3,9 +3,9 @@
 The text is parsed first: what has syntax errors is not formatted.  The tokens are those of that
 parse, so a word is a keyword here exactly where it is one there.  Then, line by line:
 
-- a line that starts a statement is indented by 4 for each block it stands in; a line that goes on
-  keeps its distance to the line it goes on from; a comment line goes with the code around it;
-- the gaps between tokens are those of `spacing`; what was lined up stays so (`align`);
+- a line that starts a statement is indented by 4 for each enclosing block; a continuation line
+  keeps its distance to the line that it continues; a comment line follows the code around it;
+- the gaps between tokens are those of `spacing`; aligned parts stay aligned (`align`);
 - a line that is too long is cut (`wrap`);
 - at most one blank line in a row inside a declaration and two between declarations;
 - no blanks at line ends, no empty lines at the ends of the file, one line end at its end.
@@ -43,7 +43,7 @@ class _Piece:
     last: int
     offset: int  # of the declaration in the source
     level: int
-    starts: bool  # a logical line, not one that goes on
+    starts: bool  # a logical line, not a continuation
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -156,7 +156,7 @@ def _least(piece: _Piece, base: int) -> int:
 def _comments(lines: list[AlignedLine], new: dict[int, int]) -> None:
     """Set every line's new indentation; a comment line follows the nearest code above or below it.
 
-    Of the two it takes the one whose column it was closer to; in column 1 it stays there.
+    Of the two it follows the one whose column it was closer to; in column 1 it stays there.
     """
     code: tuple[int, int] | None = None
     # Two passes, since the code below a comment is not known on the way down.

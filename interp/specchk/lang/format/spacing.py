@@ -2,12 +2,12 @@
 
 | between | is |
 |---|---|
-| a name and what it is applied to: `f(x)`, `m[k]`, `x'`, `T?`, `set[T]` | nothing |
-| `.` and `..` and what stands around them; a sign and its number | nothing |
-| a bracket `(` or `[` and what is in it | nothing |
+| a name and its arguments or suffix: `f(x)`, `m[k]`, `x'`, `T?`, `set[T]` | nothing |
+| `.` and `..` and their operands; a sign and its number | nothing |
+| a bracket `(` or `[` and its contents | nothing |
 | a brace and its fields, pairs or comprehension: `{ a: 1 }`, `{ x for x in S }` | a space |
 | a brace and a list of items: `{a, b}` or `{ a, b }` | a space where the author has one; `{}` is empty |
-| what stands before `,` `;` `:` | nothing, but `const N : int` and `var x : T` have a space |
+| the text before `,` `;` `:` | nothing, but `const N : int` and `var x : T` have a space |
 | everything else, binary operators above all | a space |
 """
 
@@ -69,7 +69,7 @@ class Spacing:
             return index == self.declaring_colon
         if here in _NOTHING_BEFORE or before in _NOTHING_AFTER or self.is_sign(index - 1):
             return False
-        # Applied to what is before them, or opening a group of their own; only the former touch it.
+        # Applied to the expression before them, or opening a group of their own; only the former touch it.
         if here in ("(", "["):
             return not (self._ends_operand(index - 1) or (here == "[" and before in _CONTAINERS))
         return True

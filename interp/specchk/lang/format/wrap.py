@@ -1,8 +1,8 @@
 """Wrapping of long lines where the language allows a line to continue (see lang/format/formatter.py).
 
-A line is cut at the outermost place that fits: before `and`, `or` and other words that lead on, or behind a
-comma.  What is behind the cut is indented further than a line that starts a statement, and as far as a line
-that continues one, so that formatting it again cuts nowhere else.
+A line is cut at the outermost place that fits: before `and`, `or` and other connecting words, or after a
+comma.  The rest is indented more than a line that starts a statement, and as much as a line
+that continues one, so that formatting it again cuts it at the same places.
 """
 
 from __future__ import annotations

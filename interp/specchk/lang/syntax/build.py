@@ -44,7 +44,7 @@ class _Base:
         self._offset = offset
         self._depths: dict[int, int] = {}
         self._alive: list[object] = []
-        # The first place that is nested too deeply.  The rest of the chunk is read all the same: an error of
+        # The first place that is nested too deeply.  The rest of the chunk is read nevertheless: an error of
         # its syntax is reported instead.
         self.too_deep: Span | None = None
 
@@ -205,14 +205,14 @@ class _Expressions(_Base):
         return self._deep(tree.Field(self.span(at), tree.Name(name.span, name.qualifier), name.text), c)
 
     def _callee(self, node: Child) -> tree.Name:
-        # `log.truncate(...)` parses as a field that is called; what it is, a module's definition, is seen
+        # `log.truncate(...)` parses as a call of a field; that it is a module's definition is recognized
         # only here.
         if isinstance(node, tree.Field) and isinstance(node.base, tree.Name):
             return tree.Name(node.span, node.name, node.base.text)
         if isinstance(node, tree.Name):
             return node
-        # What is called is no name, as in `f(x)(y)`. A name that no table can have makes it an ordinary error
-        # of the checker, with its place.
+        # The called expression is not a name, as in `f(x)(y)`. A name that no table can contain makes it an
+        # ordinary error of the checker, with its place.
         return tree.Name(node.span, node.span.text)
 
     def dotted(self, at: Extent, c: list[Child]) -> Child:

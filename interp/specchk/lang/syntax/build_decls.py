@@ -22,7 +22,7 @@ def _property(kind: str) -> Child:
 
 def _expectation(kind: str) -> Child:
     def rule(self: Statements, at: Extent, c: list[Child]) -> Child:
-        # Name and number are optional, each by itself, so their places among the children say nothing.
+        # Name and number are optional, each by itself, so positions among the children do not decide.
         name = next((child for child in c if isinstance(child, tree.Name)), None)
         number = next((int(child) for child in c if isinstance(child, Token)), None)
         return decls.Expect(self.span(at), kind, name, number)

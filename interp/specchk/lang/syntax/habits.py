@@ -10,7 +10,7 @@ import re
 from types import MappingProxyType
 from typing import NamedTuple
 
-# Patterns search: in a line without end they would take long, and what is in it is no habit.
+# Patterns search: in a very long line they would be slow, and such a line is not a habit.
 MAX_BEFORE = 300
 
 _GUARD = "a guard is `require e`"

@@ -19,7 +19,7 @@ from specchk import kept
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span
 
-ROOMS = ("lang",)  # whose sources decide what a tree is
+ROOMS = ("lang",)  # whose sources determine a tree
 Reducer = Callable[[Any], Any]  # from a value to a function and its arguments
 Start = Literal["decl", "expr"]  # a file of declarations, or a lone expression
 LEAST = 1024  # characters; a shorter text is parsed in the time that a file takes
@@ -39,7 +39,7 @@ def keep_tree(source: Source, parsed: decls.Module | tree.Expr, start: Start = "
 
 def read_with(data: bytes, sources: Sequence[Source]) -> Any:
     """The value from the bytes of `written`, with these sources in place of the original ones."""
-    # As for compiled code, whoever may write into this user's cache may run code as this user.
+    # As for compiled code, anyone who can write into this user's cache can run code as this user.
     return _Unpickler(BytesIO(data), sources).load()
 
 

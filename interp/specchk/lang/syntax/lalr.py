@@ -1,11 +1,11 @@
 """The loop over Lark's LALR tables, building the nodes of the tree as rules are reduced.
 
-Lark makes a tree of its own with the position of each rule in lines and columns, and a second walk makes
-ours of it.  Here a rule is a method of the builder, which is called with the rule's extent and its parts; an
-entry of the stack is a token, or the tuple of an extent and what was built.
+Lark creates a tree of its own with the position of each rule in lines and columns, and a second pass converts
+it to ours.  Here a rule is a method of the builder, called with the rule's extent and its parts; an
+entry of the stack is a token, or a pair of an extent and the built value.
 
-Precedence of operators is a ladder of rules with one part, `?sum: term`, and four of five reductions climb
-it.  Where such a climb ends depends on the state below, the rule and the next token alone: it is found once
+Operator precedence is a ladder of rules with one part, `?sum: term`, and four of five reductions climb
+it.  The end of such a climb depends only on the state below, the rule and the next token: it is computed once
 (`Plans.top`).  States, tokens and errors are those of Lark's own loop: a climb leaves its last state on the
 stack.
 """
@@ -25,7 +25,7 @@ from specchk.deferred import dataclass, field
 from specchk.lang.syntax.lexing import TokenReader
 
 Extent = tuple[int, int]  # the offsets of a rule's text in its chunk
-Entry = Any  # of the stack: a token, or an extent's start and end with what was built
+Entry = Any  # of the stack: a token, or an extent's start and end with the built value
 Made = Callable[[Extent, list[Any]], Any]
 Plan = tuple[
     int, str, Callable[[list[Entry]], Entry]
@@ -74,7 +74,7 @@ class _State(ParserState[Any]):
         while True:
             step = states[stack[-1]].get(kind)
             if step is None:
-                return ParserState.feed_token(self, token, is_end)  # raises, with what is expected
+                return ParserState.feed_token(self, token, is_end)  # raises, with the expected terminals
             action, to = step
             if action is Shift:
                 stack.append(to)
@@ -175,7 +175,7 @@ def _entry_of(rule: Rule, builder: object) -> Callable[[list[Entry]], Entry]:
         start = first[0] if type(first) is tuple else first.start_pos
         end = last[1] if type(last) is tuple else last.end_pos
         if passes and len(kept) == 1:
-            # A token has a place of its own; the extent of a value includes parentheses around it.
+            # A token has its own place; the extent of a value includes parentheses around it.
             return kept[0] if isinstance(kept[0], Token) else (start, end, kept[0])
         return start, end, made((start, end), kept)
 

@@ -1,15 +1,15 @@
 """Lines and blocks: the tokens of the lexer become logical lines with indents and dedents.
 
-The rules, in the order they are asked at a line end (all outside of comments and blank lines):
+The rules, in the order in which they are tried at a line end (all outside comments and blank lines):
 
-1. inside brackets the line goes on;
-2. after a binary operator, a comma, `=`, `then`, `else` or the colon of a quantifier it goes on
+1. inside brackets the line continues;
+2. after a binary operator, a comma, `=`, `then`, `else` or the colon of a quantifier it continues
    (`=` at the end of a `def` line opens a block instead);
-3. before a line that starts with a binary operator, `then`, `else` or `where` it goes on;
+3. before a line that starts with a binary operator, `then`, `else` or `where` it continues;
 4. otherwise the logical line ends, and the next line's indentation opens or closes blocks.
 
-A deeper indentation that nothing opened reaches the parser as `_INDENT` and is refused there.
-The lexer is contextual (words like `states` are reserved only where they mean something), so this
+An indentation that no line has opened reaches the parser as `_INDENT` and is rejected there.
+The lexer is contextual (words like `states` are reserved only where they have a meaning), so this
 module never reads a token ahead: rule 3 looks at the characters of the next line.
 """
 
@@ -34,7 +34,7 @@ _GOES_ON_AFTER = frozenset({
 })  # fmt: skip
 _OPERATOR_TEXTS = ("..", "++", "//", "->")
 _GOES_ON_BEFORE = re.compile(
-    # Such a word before a colon is a label of an argument or a field, and no continuation.
+    # Such a word before a colon is a label of an argument or a field, and not a continuation.
     r"(?:(?:and|or|implies|iff|leadsto|union|intersect|subset|then|else|where|is|in)\b(?![ \t]*:)"
     r"|not[ \t]+in\b|==|!=|<=|>=|<|>|\+|-|\*|//|%|\.\.|\|)"
 )
@@ -57,7 +57,7 @@ class LayoutFilter:
     """Lark's post-lexer: `process` rewrites the token stream of one declaration."""
 
     # Inside an expression the parser expects no line end, and the contextual lexer would reject one there. It
-    # has to come through, since only the layout can decide that the line continues.
+    # must be passed on, since only the layout can decide that the line continues.
     always_accept = ("_NEWLINE",)
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class _LogicalLine:
             self._open(token)
         elif kind in _CLOSE:
             self._close(token)
-        # Colons in brackets stand behind keys, labels and patterns, and a quantifier in brackets ends with
+        # Colons in brackets follow keys, labels and patterns, and a quantifier in brackets ends with
         # them: neither decides whether the line opens a block.
         elif not self.brackets:
             self._count_colon(kind)

@@ -2,10 +2,10 @@
 
 The state of the parser decides which terminals are allowed.  Lark has an expression for each set of them,
 some 90 for a spec, and compiling these takes a quarter of a first parse.  Here, the expression of all
-terminals is matched first: what it finds is what that of the state finds, as long as the state allows it,
+terminals is matched first: its match is the match of the state's expression if the state allows the terminal,
 because both try their terminals in the same order.  Whether a word is a keyword of such a set is decided
-once.  Where a state does not allow what is found, its own expression is matched, and where that finds
-nothing, Lark's own loop continues, so that errors are Lark's.
+once.  If a state does not allow the terminal, its own expression is matched, and if that does not match
+either, Lark's own loop continues, so that errors are Lark's.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TokenReader:
                 if own is None:
                     lexer_state.line_ctr.feed(whole[text.start : place])
                     lexer_state.last_token = token
-                    yield from self.lexer.lex(lexer_state, parser_state)  # raises, with what is expected
+                    yield from self.lexer.lex(lexer_state, parser_state)  # raises, with the expected ones
                     return
                 kind, value = own
             start, place = place, place + len(value)

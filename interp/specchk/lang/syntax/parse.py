@@ -2,10 +2,10 @@
 
 A file is cut into chunks at lines that start in column 1 with a letter, one declaration each, and
 each chunk is parsed alone: an error in one leaves the others readable, and error recovery needs no
-grammar of its own.  Neither the LALR parse nor the building of the tree (lang/syntax/build.py) recurses, so
-deep input costs no Python stack; `build` refuses trees deeper than the later passes can walk.
+grammar of its own.  Neither the LALR parse nor the construction of the tree (lang/syntax/build.py) recurses,
+so deep input needs no Python stack; `build` refuses trees deeper than the later passes can traverse.
 
-What needs no tokens calls `lang/syntax/reading.py`, which knows the trees that were kept.
+Callers that need no tokens use `lang/syntax/reading.py`, which has the kept trees.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Parser:
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse the characters `start..end` of a source as `decl` or `expr`."""
         text = source.text[start:end]
-        # The layout looks at characters behind the token (its rule 3), so it needs the chunk and not only
+        # The layout reads characters after the token (its rule 3), so it needs the chunk and not only
         # its tokens.
         self.layout.text = text
         self.layout.ends_line = rule == "decl"
@@ -83,7 +83,7 @@ def parse(source: Source, report: Report) -> decls.Module:
 def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]]:
     """The tokens of each declaration as the parser saw them, with the declaration's offset.
 
-    Line ends and blocks stand as `_NEWLINE`, `_INDENT` and `_DEDENT`; comments are not tokens.
+    Line ends and blocks appear as `_NEWLINE`, `_INDENT` and `_DEDENT`; comments are not tokens.
     """
     declarations = []
     for start, end in _chunks(source, report):
@@ -127,7 +127,7 @@ def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report
 
 def _parsed_chunk(source: Source, start: int, end: int, rule: str, report: Report) -> object:
     if rule == "decl":
-        # The lexer of a place knows the words that it may have: to it `varr x` would be `var r x`.
+        # The lexer of a state has only the words allowed there: it reads `varr x` as `var r x`.
         word = _WORD.match(source.text, start, end)
         if word is not None and word[0] not in unexpected.DECLARATIONS:
             hint = unexpected.first_word_hint(word[0], source.text[start:end].split("\n", 1)[0])
@@ -164,14 +164,14 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
         report.add("S101", span, "the declaration ends too early", unexpected.expectation(expected, names))
         return
     span = _place(token, source, start)
-    # A habit of another language first: its hint is what to write, where the list of what may stand here
-    # does not.
+    # A habit of another language first: its hint states what to write, and the list of expected
+    # tokens does not.
     line_start = source.line_starts[span.line - 1]
     line_end = source.text.find("\n", span.start) + 1 or len(source.text)
     declaration = source.text[start:end].split(None, 1)[0]
     habit = habit_hint(declaration, source.text[line_start : span.start], source.text[span.start : line_end])
     bare = _BARE.search(source.text, start, span.start)
-    if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these
+    if bare and not habit:  # the lexer treats such a word as a name where the grammar allows none of these
         place = Span(source, bare.start(1), bare.end(1))
         hint = f"put parentheses around `{bare[1]} ...`: as an operand its end would be unclear"
         report.add("S101", place, f"`{bare[1]}` is not expected here", hint)

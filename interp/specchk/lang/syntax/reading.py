@@ -1,9 +1,9 @@
 """The tree of a text: the cached one, or else the parser's.
 
-Parsing is nine tenths of what loading costs, and several specs extend one file, so the trees of the last
-few texts are kept in memory: a tree is a frozen value, and what is found out about it is kept beside it.
-Others are kept on disk (lang/syntax/kept_trees.py).  Where each text's tree is, neither the parser is
-imported nor Lark and its tables, which take as long as a spec of 300 lines to be parsed.
+Parsing is nine tenths of the cost of loading, and several specs extend one file, so the trees of the last
+few texts are kept in memory: a tree is a frozen value, and facts about it are kept beside it.
+Others are kept on disk (lang/syntax/kept_trees.py).  If each text has a kept tree, neither the parser is
+imported nor Lark and its tables, whose import takes as long as parsing a spec of 300 lines.
 """
 
 from __future__ import annotations

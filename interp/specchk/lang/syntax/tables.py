@@ -1,10 +1,10 @@
 """The grammar's parse tables: shipped, or cached in the user's cache directory between runs (`kept`).
 
-Building the LALR tables takes longer than checking a spec, and they depend on nothing but the
-grammar, Lark and how this room asks for them.  So `grammar.tables` beside the grammar has those of the
-Lark that the project is tested with, written by `pytest tests/lang/test_shipped_tables.py --rewrite`; where
+Building the LALR tables takes longer than checking a spec, and they depend only on the
+grammar, Lark and its options here.  So `grammar.tables` beside the grammar has those of the
+Lark that the project is tested with, written by `pytest tests/lang/test_shipped_tables.py --rewrite`; if
 it is of another grammar or another Lark, they are built once and kept.  Both are plain data: JSON or marshal
-and not pickle, since what is read back can then only be data, never code.
+and not pickle, so that a file that is read can only be data, never code.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from specchk import kept
 from specchk.lang.syntax.layout import LayoutFilter
 from specchk.sealed import Damaged, sealed, unsealed
 
-ROOMS = ("lang",)  # whose sources decide what the tables are
+ROOMS = ("lang",)  # whose sources determine the tables
 SHIPPED = "grammar.tables"
-# The builder takes optional parts by position: an absent one has to be there as None.
+# The builder accesses optional parts by position: an absent one must be present as None.
 OPTIONS: Mapping[str, Any] = MappingProxyType(
     {"parser": "lalr", "start": ["decl", "expr"], "maybe_placeholders": True, "propagate_positions": True}
 )

@@ -1,6 +1,6 @@
 """The syntax tree: immutable values, one class for each construct, each with its span.
 
-Facts about the tree (what a name means, an expression's type) live beside it in `lang.facts`, keyed by node
+Facts about the tree (the meaning of a name, an expression's type) are stored in `lang.facts`, keyed by node
 identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain comparison.
 """
 

@@ -88,10 +88,10 @@ def first_word_hint(word: str, line: str) -> str:
 def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> str | None:
     """The remedy for an unexpected token.
 
-    `expected` are the names of the terminals that may stand there, `names` the texts of those that
+    `expected` are the names of the terminals that are allowed there, `names` the texts of those that
     have one text.
     """
-    # Where `and` may stand an expression has just ended: the second comparison is the one that is too many.
+    # Where `and` is allowed an expression has just ended: the second comparison is the unexpected one.
     if token.type == "COMPARE" and "AND" in expected:
         return "comparisons do not chain: write `a <= b and b <= c`"
     if token.type == "EQUAL" and "COMPARE" in expected:

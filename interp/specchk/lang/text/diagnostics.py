@@ -72,8 +72,8 @@ def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:
 class Report:
     """Diagnostics collected in one run of the front end, at most `MAX_FOUND` of them.
 
-    `lost` are the words of declarations that could not be read: that one of them is unknown elsewhere is no
-    error of its own.
+    `lost` are the words of declarations that could not be read: that one of them is unknown elsewhere is not
+    a separate error.
     """
 
     found: list[Diagnostic] = field(default_factory=list)
@@ -89,9 +89,9 @@ class Report:
     ) -> None:
         """Add an error; repeated errors at one place are recorded once.
 
-        Nobody reads hundreds of errors: at the last one the run ends as if at its end.
+        Hundreds of errors are of no use: at the last permitted one the run ends as if at its end.
         """
-        # Passes meet the same mistake on several ways, such as a definition that is used twice.
+        # Passes find the same mistake on several paths, such as a definition that is used twice.
         if any(d.code == code and d.span == span and d.message == message for d in self.found):
             return
         if code in _UNKNOWN and span is not None and span.text in self.lost:
@@ -172,7 +172,7 @@ def _around(line: str, at: int, length: int, room: int) -> tuple[str, str, str]:
     )
     if _columns(before + marked + after) <= room:
         return before, marked, after
-    # The part before the mark may take at least half of the room, and what the rest leaves.
+    # The part before the mark may take at least half of the width, and the part that the rest leaves.
     before = _cut(before[::-1], max(room // 2, room - _columns(marked + after)))[::-1]
     marked = _cut(marked, room - _columns(before))
     return before, marked, _cut(after, room - _columns(before + marked))

@@ -60,7 +60,7 @@ class _Uses:
 
     def _used(self, node: tree.Node) -> Iterator[Use]:
         if isinstance(node, decls.Assign):
-            return  # what a step would assign is not evaluated
+            return  # the value that a step would assign is not evaluated
         if isinstance(node, decls.CallHelper) and node.call.callee.text in self.spec.helpers:
             yield node, Ref("helper", node.call.callee.text, self.spec)
         ref = self.facts.refs.get(id(node))

@@ -184,7 +184,7 @@ class StatementChecker:
             at = _with_arguments(path, given, context)
             if at is not None:
                 places.append((variable, at, call.span))
-        # Of each only what was before the call: those of its own branches are no two on one path.
+        # For each call only what precedes it: its own branches are never two on one path.
         for place in places:
             self._writes(place, assigned)
         return [*assigned, *places]
