@@ -221,7 +221,7 @@ class CallLowering:
         item = item_of(kind)
         self._bounded(what, cardinality(item), span)
         if has_horizon(item):
-            # Numbers above the horizon exist: an engine that knows them has to see that they are left out.
+            # Numbers above the horizon exist: an engine that supports them must see that they are omitted.
             self.names.listed.append(self.facts.type_of(node))
             domain = operators.of_word(span, "intersect", domain, self.names.all_values(kind, span))
         values = [_constant(kind, span, value) for value in self.names.universe.values(item)]

@@ -24,8 +24,8 @@ class EnabledLowering:
         let x = e      let x = e: ...               x' in S            (exists x in S: true) and ...
         let .. skip    false where it is none       either, when       `or`, `if`, and what follows
 
-    What follows a block reads none of the block's names, so it is not repeated in each branch.  What a step
-    would assign is not evaluated: a step that a horizon or a constraint cuts off is enabled, as in
+    The statements after a block read none of the block's names, so they are not repeated in each branch.  The
+    assigned values are not evaluated: a step that a horizon or a constraint cuts off is enabled, as in
     `meaning.behaviours.fairness`, and one whose values are undefined is a fault of the step.
     """
 
@@ -76,7 +76,7 @@ class EnabledLowering:
             body = self._instances(action, rest, scope.bind(param.name, known), span)
             if fits(known.type, kind):
                 return body
-            # As for a step that a scenario names: what is no value of the parameter's type is no instance.
+            # As for a step that a scenario names: a value outside the parameter's type is not an instance.
             is_value = operators.applied(span, Op.IN_SET, known, self._all(param, kind, span))
             return And(BOOL, span, (is_value, body))
 

@@ -1,7 +1,7 @@
 """Lowering expressions: from the checked tree to core nodes.
 
-Names become slots and constants, definitions are inlined.  A `Scope` says what each local name stands for
-and whether variables are read before or after the step; `operators` makes the nodes of what is strict.
+Names become slots and constants, definitions are inlined.  A `Scope` gives the meaning of each local name,
+and whether variables are read before or after the step; `operators` creates the nodes of strict operators.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class ExpressionLowering:
             new = self.partial.updated(node.span, old, list(zip(steps, spans, strict=True)), value)
             return self._changed(node, changes[1:], new, scope)
 
-        # A change deeper inside reads what it changes at each step of its path.
+        # A change deeper inside reads the changed value at each step of its path.
         if len(first.path) == 1 and len(changes) < len(node.changes):
             return changed(base)
         return self.let(node.base.span.text[:20], base, node.base.span, changed)

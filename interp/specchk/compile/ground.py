@@ -1,6 +1,6 @@
 """Grounding: the constants and types of a spec under one model.
 
-Bounds and bindings are constant expressions, lowered and evaluated by whoever makes a `Ground`.  Constants
+Bounds and bindings are constant expressions, lowered and evaluated by the creator of a `Ground`.  Constants
 are evaluated on demand, so that defaults may use other constants in any order.
 """
 
@@ -58,7 +58,7 @@ class Ground:
         # other constants in them.
         self._bounds: dict[tuple[int, int], int] = {}
         self._open_bounds: set[tuple[int, int]] = set()
-        # Each with the type that it is of, whose number nothing else has as long as it is kept.
+        # Each with its type object, so that its `id` is not reused as long as it is kept.
         self._types: dict[tuple[int, int], tuple[lang.Type, Type]] = {}
         self._consts = consts_of(checked.spec)
         self._given = dict(model.bindings)

@@ -3,7 +3,7 @@
 1. `models`: the model's constants, with `--set` and `--property` applied.
 2. `lower`: the spec under these constants becomes a program (`ground` gives types and constants their
    values, `store` puts range checks where values become a variable's).
-3. `simplify`: what the constants decide is decided once.
+3. `simplify`: parts that the constants determine are evaluated once.
 
 `verify` runs after each pass, so that a wrong rewrite stops where it was made.
 """

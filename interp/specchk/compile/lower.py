@@ -1,8 +1,8 @@
 """Lowering a spec under a model to a `Program`.
 
 One pass over the declarations that the model selects, in declaration order; the result is verified
-(`ir.verify`) before anyone sees it.  Properties left out by a model's selection are named in
-`left_out`; a temporal formula outside of the fragment (`temporal`) is refused, never dropped.
+(`ir.verify`) before it is used.  Properties left out by a model's selection are named in
+`left_out`; a temporal formula outside the fragment (`temporal`) is refused, never dropped.
 """
 
 from __future__ import annotations

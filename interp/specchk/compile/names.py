@@ -31,7 +31,7 @@ class Names:
         self.slots: dict[str, tuple[int, Type]] = {}
         self.images: dict[str, Expr] = {}
         self.listed: list[lang.Type] = []  # types of which all values are listed
-        self.folded: set[str] = set()  # sorts whose elements a fold goes through
+        self.folded: set[str] = set()  # sorts whose elements a fold iterates over
 
     def type_of(self, node: tree.Expr, scope: Scope) -> Type:
         """The type of an expression, its bounds evaluated."""

@@ -1,14 +1,14 @@
 """Lowering recursive definitions: each call is expanded, as often as the measure can decrease.
 
-The measure of the outermost call has an end in its type, and each call inside of another has a smaller one,
-from 0 on (`Op.DECREASED`), so the copies end. A call below the last one is undefined, whatever it is of:
+The measure of the outermost call is bounded by its type, and each call inside another has a smaller one,
+down to 0 (`Op.DECREASED`), so the copies end. A call below the last one is undefined, of any type:
 
     f(s) decreases len(s)    let m0 = len(s): ... f(tail(s)) ...      of a sequence of at most one item
                              let m1 = decreased(len(tail(s)), m0): ... f(tail(tail(s))) ...
                              let m2 = decreased(len(tail(tail(s))), m1), which is below 0
 
-Of definitions that call each other, a call inside of one of the same definition restarts those between. So
-along each chain of calls the list of measures decreases in the order of words, which has no endless chain.
+Among definitions that call each other, a call inside one of the same definition restarts those between. So
+along each chain of calls the list of measures decreases lexicographically, and there is no infinite chain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 MAX_BITS = 4096  # of a number in a step; a model's own bounds are far below
-MAX_CALLS = 1000  # inside of a call: each is a copy of a body
+MAX_CALLS = 1000  # inside a call: each is a copy of a body
 
 
 class RecursionLowering:
@@ -37,7 +37,7 @@ class RecursionLowering:
     def __init__(self, names: Names, lowerings: Lowerings) -> None:
         self.names = names
         self.make = lowerings
-        self._copies = 0  # inside of the outermost call that is being lowered
+        self._copies = 0  # inside the outermost call that is being lowered
 
     def lower(self, closure: Closure, span: Span, below: Callable[[Scope], Expr]) -> Expr:
         """The value of a definition with a measure, its parameters bound; `below` gives the body's value."""
@@ -53,7 +53,7 @@ class RecursionLowering:
                 return self._no_value(decl, scope, span)
             self._count(scope, span)
             inner = replace(scope, calls=(*before, Frame(decl, measure)))
-            # The parameter itself, with an end that is known: what is computed from it has one, too.
+            # The parameter itself, with a known bound: values computed from it then have one, too.
             if isinstance(decl.measure, tree.Name) and isinstance(scope.names[decl.measure.text].type, Int):
                 inner = inner.bind(decl.measure.text, measure)
             found = below(inner)

@@ -1,10 +1,10 @@
 """Lowering a refinement: the claim that each step, mapped, is a step of another spec.
 
-The other spec's actions are lowered twice.  Once as the actions of a program of its own, whose steps are the
+The other spec's actions are lowered twice: once as the actions of a separate program, whose steps are the
 meaning (`meaning.properties`); and once under the mapping, as a predicate of two of our states (`relation`),
-which every engine that checks step invariants checks.
+which every engine that checks step invariants can check.
 
-The types of the other spec's variables bound the images, and these only: a value of one of its own steps
+The types of the other spec's variables bound only the images: a value of one of its own steps
 that is out of range equals no image.
 """
 

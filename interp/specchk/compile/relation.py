@@ -5,9 +5,9 @@
     either, when   `or`, `if`, each branch with what follows
     at the end     every variable's new value, or its old one, equals its value in the second state
 
-Ways are tried in the order of `meaning.step`, and all that may be undefined is evaluated where it is there.
-Of an action that always has a value, the variables that it leaves alone are compared first, and a name
-whose value is assigned as it is has its value in the second state.
+Paths are tried in the order of `meaning.step`, and parts that may be undefined are evaluated where it does.
+For an action that always has a value, the variables that it leaves unchanged are compared first, and a name
+that is assigned unchanged to a variable gets its value from the second state.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Relation:
 def _meets(one: tuple[PathStep, ...], other: tuple[PathStep, ...], span: Span) -> Expr | None:
     """The condition that two paths overlap; None if they certainly do not."""
     parts: list[Expr] = [Const(BOOL, span, True)]
-    # Up to the end of the shorter one: who assigns a whole assigns its parts.
+    # Up to the end of the shorter one: an assignment of a whole assigns its parts.
     for a, b in zip(one, other, strict=False):
         if a.field != b.field:
             return None

@@ -21,8 +21,8 @@ from specchk.lang.text.source import Span
 class Scope:
     """The meanings of names at one place.
 
-    `points` is what is counted: `branch` in actions, `implication` (and `forall`) in
-    properties, nothing elsewhere.  `owner` is whose point it is: that of the
+    `points` are the coverage points that are counted: `branch` in actions, `implication` (and `forall`) in
+    properties, none elsewhere.  `owner` is the owner of the points: that of the
     declaration being lowered (None), or (the empty text) that of all uses of a definition together.
     `calls` are the calls of recursive definitions around this place, outermost first.
     """
@@ -74,7 +74,7 @@ class Lowerings:
     """The lowering of the parts of an expression, for the rules of calls.
 
     An expression, a bound name, the part below `let` lines, a fresh local, the domain of a binder, binders
-    with the scope inside; `count` counts what is made, and refuses too much of it.
+    with the scope inside; `count` counts the nodes, and refuses too many of them.
     """
 
     expression: Callable[[tree.Expr, Scope], Expr]
@@ -113,7 +113,7 @@ class Points:
 
     def per_item(self, body: Expr, domain: Expr, span: Span, scope: Scope) -> Expr:
         """The body of a `forall`, counted in properties: a `forall` over an empty set claims nothing."""
-        # A set of constants is never empty by what the system does.
+        # A set of constants is never empty because of the system's behaviour.
         if scope.points != "implication" or not any(isinstance(e, Var | Local) for e in inside(domain)):
             return body
         return self.counted(body, "forall", span.text, span, scope)

@@ -22,7 +22,7 @@ from specchk.ir.program import Clause, Program, Property, Refinement
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Int, Option
 
-Known = Mapping[int, nodes.Const]  # locals that stand for constants
+Known = Mapping[int, nodes.Const]  # locals that represent constants
 N = TypeVar("N", bound=nodes.Node)
 
 
@@ -75,8 +75,8 @@ def _statement(stmt: nodes.Stmt, known: Known, out: list[nodes.Stmt]) -> Known:
                 out.append(nodes.Guard(condition))
         case nodes.Bind():
             value = _expr(stmt.value, known)
-            # A constant is put in wherever the local is read: what it decides is decided here, once, and
-            # not in each state.
+            # A constant replaces the local wherever it is read: its consequences are evaluated once, here,
+            # and not in each state.
             if isinstance(value, nodes.Const):
                 return {**known, stmt.local.slot: value}
             out.append(replace(stmt, value=value))
@@ -159,7 +159,7 @@ def _expr(expr: nodes.Expr, known: Known) -> nodes.Expr:
 
 def _with(node: N, **parts: Any) -> N:
     """A node with these parts; the node itself if they are its own."""
-    # Most of a program stays as it is: what is not copied need not be checked again (`verify`).
+    # Most of a program stays unchanged: parts that are not copied need not be checked again (`verify`).
     if all(getattr(node, name) is part for name, part in parts.items()):
         return node
     return replace(node, **parts)
@@ -226,7 +226,7 @@ def _case(expr: nodes.Case, known: Known) -> nodes.Expr:
 def _only_value(expr: nodes.Var | nodes.Apply) -> nodes.Expr:
     """The only number of an expression's type, as a constant; otherwise the expression itself."""
     kind = expr.type
-    # Sound for variables since nothing is stored outside of their ranges; and an expression that may be
+    # Sound for variables since no value outside their ranges is stored; and an expression that may be
     # undefined would lose its fault.
     if isinstance(kind, Int) and kind.low == kind.high and not kind.horizon and is_total(expr):
         return nodes.Const(kind, expr.span, kind.low)
@@ -252,7 +252,7 @@ def _junction(expr: nodes.And | nodes.Or, parts: tuple[nodes.Expr, ...]) -> node
         if truth is None:
             kept.append(part)
         elif truth is deciding:
-            # A part before it that may be undefined has to stay: it is evaluated first, and its fault is a
+            # An earlier part that may be undefined must stay: it is evaluated first, and its fault is a
             # violation.
             if all(is_total(before) for before in kept):
                 return nodes.Const(BOOL, part.span, deciding)

@@ -79,13 +79,13 @@ class StatementLowering:
         """The statements of a helper action, its parameters bound to the arguments' values."""
         self.expressions.count(call.span)
         helper = scope.home.helpers[call.callee.text]
-        # None of the caller's names, and none for the caller's rest of the block: what is bound in it ends
+        # None of the caller's names, and none for the rest of the caller's block: names bound in it end
         # with it.
         inner = replace(scope, names={})
         for param, arg in zip(helper.params, call.args, strict=True):
             value: Expr = self.lower(arg.value, scope)
-            # Evaluated once, at the call, also where the helper action never reads it: an argument without a
-            # value is undefined here.  What is certain to have one is put in where it is read.
+            # Evaluated once, at the call, even if the helper action never reads it: an argument without a
+            # value is undefined here.  An argument that certainly has a value is inserted where it is read.
             if not isinstance(value, Const | Local | Var):
                 local = self.expressions.local(param.name, value.type, arg.span)
                 out.append(Bind(local, value))
@@ -98,7 +98,7 @@ class StatementLowering:
 
     def _when(self, stmt: decls.When, scope: Scope) -> When:
         condition = self.lower(stmt.condition, scope)
-        # Without an `else` there is a point for it all the same: a condition that always holds is reported.
+        # Without an `else` there is nevertheless a point for it: a condition that always holds is reported.
         then = self._branch("when", stmt.then)
         orelse = (
             self._branch("else", stmt.orelse)
@@ -143,7 +143,7 @@ class StatementLowering:
         inside = next((at for at, step in enumerate(path) if is_partial_map(step.container)), None)
         if inside is None:
             return Assign(slot, path, value, stmt.span)
-        # Keys are added and removed, so the value of a key has no place of its own that could be written.
+        # Keys are added and removed, so the value of a key has no fixed place that could be written.
         partial = self.expressions.partial
         base = self.expressions.names.variable(scope.home.prefix + stmt.target.text, stmt.target.span, scope)
         for step, accessor in zip(path[:inside], stmt.path, strict=False):

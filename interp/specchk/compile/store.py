@@ -2,7 +2,7 @@
 
 `stored(expr, kind)` is `expr` as a value of `kind`: unchanged where the intervals already show
 that it fits, otherwise with `Narrow` nodes as deep inside as the expression's form allows, so that
-a violation points at the field or branch that went out of range.
+a violation points at the field or branch that left its range.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _stored_applied(expr: Apply, kind: Type) -> Expr:
     match expr.op, kind:
         case Op.MAP_SET, Map():
             base, key, value = expr.args
-            # The whole base has to fit: all of its values but one stay, and which one is not known here.
+            # The whole base must fit: all of its values except one stay, and which one is not known here.
             if fits(base.type, kind):
                 return replace(expr, type=kind, args=(base, key, stored(value, kind.value)))
         case Op.WITH_FIELD, Record():

@@ -113,7 +113,7 @@ class PartialMaps:
                 hint = "omit one of the two"
                 raise refusal("S309", key.span, "each key of a map literal is given once", hint)
             known |= {key.value} if isinstance(key, Const) else set()
-        # Keys that are known to differ need no order; others are put in one after another, as written.
+        # Keys that are certainly different need no order; others are added one after another, as written.
         if len(known) == len(pairs) or len(pairs) == 1:
             return self._of_pairs(span, pairs)
         made = self._of_pairs(span, pairs[:1])
@@ -136,7 +136,7 @@ class PartialMaps:
             inner = self.updated(span, part, rest, value)
             return operators.applied(span, Op.WITH_FIELD, base, inner, data=step.field)
         assert step.key is not None
-        # What is replaced as a whole is not read: a partial map may not have it.
+        # A part that is replaced as a whole is not read: a partial map may not have it.
         inner = self.updated(span, self.part(here, base, step), rest, value) if rest else value
         if is_partial_map(base.type):
             return self.put(here, base, step.key, inner)
