@@ -1,14 +1,14 @@
 """Whether a state without enabled steps is a deadlock, or only the end of a horizon.
 
-An engine that enumerates tries the numbers of a `nat upto N` up to N: as arguments, in `any n in Offset`,
-in quantifiers.  Where all of these are refused a larger number may still do, and then the state is no
-deadlock: the search ends there, not the protocol.  So the actions are tried once more, with numbers that
-are open (`moves`) instead of listed, and without horizons.
+An enumerating engine tries the numbers of a `nat upto N` up to N: as arguments, in `any n in Offset`,
+in quantifiers.  If all of these are refused a larger number may still be accepted, and then the state is not
+a deadlock: the search ends there, not the protocol.  So the actions are tried again, with open numbers
+(`moves`) instead of enumerated ones, and without horizons.
 
     any p in Offset:            a = 3, MaxOffset = 3: nothing to choose, but 4 would do
         require p > a
 
-Every engine decides here what it reports, so a deadlock, too, is confirmed by the reference stepper.
+Every engine uses this module for its reports, so a deadlock, too, is confirmed by the reference stepper.
 """
 
 from __future__ import annotations

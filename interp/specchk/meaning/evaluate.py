@@ -145,7 +145,7 @@ class Evaluator:
             case nodes.Let():
                 slot = RuleText("{}", (self.index(expr.local),))
                 binding = filled("e[{}] = {}", [slot, self.part(expr.value)])
-                # Of a name bound behind another one, no function of its own.
+                # No separate function for a name bound after another one.
                 return [binding, *self._rest(expr.body)]
         return self._returned(expr)
 
@@ -263,7 +263,7 @@ class Evaluator:
         arms = [(tag, local, body) for tag, local, body in expr.arms]
         if expr.default is not None:
             arms.append((-1, None, expr.default))
-        # The last without a test: what it matches is one of them (`lang.check`).
+        # The last one without a test: one of them matches (`lang.check`).
         for tag, local, body in arms[:-1]:
             lines += [RuleText(f"if tag == {tag}:"), *indented(self._content(local)), *self._inside(body)]
         _, local, body = arms[-1]
@@ -291,7 +291,7 @@ class Evaluator:
     def _cover(self, expr: nodes.Cover) -> Callable[[Env], nodes.Value]:
         body, counts, point = self.compile(expr.body), self.counts, expr.point
         if counts is None:
-            # Explanations evaluate parts once more, which must not count as coverage.
+            # Explanations evaluate parts again, which must not count as coverage.
             return body
 
         def cover(e: Env) -> nodes.Value:

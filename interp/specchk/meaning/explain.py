@@ -61,7 +61,7 @@ class _Wording:
         def apart(a: Client, b: Client): bool = a == b
         invariant exclusive: forall c, d in holds: apart(c, d)          `a == b` is shown as `c == d`
 
-    Where an argument is an atom, lowering has put it in place of the parameter; any other is bound by a `Let`
+    If an argument is an atom, lowering has inserted it for the parameter; any other is bound by a `Let`
     whose span is the argument's.
     """
 
@@ -165,7 +165,7 @@ class _Explainer:
                 return self.descend(expr.then if self.value(expr.condition) else expr.orelse, found)
             case nodes.Let():
                 value = self.value(expr.value)
-                # What is put in place of a parameter needs no value of its own: operands show theirs.
+                # An expression in place of a parameter needs no value of its own: its operands show theirs.
                 if self.words.note(expr):
                     self.env[self.evaluator.index(expr.local)] = value
                 else:
@@ -268,7 +268,7 @@ def false_guards(evaluator: Evaluator, action: Action, state: State, args: Seque
                             prop = Property("guard", action.name, part, action.locals, part.span)
                             found.append(blame(prop, evaluator, env))
                 case _:
-                    # Behind a choice or an assignment, guards depend on what was done; those at the
+                    # After a choice or an assignment, guards depend on what was done; those at the
                     # beginning are decided.
                     break
     except Undefined as undefined:

@@ -175,7 +175,7 @@ class _Enumeration:
         self.tried = 0
         size = len(program.variables)
         self.found: list[State] = []
-        # Each `init` has locals of its own, which stay while later ones are evaluated.
+        # Each `init` has its own locals, which stay while later ones are evaluated.
         self.evaluators = [Evaluator(size)]
         for init in program.inits:
             following = Evaluator(size)
@@ -188,7 +188,7 @@ class _Enumeration:
     def states(self) -> list[State]:
         """The states, each once."""
         program, env = self.program, self.env
-        # All of them first: an initial value without meaning is one, whatever `init` says.
+        # All of them first: an undefined initial value is a fault, independently of `init`.
         self.chosen = [_chosen(start) for start in program.starts]
         if any(chosen == () for chosen in self.chosen):
             return []
@@ -338,6 +338,6 @@ def _constant(expr: Expr) -> Value:
     try:
         return value_of(expr)
     except BeyondHorizon:
-        # In a step it would mean that the step is not taken; an initial value has no such way out, so it is a
+        # In a step it would mean that the step is not taken; an initial value has no alternative, so it is a
         # mistake of the spec.
         raise Undefined(expr.span, "an initial value is above its horizon") from None

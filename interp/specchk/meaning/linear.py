@@ -45,7 +45,7 @@ def normal(terms: Iterable[tuple[Part, int]], plus: int) -> Form:
 
 def divided(form: Form, divisor: int) -> Form:
     """The form of a quotient by a positive number, rounded down."""
-    # What is a multiple of the divisor needs no rounding and comes out: (2x + y + 5) // 2 is
+    # A multiple of the divisor needs no rounding and is factored out: (2x + y + 5) // 2 is
     # x + 2 + (y + 1) // 2.
     whole = [(part, times // divisor) for part, times in form[0]]
     rest = tuple([(part, times % divisor) for part, times in form[0] if times % divisor])

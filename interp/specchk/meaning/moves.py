@@ -1,9 +1,9 @@
 """Steps and predicates on open numbers: `meaning.step` and `meaning.evaluate`, run on terms of a path.
 
 `Moves` is the meaning of a program for states whose offsets may be terms.  An instance of an action is
-run once for each way it can go on: the branches of `either`, the items of `any`, and the open
-questions that its guards and values ask.  What a statement means stays in `meaning.step`; here is only
-that alternatives are runs of their own, so that none assumes what another one had to.
+run once for each possible continuation: the branches of `either`, the items of `any`, and the open
+questions of its guards and values.  The meaning of a statement stays in `meaning.step`; here
+alternatives only become separate runs, so that none depends on the assumptions of another.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from specchk.meaning.texts.joined import body_of
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, universe
 
-MAX_LISTED = 256  # so many values of an open number are told apart where only a known one can be kept
+MAX_LISTED = 256  # at most this many values of an open number, where only a known one can be kept
 T = TypeVar("T")
 Instance = tuple[int, tuple[Any, ...]]  # an action's position and its arguments, None where open
 Test = Callable[[list[Any]], Any]
@@ -226,7 +226,7 @@ class Moves(Stepper):
         env = self.environment(state)
         first = self.evaluator.first_local
         self._out.clear()
-        # Opened in the run: each is a symbol of the path, which every run begins anew.
+        # Opened in the run: each is a symbol of the path, which every run starts from the beginning.
         given = tuple([self.opened(arg) for arg in args])
         env[first : first + len(args)] = given
         try:

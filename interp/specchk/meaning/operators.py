@@ -213,8 +213,8 @@ def _subsets(expr: Apply) -> Callable[..., Any]:
 
 def _range(expr: Apply) -> Callable[..., Any]:
     def numbers(low: Any, high: Any) -> Any:
-        # A shift and no comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
-        # Of an empty range the difference is negative, and so is what is left of it.
+        # A shift, not a comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
+        # For an empty range the difference is negative, and so is the result.
         if high - low >> MAX_LISTED_BITS:
             if high < low:
                 return ()

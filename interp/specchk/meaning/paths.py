@@ -1,17 +1,17 @@
 """Paths: one run of code over open numbers, with its assumptions about them.
 
 The meaning of specs (`meaning.evaluate`, `meaning.step`) runs on open numbers (`open_numbers`) as it does
-on ints.  Wherever it compares two, the path answers: from what is known if that decides it, otherwise the
-run forks.  A fork is a run of the same code once more: `outcomes` gives each run the answers of the one
-before it up to the last open question, and the other answer there.
+on ints.  Wherever it compares two, the path answers: from the known constraints if they decide it, otherwise
+the run forks.  A fork is another run of the same code: `outcomes` gives each run the answers of the
+previous one up to the last open question, and the opposite answer there.
 
-What is known is a difference-bound matrix: `rows[i][j]` is the least known bound of `x_i - x_j`.  It
-is closed, so it decides exactly what follows from it, and its projection to some symbols is a part of
-it (Dill 1989; Mine, "A New Numerical Abstract Domain Based on Difference-Bound Matrices", 2001).
+The known constraints are a difference-bound matrix: `rows[i][j]` is the least known bound of `x_i - x_j`.  It
+is closed, so it decides exactly the consequences of the constraints, and its projection to some symbols is
+a part of it (Dill 1989; Mine, "A New Numerical Abstract Domain Based on Difference-Bound Matrices", 2001).
 
-What is no difference, a sum of two symbols or twice a symbol, has a symbol of its own, and the matrix its
-definition (`Defined`).  Then the matrix no longer decides all that follows: a path with a solver has it
-decide what the matrix leaves open, and one without refuses such numbers.
+A term that is not a difference, such as a sum of two symbols or twice a symbol, has its own symbol, and the
+matrix its definition (`Defined`).  Then the matrix no longer decides all consequences: a path with a solver
+lets it decide what the matrix leaves open, and a path without one refuses such numbers.
 
 Not here: states and which of them are covered (`zones`), searching (`search`).
 """
@@ -94,7 +94,7 @@ class ForkPath:
         """Whether `x_i - x_j <= bound`; assumed from here on."""
         rows = self.rows
         if rows[i][j] <= bound:
-            # What is known decides: closed, the matrix has the tightest bound of every difference.
+            # The known constraints decide: closed, the matrix has the tightest bound of every difference.
             return True
         # x_i - x_j is at least 1 more than the bound: over whole numbers the negation of `<=`, exactly.
         if rows[j][i] < -bound:

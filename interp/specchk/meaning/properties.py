@@ -138,7 +138,7 @@ class Properties:
                 if test(env):
                     continue
             except Undefined as undefined:
-                # A fault of one property hides none of those after it: each has a violation of its own.
+                # A fault of one property hides none of the later ones: each has its own violation.
                 if ("undefined", prop.name) not in known:
                     yield prop, "undefined", Blame.of(undefined)
                 continue

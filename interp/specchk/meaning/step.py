@@ -89,7 +89,7 @@ class Stepper:
             self.counts[:], self.horizon_cuts = counts, cuts
             # The arguments are still in the environment where the instance left them.
             raise Faulty(index, self._arguments(env, index), undefined) from None
-        return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
+        return self._out.copy()  # the caller's own: it may request other states' successors in the meantime
 
     @property
     def emitted(self) -> tuple[Successor, ...]:
@@ -223,7 +223,7 @@ class Compiled:
         lines = [line for stmt in tests for line in self._test(stmt)]
         if not assigns:
             return body_of([*lines, called(then)])
-        # What is undone when all that follows has run, since the next way begins from the same environment.
+        # Undone after everything that follows has run, since the next path starts from the same environment.
         # Not in a `finally`: `Undefined` ends the whole state, and the environment with it.
         slots = dict.fromkeys(stmt.slot for stmt in assigns)
         changed = [self.size + slot for slot in slots]
@@ -237,7 +237,7 @@ class Compiled:
             *indented(written),
             RuleText("except {}:", (BeyondHorizon,)),
             *indented([*undone, RuleText("return {}()", (self._cut,))]),
-            # Outside of the `try`: a horizon that a later statement passes is that statement's, and counted
+            # Outside the `try`: exceeding a horizon in a later statement is that statement's, and is counted
             # there.
             called(then),
             *undone,
@@ -303,7 +303,7 @@ class Compiled:
 
     def _when(self, stmt: nodes.When, then: Run) -> Run:
         # Both branches end in one and the same `then`, so that ten `when` in a row are ten functions and not
-        # 1024.  Where ways become code they have to be joined for that (`native.kernel.ways`).
+        # 1024.  Where paths become code they must be joined for that (`native.kernel.ways`).
         yes = self._covered(stmt.points[0], self.block(stmt.then, then))
         no = self._covered(stmt.points[1], self.block(stmt.orelse, then))
         test = filled("if {}:", [self.evaluator.part(stmt.condition)])
@@ -338,8 +338,8 @@ class Compiled:
             raise Undefined(stmt.span, "this index is outside the sequence")
 
         kind = step.container
-        # A field is one of the record's, and `position_of` has checked a map's key; of a key with a horizon
-        # what is above it may be taken, where there are no horizons.
+        # A field is one of the record's, and `position_of` has checked a map's key; for a key with a horizon,
+        # values above it are allowed where there are no horizons.
         if step.field is not None or (isinstance(kind, Map) and not has_horizon(kind.key)):
             return []
         return [RuleText(f"if not 0 <= key{n} < len(part{n}): {{}}()", (outside,))]

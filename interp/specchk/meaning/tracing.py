@@ -1,9 +1,9 @@
 """Steps with their reasons: the branches that were taken, and the result of each comparison.
 
-A `Tracer` is the stepper of `meaning.step` whose evaluator notes what it decides on the way to each
+A `Tracer` is the stepper of `meaning.step` whose evaluator records its decisions on the path to each
 successor, and to each place where a path ends without one: a guard that is false, an option that is
-not there, a choice among nothing.  What steps mean stays in `meaning.step` and `meaning.evaluate`; only
-the notes are made here.
+none, a choice from an empty set.  The meaning of steps stays in `meaning.step` and `meaning.evaluate`; only
+the records are made here.
 
 A mark is (what, where, how it came out):
 
@@ -14,8 +14,8 @@ A mark is (what, where, how it came out):
     case     of a match                              the variant, for options 0 none, 1 some
     end      a guard's part, an option, a choice     why a path ended
 
-A path whose guard is false is followed through the guards after it, up to the first statement that
-does something: a refusal is known by all that forbids the step, not by what was asked first.
+A path whose guard is false is continued through the guards after it, up to the first statement with
+an effect: a refusal is described by all guards that forbid the step, not by the first one.
 
 Places are spans of the source, so an inlined definition has the same marks wherever it is used, and
 a comparison in a loop has all the marks that it gets there.
@@ -180,7 +180,7 @@ class _Watching(Evaluator):
             # Values that are no numbers have an order, but none that a spec can see.
             equal, other = (Decision("sign", where, how) for how in (0, 1))
             note = RuleText("{}({} if a == b else {})", (append, equal, other))
-        # Of the operator's own rule, whose operands are evaluated once, for it and for the mark.
+        # By the operator's own rule, whose operands are evaluated once, for it and for the mark.
         rule = RULES[expr.op]
         if isinstance(rule, TextRule):
             value = rule.text(expr, [RuleText("a"), RuleText("b")])
@@ -288,7 +288,7 @@ class _Watched(Compiled):
                 try:
                     holds = test(e)
                 except Undefined:
-                    # Behind a false guard nothing has to have a value: the guard may be what keeps it from
+                    # After a false guard no expression needs to have a value: the guard may keep it from
                     # being undefined.
                     if not tracer.failing:
                         raise

@@ -64,7 +64,7 @@ class Values:
 def universe(kind: Type, offsets: Sequence[int] | None = None) -> list[Value]:
     """All values of a type; the caller has checked that they are not too many.
 
-    Of a partial map all sets of pairs, since engines number these: `Values` leaves out what is no map.
+    For a partial map all sets of pairs, since engines number these: `Values` omits those that are not maps.
     With `offsets` only values whose numbers of types with a horizon are among these.
     """
     match kind:
@@ -86,7 +86,7 @@ def universe(kind: Type, offsets: Sequence[int] | None = None) -> list[Value]:
         case Map():
             return list(product(universe(kind.value, offsets), repeat=len(universe(kind.key))))
         case Set():
-            # `combinations` of an ascending list are ascending; sorted all the same, since a universe need
+            # `combinations` of an ascending list are ascending; sorted nevertheless, since a universe need
             # not be.
             return [tuple(sorted(items)) for items in _subsets(universe(kind.item, offsets))]
         case Seq():

@@ -98,7 +98,7 @@ class FairSteps:
         cuts = self.stepper.horizon_cuts
         try:
             successors = self.stepper.successors(state)
-        except Faulty:  # a violation of its own, which ends the behaviour
+        except Faulty:  # a separate violation, which ends the behaviour
             return Outgoing((), self.all, 0)
         cut = self._cut_by_horizons(state) if self.stepper.horizon_cuts > cuts else 0
         steps: list[tuple[State, int]] = []
@@ -125,8 +125,8 @@ class FairSteps:
     def _cut_by_horizons(self, state: State) -> int:
         """The conditions of the instances that have a step cut off by a horizon."""
         conditions = 0
-        # The stepper counts what it cuts for a state as a whole. Which instances these were is found by
-        # trying each alone, which only states at a horizon pay for.
+        # The stepper counts its cuts for a state as a whole. The instances concerned are determined by
+        # trying each alone, at a cost only for states at a horizon.
         for index in {one.action for one in self.conditions}:
             if index not in self._instances:
                 domains = [sorted(universe(param.type)) for param in self.program.actions[index].params]
@@ -152,7 +152,7 @@ class FairSteps:
             return self._beyond & ~known if self.in_doubt else 0
         for index, args in moves.instances:
             for bit, condition in enumerate(self.conditions):
-                # Not what is known already: trying all open numbers costs more than all else here.
+                # Not those that are known already: trying all open numbers costs more than the rest here.
                 may = condition.action == index and condition.covers(args)
                 if may and not (known | conditions) >> bit & 1 and self._moves_on(moves, state, index, args):
                     conditions |= 1 << bit

@@ -1,7 +1,7 @@
 """Rules of meaning as text: Python code over an environment `e`, joined into one function of a whole.
 
-A text has a place `{}` for each value that it uses, in their order: a slot, a constant, a function.  A part
-whose rule is no text is a call of its function, `{}(e)`, so texts and functions mix at every node:
+A text has a place `{}` for each value that it uses, in order: a slot, a constant, a function.  A part
+whose rule is not a text is a call of its function, `{}(e)`, so texts and functions mix at every node:
 
     "({} == {})" of RuleText("e[{}]", (3,)) and RuleText("{}", (7,)) is RuleText("(e[{}] == {})", (3, 7))
 
@@ -23,14 +23,14 @@ from typing import Any
 
 from specchk.deferred import dataclass
 
-# From this depth on a part is a function of its own: Python bounds nesting, and large shapes are not shared.
+# From this depth on a part is a separate function: Python limits nesting, and large shapes are not shared.
 MOST_DEEP = 12
-LONG = 8  # items of a loop from which on naming what it reads is faster
+LONG = 8  # number of items of a loop from which on naming the values it reads is faster
 MOST_SHAPES = 1 << 14  # many times those of all specs here: a program has a few hundred
 _NAMES = re.compile(r"\b[xy]\b")
 _SLOT = re.compile(r"\be\[$")  # where the number of a slot follows
 _READ = re.compile(r"\be\[{}\](?:\[\d+\])*|{}")  # of a slot, or of fields in it; or any other place
-Fn = Callable[[Any], Any]  # environment -> value; operators know their arguments' shapes from the types
+Fn = Callable[[Any], Any]  # environment -> value; operators get their arguments' shapes from the types
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def read_once(lines: Sequence[RuleText]) -> list[RuleText]:
 def loop(place: int, items: RuleText, lines: Sequence[RuleText]) -> list[RuleText]:
     """A loop that assigns each item to a place of the environment."""
     named = [line for line in (named_place(line, place, "item") for line in lines) if line is not None]
-    # A name is read faster than a slot, which functions that are called have to read.
+    # A name is read faster than a slot, which called functions must read.
     if len(named) == len(lines):
         whole = [filled("for item in {}:", [items]), *indented(named)]
         is_long = items.code == "{}" and len(items.values[0]) >= LONG

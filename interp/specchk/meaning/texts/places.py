@@ -23,8 +23,8 @@ def is_position(wanted: Type, found: Type) -> bool:
 def is_put_in_place(expr: nodes.Let) -> bool:
     """Whether a bound name's value is a place, read so rarely that it can replace the name.
 
-    Such a value is always defined, and nothing changes it while an expression is evaluated: a slot in it is
-    bound once where the name is known (`ir.verify`).
+    Such a value is always defined, and does not change while an expression is evaluated: a slot in it is
+    bound once where the name is available (`ir.verify`).
     """
     value = expr.value
     if not _is_place(value):
