@@ -36,7 +36,7 @@ def live_points(program: Program) -> frozenset[int]:
 def _live_points(same: Same) -> frozenset[int]:
     program = same.program
     off = switched_off(program)
-    # By the rest of the program: what a definition's branch counts is one point for all actions that use it.
+    # By the rest of the program: the count of a definition's branch is one point for all actions that use it.
     live = replace(program, actions=tuple(action for action in program.actions if action.name not in off))
     found = {node.point for node in expressions(live) if isinstance(node, Cover)}
     for action in live.actions:
@@ -52,7 +52,7 @@ def switched_off(program: Program) -> tuple[str, ...]:
 
 def _never(body: Block) -> bool:
     """Whether a guard of the block is plainly false after simplification."""
-    # Guards of the block itself: a false one inside of an `either` or a `when` closes that way alone.
+    # Guards of the block itself: a false one inside an `either` or a `when` closes only that path.
     guards = [stmt.condition for stmt in body if isinstance(stmt, Guard)]
     return any(isinstance(condition, Const) and not condition.value for condition in guards)
 

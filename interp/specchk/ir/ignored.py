@@ -1,14 +1,14 @@
 """Ignored variables: of states that differ only in these, the search keeps the first.
 
-Whatever is found is real, since every step of the search is one of the program.  That nothing is found is
-known of the states that were searched, and of all where the ignored variables decide nothing
+Every finding is real, since every step of the search is one of the program.  The absence of findings is
+established for the searched states, and for all states if the ignored variables decide nothing
 (`decide_nothing`): they record what happened, and states that differ in them only have the same future.
 
-Such models are refused by all that needs every state, or has states in any order.
+Such models are refused by everything that needs every state, or has states in any order.
 
 No constraint and no temporal property may depend on them. A step may lead to a state that is skipped, in
-whose place another one is: a path of the search is a behaviour, but a loop of it need not be. And a
-constraint has to hold for all states that are searched as one, or for none of them.
+whose place another one is taken: a path of the search is a behaviour, but a loop of it need not be. And a
+constraint must hold for all states that are searched as one, or for none of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def decide_nothing(program: Program) -> bool:
     properties = [*program.invariants, *program.step_invariants, *program.witnesses]
     if program.deadlock_ok is not None:
         properties.append(program.deadlock_ok)
-    # What a refinement reads is in more places than its body.
+    # A refinement reads variables in more places than its body.
     read = any(read_by(prop) & ignored for prop in properties) or program.refinements
     return not read and all(_only_recorded(action, ignored) for action in program.actions)
 
@@ -49,8 +49,8 @@ def _only_recorded(action: Action, ignored: Set[int]) -> bool:
 
 
 def _is_stored(stmt: Assign) -> bool:
-    # An index of a sequence, or a key of a partial map, may be missing in one of the states alone; and of
-    # branches inside of the value those that skipped states take would be reported as never taken.
+    # An index of a sequence, or a key of a partial map, may be missing in one of the states only; and
+    # branches inside the value that only skipped states take would be reported as never taken.
     return (
         is_total(stmt.value)
         and not any(isinstance(node, Cover) for node in inside(stmt.value))

@@ -1,7 +1,7 @@
 """The strict operators, one card each: all facts that passes and engines may rely on.
 
-An operator is a member of `Op`, and its card is what it is declared with, so that none is without.  What it
-means is in `meaning.operators`; how the engines compute it, in their tables of rules, which are total
+An operator is a member of `Op`, and its card is its declaration, so that none is without one.  Its
+meaning is in `meaning.operators`; the engines' implementations are in their tables of rules, which are total
 over `Op`.  `tests/laws/test_operators.py` tries every operator on edge values and compares with its card.
 
 Types of results carry intervals, by interval arithmetic: this makes every integer of the core bounded.  A
@@ -62,14 +62,14 @@ class Card:
 
     | member    | is |
     |-----------|----|
-    | `word`    | what the language writes, "" for a form of its own |
-    | `takes`   | the shape of each argument, `object` where any will do; None: as `parts` gives it |
+    | `word`    | the word of the language, "" for an operator with its own syntax |
+    | `takes`   | the shape of each argument, `object` if any shape is allowed; None: as `parts` gives it |
     | `gives`   | the type of the result; None for a literal: an empty one does not show it, its node has it |
     | `partial` | whether it may have no value though its arguments have |
-    | `parts`   | of what is built from its arguments: their types in a result of some type |
-    | `marks`   | what the tracer notes: the `sign` of two sides, the `truth` of a bool that is read |
+    | `parts`   | if the result is built from the arguments: their types in a result of some type |
+    | `marks`   | the tracer's record: the `sign` of two sides, the `truth` of a bool that is read |
     | `is_part` | whether the value is a part of the first argument, or that with other content |
-    | `loops`   | whether its code visits items one by one, so that it is too long to compute needlessly |
+    | `loops`   | whether its code visits items one by one, so that it is not computed needlessly |
     """
 
     word: str
@@ -163,7 +163,7 @@ def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:
 
     def rule(kinds: Kinds, _: int) -> Type:
         a, b = (of_shape(kind, Int) for kind in kinds)
-        # Of an interval without a number the ends say nothing, and no result can be made of it.
+        # The ends of an interval without a number have no meaning, and no result can be derived from them.
         low, high = (0, -1) if _is_empty(a) or _is_empty(b) else ends(a, b)
         return Int(low, high, a.horizon or b.horizon)
 
@@ -180,8 +180,8 @@ def _product(a: Int, b: Int) -> tuple[int, int]:
 def _quotient(a: Int, b: Int) -> tuple[int, int]:
     if a.low >= 0 and b.low > 0:
         return a.low // b.high, a.high // b.low
-    # With signs mixed one safe interval has to do: a divisor is at least 1 in size where there is a value, so
-    # the result is at most as large as `a`; one more is left for rounding down.
+    # With mixed signs one safe interval must suffice: a divisor is at least 1 in size if there is a value, so
+    # the result is at most as large as `a`; one more is added for rounding down.
     most = max(abs(a.low), abs(a.high))
     return -most - 1, most
 

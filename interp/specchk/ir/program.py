@@ -59,7 +59,7 @@ class Point:
     """A place whose execution is counted: an action, a branch, or a part of a property.
 
     `kind` is `action`, `branch`, `implication` (its right side), `forall` (its body) or `refinement` (the
-    steps of the other spec); `owner` the first action or property it stands in.
+    steps of the other spec); `owner` the first action or property that contains it.
     """
 
     kind: str
@@ -163,8 +163,8 @@ class Program:
     liveness: tuple[Liveness, ...] = ()
     fairness: tuple[Fairness, ...] = ()  # none where no temporal property is selected
     left_out_actions: tuple[str, ...] = ()  # actions the model does not select
-    # Sorts whose elements a fold goes through.  In no `repr`, of which names of kept files are made: the
-    # expressions that a fold is made of are in it.
+    # Sorts whose elements a fold iterates over.  Not in the `repr`, from which names of kept files derive:
+    # the expressions of the fold are in it.
     folded: tuple[str, ...] = field(default=(), repr=False)
     # Variables, by position: of states that differ in these only, the first is searched.
     ignored: tuple[int, ...] = field(default=(), repr=False)

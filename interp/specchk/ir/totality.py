@@ -1,7 +1,7 @@
 """Totality: which expressions always have a value.
 
 `is_total` is a safe answer: False only says that it could not be shown.  Passes may drop, repeat or
-move a total expression; anything else has to stay where it is, because whether it is evaluated
+move a total expression; any other must stay in its place, because whether it is evaluated
 decides between a value and a violation.
 """
 

@@ -126,9 +126,9 @@ class Room:
 class Set:
     """A strictly ascending tuple.
 
-    `keyed`: a partial map, whose items are records of a `key` and a `value`, one for each key.  What makes
-    sets of it lets no key have two (`compile.nodes.partial_maps`), and what reads values from outside
-    looks at it.
+    `keyed`: a partial map, whose items are records of a `key` and a `value`, one for each key.  The code that
+    builds such sets never creates two items with one key (`compile.nodes.partial_maps`), and the code that
+    reads values from outside checks it.
     """
 
     item: Type
@@ -207,8 +207,8 @@ def _cardinality(kind: Type) -> int:
             return _choices(cardinality(kind.item) + kind.limit, kind.limit)
 
 
-# What is computed has larger limits than what is declared: `s ++ s` is longer than any variable.  So counts
-# are exact wherever a search could count so far, and no number is built that no memory holds.
+# Computed collections have larger limits than declared ones: `s ++ s` is longer than any variable.  So counts
+# are exact as far as any search could count, and no number is built that exceeds memory.
 def _power(base: int, exponent: int) -> int:
     if base > 1 and (base.bit_length() - 1) * exponent >= _UNCOUNTED_BITS:
         return UNCOUNTED

@@ -5,8 +5,8 @@ where a store was checked), locals that are bound where they are used, primed va
 invariants only, and coverage points that exist.  A failure is a bug of specchk (`IllegalProgram`),
 never of a spec.
 
-A pass keeps most parts of a program.  These are checked once: what a part may be depends on itself, on the
-names in scope and on the program's variables and coverage points alone.
+A pass keeps most parts of a program.  These are checked once: their legality depends on themselves, on the
+names in scope and on the program's variables and coverage points only.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class _Check:
             self.demand(fits(part.type, expr.type), "{} given as {}", part.type, expr.type)
         if bound(expr):
             for part, names in scoped(expr):
-                # A name inside of another with its slot would change the value that is read behind it.
+                # A name inside another one with its slot would change the value that is read after it.
                 self.demand(not names & scope, "a slot is bound twice: {}", expr.span)
                 self.expr(part, scope | names)
         else:
