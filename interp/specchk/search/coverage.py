@@ -1,6 +1,6 @@
 """Unexercised parts: actions that never ran, branches never taken, parts of properties never checked.
 
-A property that holds because its antecedent never does, or of the elements of an empty set, is no evidence,
+A property that holds because its antecedent never does, or of the elements of an empty set, is not evidence,
 nor is a refinement under whose mapping nothing ever changes; an action that is never enabled is probably a
 mistake, and a model that requires no property cannot fail.  All are warnings and, except for branches,
 violations of kind `vacuous` under `--strict`.

@@ -1,9 +1,9 @@
 """The course of a search, defined once for all engines.
 
-An engine knows how states are kept and expanded; everything else is here: budget, progress,
-interruption, the sizes of levels, when the search ends, and the verdict.  A search goes breadth first,
+An engine keeps and expands states; everything else is here: budget, progress,
+interruption, the sizes of levels, the end of the search, and the verdict.  A search is breadth first,
 level by level, and a level is always completed unless the budget ends it: counts, verdict and the
-length of counterexamples then depend on nothing but the program.
+length of counterexamples then depend only on the program.
 
 A new engine is a class of this protocol and a line in `search.engines`; the contract that all of
 them keep is `tests/agreement/test_contract.py`.
@@ -104,14 +104,14 @@ class Search:
     symmetry: Symmetry | None = field(init=False)
     symmetry_text: str = field(init=False)
     owed_at_horizon: int = field(init=False, default=0)
-    prepared_s: float = field(init=False, default=0.0)  # seconds before the search, as of compiling
+    prepared_s: float = field(init=False, default=0.0)  # seconds before the search, such as for compiling
     _last_report: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.meter = Meter(self.options.budget)
         self.findings = Findings(self.program)
-        # Renamed, a state has the same future, but not the same instances: what is fair to one element of a
-        # sort and what is to another would become one (tlaplus #59).
+        # Renamed, a state has the same future, but not the same instances: fairness to one element of a
+        # sort and to another would become one condition (tlaplus #59).
         temporal = bool(self.program.temporal)
         ignored = bool(self.program.ignored)
         wanted = self.options.symmetry and not temporal and not ignored
@@ -241,8 +241,8 @@ class Search:
         totals = engine.totals()
         if totals.outside and not self.levels and not self.is_stopped:
             self.findings.note_all_outside()
-        # Before `conclude`, which adds witnesses that were not reached to the findings: with these a search
-        # that went through everything would look cut short.
+        # Before `conclude`, which adds witnesses that were not reached to the findings: with these a complete
+        # search would look like an incomplete one.
         skipped = totals.skipped > 0 and not decide_nothing(self.program)
         complete = self.findings.is_complete(keep_going=self.options.keep_going) and not skipped
         verdict = self.findings.conclude(
@@ -266,8 +266,8 @@ class Search:
 class Engine(Protocol[F]):
     """An engine: keeps states, expands levels, and finds violations with traces.
 
-    Violations and witnesses are noted in `search.findings`.  Often on the way an engine calls
-    `search.look`, and returns what it has when that says so.
+    Violations and witnesses are added to `search.findings`.  An engine calls `search.look` frequently
+    meanwhile, and returns its present result when that is true.
     """
 
     name: ClassVar[str]

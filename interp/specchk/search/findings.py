@@ -46,7 +46,7 @@ class Findings:
     undecided_end: bool = False
     vacuous: list[str] = field(default_factory=list)  # of temporal properties and fairness
     notes: list[str] = field(default_factory=list)  # more warnings
-    announced: set[tuple[str, str]] = field(default_factory=set)  # violations whose traces are made later
+    announced: set[tuple[str, str]] = field(default_factory=set)  # violations whose traces are built later
 
     @property
     def is_violated(self) -> bool:
@@ -108,9 +108,9 @@ class Findings:
     ) -> Verdict:
         """The verdict at the end of the search.
 
-        `counts` are the coverage counts; `cut` says that a horizon kept steps from being taken, and
-        `outside` that states were left out by a constraint, `skipped` because they differ from others in
-        ignored variables only, which decide something.
+        `counts` are the coverage counts; `cut` is whether a horizon kept steps from being taken,
+        `outside` whether a constraint left out states, `skipped` whether states that differ from others only
+        in ignored variables, which decide something, were left out.
         """
         bounds = self._bounds(cut=cut, outside=outside, skipped=skipped)
         if complete:

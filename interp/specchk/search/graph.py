@@ -38,7 +38,7 @@ class TooManyStates(Exception):
 def state_graph(program: Program, limit: int) -> StateGraph:
     """The states that a search counts, with the steps between them; raises `TooManyStates` beyond `limit`.
 
-    What is undefined has no picture, and is raised as it is: `Undefined`, `Faulty`, `NoAnswer`.
+    An undefined part has no picture, and is raised unchanged: `Undefined`, `Faulty`, `NoAnswer`.
     """
     stepper = Stepper(program)
     properties = Properties(program, stepper)

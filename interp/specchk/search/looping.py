@@ -1,7 +1,7 @@
 """Infinite behaviours: replayed by the reference stepper, and checked against the definition of fairness.
 
-Nothing here knows how a lasso was found.  A lasso that is no fair behaviour, or meets what it is shown to
-owe, is a bug of the search that found it (`ReplayFailed`).
+This module does not depend on how a lasso was found.  A lasso that is not a fair behaviour, or that meets the
+obligation it is reported to owe, is a bug of the search that found it (`ReplayFailed`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def kept_fairness(fair: FairSteps, trace: Trace) -> tuple[FairPoint, ...]:
     """The reasons why a looping trace is fair, condition by condition."""
     assert trace.loop is not None
     states = trace.states
-    inside = range(trace.loop, len(states))  # the first state once more at the end, unless it is a rest
+    inside = range(trace.loop, len(states))  # with the first state again at the end, unless it is a rest
     enabled = {at: fair.outgoing(states[at]).enabled for at in inside}
     taken = {at: _mask_of(fair, trace.steps[at - 1], states[at - 1]) for at in inside if at > trace.loop}
     points = []

@@ -17,8 +17,8 @@ from specchk.search.verdict import Trace, Verdict
 class Failure:
     """A step that induction does not exclude: `trace` starts in a state that satisfies all invariants.
 
-    `kind` is that of the property, or `undefined`.  `reached` says whether the enumerated states
-    contain its first state: None where that was not looked at, or the look ended before an answer.
+    `kind` is that of the property, or `undefined`.  `reached` is whether the enumerated states
+    contain its first state: None if that was not searched, or the search ended before an answer.
     """
 
     kind: str
@@ -54,8 +54,8 @@ class ProofCosts:
 class Suggestion:
     """Lemmas found for a proof, each as an invariant and as text of the spec.
 
-    Of `tried` candidates `held` hold in `states` enumerated states, with none that says more, and
-    `inductive` are so together.
+    Of `tried` candidates `held` hold in `states` enumerated states, with none that implies them, and
+    `inductive` of them are inductive together.
     """
 
     lemmas: tuple[tuple[Property, str], ...]

@@ -1,7 +1,7 @@
 """Exhaustive search of the reference engine: the meaning of a spec, state by state.
 
-What is remembered of a state is its parent; traces are rebuilt by taking real steps from an initial
-state, so each is replayed before anyone sees it, under symmetry too.
+For each state its parent is stored; traces are rebuilt by taking real steps from an initial
+state, so each is replayed before it is reported, under symmetry too.
 
 A state outside a `constraint` is checked, but neither counted nor expanded (as in TLC).
 """

@@ -1,6 +1,6 @@
 """Refinements in a search: initial states, reasons why a step is not allowed, and abstract fairness.
 
-Steps are checked where step invariants are.  A behaviour that violates fairness is judged once more, on its
+Steps are checked where step invariants are.  A behaviour that violates fairness is checked again, by its
 own states and steps: one that meets the condition, or does not owe it, is a bug of the search that found it
 (`ReplayFailed`).
 """
@@ -54,7 +54,7 @@ def with_abstract_step(program: Program, violation: Violation) -> Violation:
     """A violated refinement with its last step, in terms of the refined program."""
     refinement = next((one for one in program.refinements if one.name == violation.name), None)
     trace = violation.trace
-    # With a loop it is fairness that is violated, which has an explanation of its own (`RefinedFairness`).
+    # With a loop, fairness is violated, which has its own explanation (`RefinedFairness`).
     if refinement is None or violation.kind != "refinement" or trace is None or trace.loop is not None:
         return violation
     states = trace.states

@@ -1,6 +1,6 @@
 """Traces of real steps: from a path of states to the actions that take it.
 
-Whatever engine found a path, the reference stepper takes it here, step by step, from an initial
+The reference stepper takes the path of any engine here, step by step, from an initial
 state; a path that cannot be taken is a bug of that engine (`ReplayFailed`).  Under symmetry a path
 is of representatives, and a concrete behaviour through their classes is found.
 """
@@ -17,7 +17,7 @@ from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Step, Trace
 
-CONFIRMING = 200  # states that confirm what was found to hold: some milliseconds, tens where a spec is large
+CONFIRMING = 200  # states that confirm the found invariants: some milliseconds, tens for a large spec
 BEGINNINGS = 2_000  # values tried for the initial states; where there are more, nothing is confirmed
 
 

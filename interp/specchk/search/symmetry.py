@@ -1,9 +1,9 @@
 """Symmetry: one representative for all states that differ only by a renaming of sort elements.
 
 Sorts are scalars that a spec can only compare for equality, so renaming their elements maps
-behaviours to behaviours - unless the spec can tell elements apart some other way.  There are four:
-a constant can name one (only renamings that leave all constants as they are count), `choose` over
-values that contain elements picks the first, a fold goes through them in their order, and a
+behaviours to behaviours - unless the spec can distinguish elements in another way.  There are four:
+a constant can name one (only renamings that leave all constants unchanged count), `choose` over
+values that contain elements picks the first, a fold iterates over them in order, and a
 quantifier stops at the first item that decides, so that an item without a value counts only before
 it (then that sort is left alone).  The
 representative of a state is the least of its renamings in the order of values.
@@ -71,8 +71,8 @@ class Symmetry:
             self.reason = f"{means} distinguishes the elements of {named}"
         count = prod(factorial(len(sort.members)) for sort in free)
         # The renamings that keep the constants are a group, so classes are its orbits and the least of an
-        # orbit is the same from whichever of its states it is computed (Ip and Dill, Better verification
-        # through symmetry, 1996).  The identity comes first: who needs no copy leaves it out by its place.
+        # orbit is the same from any of its states (Ip and Dill, Better verification
+        # through symmetry, 1996).  The identity comes first: callers that need no copy skip it by its place.
         kept = [one for one in renamings_of(program, free) if _keeps_constants(program, one)]
         if count > MAX_RENAMINGS:
             self.reason = f"{count} renamings are too many to enumerate"
@@ -83,7 +83,7 @@ class Symmetry:
     def canonical(self, state: State) -> State:
         """The representative of a state: the least image, found variable by variable."""
         least: list[Any] = []
-        left: Sequence[int] = range(len(self.renamings))  # those whose image begins with the least values
+        left: Sequence[int] = range(len(self.renamings))  # those whose image starts with the least values
         for slot, value in enumerate(state):
             images = self._images[slot].get(value)
             if images is None:

@@ -2,7 +2,7 @@
 
 Each clause is a region of the step graph in which its goal is owed and not reached.  It is violated if a fair
 behaviour stays in the region forever: if there is a state to rest in, or a loop that keeps every fair
-condition (`liveness`).  Every counterexample is taken by the reference stepper and judged once more, on its
+condition (`liveness`).  Every counterexample is replayed by the reference stepper and checked again, by its
 own states and steps, before it is reported.
 """
 
@@ -114,7 +114,7 @@ class TemporalCheck:
         program = self.program
         violated = {of for _, of in self.findings.found}
         holding = [liveness for liveness in program.liveness if liveness.name not in violated]
-        # A state of which some variables are ignored stands for others, of which this search knows nothing.
+        # A state with ignored variables represents others, which this search does not explore.
         if not holding or program.ignored or not has_first_states(program):
             return
         sample = ListedSteps(self.fair, FirstStates(self.fair, CONFIRMING), self._counted)
@@ -147,7 +147,7 @@ class TemporalCheck:
             self.findings.notes.append(f"not checked, because its steps are none: fairness of {name}")
             return
         check = RefinedFairness(refinement, self.fair)
-        # `number` is the state whose image is being computed: where that is undefined, its path is
+        # `number` is the state whose image is being computed: if that is undefined, its path is
         # reported.
         listed, number = source.listed(), 0
 
@@ -186,7 +186,7 @@ class TemporalCheck:
     def _unused_fairness(self, source: StepSource) -> None:
         ever = source.ever_enabled()
         for declared, fairness in enumerate(self.program.fairness):
-            # Where the action never runs at all, there is a warning of its own.
+            # If the action never runs at all, there is a separate warning.
             if not self._coverage[self.program.actions[fairness.action].point]:
                 continue
             bits = [bit for bit, one in enumerate(self.fair.conditions) if one.declared == declared]

@@ -84,7 +84,7 @@ class FairPoint:
 class Obstacle:
     """The reason why one action of the refined program does not allow a step: guards, or values that differ.
 
-    `differs` has of each such variable its name, the value that the action gives it, and the image's.
+    `differs` has for each such variable its name, the value that the action gives it, and the image's.
     """
 
     action: str
@@ -110,10 +110,10 @@ class Violation:
     """A property that does not hold, with a shortest trace to it.
 
     `kind`: `invariant`, `step invariant`, `refinement`, `liveness`, `deadlock`, `undefined` or `unreachable`
-    (a witness that no state satisfies; it has no trace).  `condition`: what of the offsets at its end
-    matters, where the engine knows.  `fairness` and `notes` explain a behaviour that violates a temporal
+    (a witness that no state satisfies; it has no trace).  `condition`: the relevant condition on the offsets
+    at its end, if the engine gives it.  `fairness` and `notes` explain a behaviour that violates a temporal
     property; `abstract` is the last step of one that violates a refinement, as the refined program sees it.
-    `bounds`: what kept states out of the search that found no witness, as in `HoldsWithin`.
+    `bounds`: the bounds that kept states out of the search that found no witness, as in `HoldsWithin`.
     """
 
     kind: str
@@ -161,12 +161,12 @@ Verdict = Holds | HoldsWithin | Violated | Inconclusive
 class Symbolic:
     """The effort of a search over zones of states; its `states_distinct` are zones.
 
-    `questions` are comparisons of open numbers, `answered` those that what was known decided, so that
-    a branch was pruned; the others were `forks`.  `covered` zones lay within one seen before.
-    `refinements` are searches begun again because differences of more than `reach` matter after all.
+    `questions` are comparisons of open numbers, `answered` those that the known constraints decided, so that
+    a branch was pruned; the others were `forks`.  `covered` zones were contained in an earlier one.
+    `refinements` are restarts of the search because differences of more than `reach` turned out to matter.
     `solver_checks` were made by Z3 where offsets are in sums, and `solver_pruned` branches ended there.
-    `hulls` are the joined states of so many control `parts` that prove the verdict, 0 where the exact search
-    does; `rounds` of a search for such were made, the last with hulls split by so many comparisons, `splits`.
+    `hulls` are the joined states of that many control `parts` that prove the verdict, 0 if the exact search
+    does; `rounds` of a search for hulls were made, the last with hulls split by `splits` comparisons.
     """
 
     forks: int
@@ -235,7 +235,7 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     witnesses: tuple[tuple[str, Trace], ...] = field(default=())
     seed: int | None = None
-    forecast: Forecast | None = None  # made before the run, where that was asked for
+    forecast: Forecast | None = None  # made before the run, if that was requested
     certificate: str | None = None  # the file that was written of a verdict `holds`
     stopped: Inconclusive | None = None  # why a search ended early, also where the verdict is a violation
 

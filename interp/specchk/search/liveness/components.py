@@ -1,7 +1,7 @@
 """Strongly connected components of a region in which a fair behaviour can stay forever.
 
-Fairness is judged on the steps inside of a component, not on its states: taking an action counts only
-where the step stays inside.  A weak condition that is enabled in all states of a component and that no inner
+Fairness is decided by the steps inside a component, not by its states: taking an action counts only
+if the step stays inside.  A weak condition that is enabled in all states of a component and that no inner
 step meets is violated by every loop in it.  A strong one that is enabled somewhere and met nowhere is
 violated by every loop through the states that enable it; these are deleted, and the rest is decomposed
 again (Streett).  Components come from Tarjan's algorithm (Depth-first search and linear graph algorithms,

@@ -63,8 +63,8 @@ class Explored:
 class FirstStates(Explored):
     """Only the first states, with the steps between them; their fair behaviours are also the program's.
 
-    What is enabled in a state does not depend on which states are known, so a rest here is one, and a loop
-    that keeps every condition here does so in the whole graph.
+    The conditions enabled in a state do not depend on the other states, so a rest here is one, and a loop
+    that keeps every condition here keeps it in the whole graph.
     """
 
     def __init__(self, fair: FairSteps, most: int) -> None:

@@ -1,6 +1,6 @@
 """The steps of a state space as arrays, and the region in which an obligation is pending.
 
-States are numbers in breadth-first order.  Steps that change nothing are left out: every state may be
+States are numbers in breadth-first order.  Stuttering steps are left out: every state may be
 repeated (`meaning.behaviours.fairness`).  A step has the position of the set of fair conditions that it
 meets; there are few such sets.
 
@@ -71,8 +71,8 @@ class OwedRegion:
     """States with a pending obligation whose goal is not reached, ordered by their shortest behaviours.
 
     `distance` is the length of such a behaviour, -1 outside; `before` the state before it in the region, -1
-    where the obligation begins, and the path to that state is one of the graph.  `bad` has the states of
-    which a counterexample's loop must contain one; None where any loop is one.
+    where the obligation starts, and the path to that state is one of the graph.  `bad` has the states of
+    which a counterexample's loop must contain one; None if any loop is one.
     """
 
     graph: StepGraph
@@ -112,7 +112,7 @@ def owed_region(
     begun = {number for states in waiting.values() for number in states}
     frontier: list[int] = []
     while frontier or waiting:
-        # What a step reaches before what begins here: the same length, and the first way is as good.
+        # States reached by a step come first: of the same length, the first path is as good.
         for number in waiting.pop(depth, ()):
             if distance[number] < 0:
                 distance[number] = depth

@@ -1,11 +1,11 @@
 """The shortest fair lasso of a region: a path to a loop, and the loop.
 
-Of all lassos that are counterexamples it has the fewest steps, way and loop together; of equally short ones
-the nearer loop counts.  A way may reach its loop before anything is owed; then the obligation begins in the
-loop, which has to pass a trigger.  The loop is found by breadth-first search from each state of a fair
-component over pairs of a state and what the way has met so far; such pairs are as many as 2^k times the
-states, so the effort has a limit, and a loop that is made up of shortest ways to each condition is taken
-beyond it (`is_shortest` is false then).
+Of all counterexample lassos it has the fewest steps, prefix and loop together; of equally short ones
+the one with the nearer loop.  A prefix may reach its loop before an obligation exists; it then starts in the
+loop, which must contain a trigger.  The loop is found by breadth-first search from each state of a fair
+component over pairs of a state and the conditions met so far; there are up to 2^k times as many pairs as
+states, so the effort has a limit, beyond which a loop of shortest paths to each condition is taken
+(`is_shortest` is false then).
 
 Not here: rests, which are reported first even where a lasso is shorter (`regions`).
 """

@@ -7,8 +7,8 @@ step from the image that changes it", and T for "the images of the step are such
     strong   always eventually E implies        fails in a fair loop, or a rest, that has a state with E,
              always eventually T                without T
 
-So the steps T are taken out of the graph.  What enables our own fair conditions stays as it is: a condition
-that only such a step would meet is owed in the loop, and the loop is not fair.
+So the steps T are removed from the graph.  The states that enable our own fair conditions stay unchanged: a
+condition that only such a step would meet is owed in the loop, and the loop is not fair.
 """
 
 from __future__ import annotations
