@@ -25,7 +25,7 @@ from specchk.lang.text.source import Span
 from specchk.meaning.values import universe
 from specchk.search.verdict import Outcome, Violated
 
-Around = Callable[[Expr], Expr]  # puts what is in front of a statement around an expression
+Around = Callable[[Expr], Expr]  # wraps the part before a statement around an expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ def _decisions(expr: Expr) -> Iterator[_Decision]:
         case nodes.Quantifier(every=every, local=local, domain=domain, body=body) if is_total(body):
             for decision in _decisions(body):
                 some = nodes.Quantifier(BOOL, expr.span, False, local, domain, decision.when)
-                # One item decides a `forall` that is false; for one that is true all have to agree.
+                # One item decides a `forall` that is false; for one that is true all items must agree.
                 agree = [] if decision.value is not every else [_is(expr, every)]
                 yield replace(decision, when=_all([*agree, some]))
         case _:

@@ -1,15 +1,15 @@
 """Variables with the same value in every state, found by induction and without a search.
 
-Where a rule is switched off by the constants, a variable that serves it alone never changes, but no range
-shows that.  So each variable with one initial value, also for all keys of a map, is supposed to keep it; one
-that a step may give another value, as far as the other suppositions decide, is dropped; and so on until
-none is.  What is left is inductive: it holds initially, and every step from a state where all of it holds
-leads to one (the optimistic fixpoint of Wegman and Zadeck, 1991, on state variables).  Sizes and horizons do
-not matter to it.
+If the constants disable a rule, a variable that serves only this rule never changes, but no range
+shows that.  So each variable with one initial value, also for all keys of a map, is assumed to keep it; an
+assumption is dropped if a step may give the variable another value, as far as the other assumptions decide;
+and so on until none is dropped.  The rest is inductive: it holds initially, and every step from a state where
+all of it holds leads to one (the optimistic fixpoint of Wegman and Zadeck, 1991, on state variables).  Sizes
+and horizons do not matter to it.
 
-Invariants: `known` is the value of an expression wherever it has one, or None; a supposition is dropped for
+Invariants: `known` is the value of an expression wherever it has one, or None; an assumption is dropped for
 anything that is not understood.
-Not here: what the constants decide alone (`compile.simplify`).
+Not here: parts that only the constants determine (`compile.simplify`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def read_of(expr: Expr, supposed: Values) -> list[int]:
 def known(expr: Expr, supposed: Values, values: Values = _NO_LOCALS) -> Value | None:
     """The value of an expression wherever it has one; None if it is not known.
 
-    A conjunction with a false part is never true, whatever its other parts are, so it is known to be false.
+    A conjunction with a false part is never true, whatever its other parts, so its value is false.
     """
     match expr:
         case nodes.Const(value=value, ends_at_horizon=False):
@@ -123,7 +123,7 @@ def known(expr: Expr, supposed: Values, values: Values = _NO_LOCALS) -> Value | 
             decides = isinstance(expr, nodes.Or)
             return decides if decides in truths else None if None in truths else not decides
         case nodes.Quantifier(every=every, body=body):
-            # Of no items `forall` is true and `exists` false, as of items that all are.
+            # Over no items `forall` is true and `exists` false, as over items that all are.
             return every if known(body, supposed, values) is every else None
         case nodes.Let(local=local, value=value, body=body):
             return known(body, supposed, _bound(values, local, known(value, supposed, values)))

@@ -8,7 +8,7 @@ are added up from the end (dynamic programming over state and acting lane):
 2. then fewest distinct values: of arguments and of what steps write.  A set along a path does not
    add up, so the paths with fewest switches are searched, cutting those that cannot become better.
 
-Work is bounded: beyond `MAX_STATES`, or `MAX_TRIES` paths, `Optimal.note` says what was not done.
+Work is bounded: beyond `MAX_STATES`, or `MAX_TRIES` paths, `Optimal.note` describes what was not done.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class _Paths:
 
     def _passed(self, number: int, states: Iterable[State]) -> list[State]:
         """The possible states of a trace at a position."""
-        # The last one may lie outside of a constraint: such states are checked, but not expanded.
+        # The last one may lie outside a constraint: such states are checked, but not expanded.
         return [state for state in states if number == self.depth or self._properties.keeps(state)]
 
     def _steps(self, state: State) -> list[Edge]:
@@ -172,8 +172,8 @@ class _Paths:
             ((state, lane) for state in self._levels[-1] if self._is_end(state) for lane in lanes), 0
         )
         self.togo = [ends]
-        # Switches add up along a path, so what is left of a path depends on the state and the lane before
-        # it only.
+        # Switches add up along a path, so the rest of a path depends only on the state and the lane before
+        # it.
         for number in range(self.depth - 1, -1, -1):
             after, here = self.togo[0], {}
             for state in self._levels[number]:
@@ -199,7 +199,7 @@ class _Paths:
         among = [(prop, test) for prop, test in self._properties.invariants if prop.name == name]
         if among:
             return any(found == kind for _, found, _ in self._properties.failed(env, among))
-        # What steps a state has shows where it is expanded, and so inside of the constraints only.
+        # The steps of a state are determined when it is expanded, and so only inside the constraints.
         if not self._properties.keeps(state):
             return False
         if kind == "deadlock":

@@ -1,7 +1,7 @@
 """Scenarios: walk-throughs that are executed line by line.
 
-A step must be enabled, `refused` must not be; where an action leaves a choice open, `where` picks,
-and without it all outcomes are followed at once: an assertion then has to hold in each of them.
+A step must be enabled, `refused` must not be; where an action leaves a choice open, `where` selects,
+and without it all outcomes are followed at once: an assertion must then hold in each of them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Runner:
         """Run one line; raises `_Failed`."""
         if isinstance(line, decls.Assert):
             for trace in self.traces:
-                # In each outcome: with a choice left open, an assertion that holds in one of them only says
+                # In each outcome: with a choice left open, an assertion that holds only in one of them shows
                 # nothing.
                 if not self._true(line.condition, trace, line.span):
                     prop, env = self._predicate(line.condition, trace.last)

@@ -1,6 +1,6 @@
 """Further expressions in traces: their values in each state are shown like those of variables.
 
-Engines and replay know nothing of them: a trace is extended when it has been found, and with it the
+They are not visible to engines and replay: a trace is extended after it has been found, and with it the
 program that describes its states, so that every form of report has them.
 """
 

@@ -115,7 +115,7 @@ def outcome_of_walks(
 ) -> Outcome:  # fmt: skip
     """The outcome of a simulation, with its warnings."""
     warnings = complete_search_warnings(program, coverage, complete=False)
-    # A walk has an end, and what is owed there may still be met.
+    # A walk is finite, and a pending obligation may still be met.
     names = ", ".join(map(claim, program.temporal))
     warnings += (f"not checked by walks: {names}",) if names else ()
     if isinstance(verdict, Violation):
@@ -197,7 +197,7 @@ class _Simulation:
     def _advance(self, state: State, walked: _Walked) -> Violation | None:
         steps = walked.steps
         failed = self._state(state, walked)
-        # A state outside of the constraints was checked; as in a search it has no witness and no successor.
+        # A state outside the constraints was checked; as in a search it has no witness and no successor.
         while failed is None and self._inside(state, walked):
             if len(steps) >= self.walks.steps or self.meter.exceeded(len(self.seen)):
                 break

@@ -1,11 +1,11 @@
 """The search of a small model, before any code is compiled.
 
-Compiling takes longer than the reference engine's search of some thousand states.  So it begins, with an
-effort that is bounded by what program and code decide, never by time: the lines of Python that it executes.
-They are counted for a sample of the states, since that makes a state slower; a line takes 40 to 100 ns
-whatever the spec is.  Where the effort is not enough for all states, or a property fails, nothing of this
-search counts.  One that is far from its end is given up early: breadth first, levels grow and shrink again,
-and the share of the last level in all states shows how far it is (`SmallEngine.expand`).
+Compiling takes longer than the reference engine's search of some thousand states.  So it starts first, with
+an effort bounded by counts that depend on program and code, never by time: the executed lines of Python.
+They are counted for a sample of the states, since counting is slow; a line takes 40 to 100 ns
+in any spec.  If the effort does not suffice for all states, or a property fails, nothing of this
+search counts.  A search that is far from its end is abandoned early: breadth first, levels grow and shrink
+again, and the share of the last level in all states shows how far it is (`SmallEngine.expand`).
 
 One line can list more values than there is room for, so there is a static bound, too (`effort_of_state`).
 """
@@ -54,7 +54,7 @@ from specchk.search.verdict import INTERRUPTED, Holds, HoldsWithin, Inconclusive
 EFFORT, PER_STATE, PER_RENAMING = 3_000_000, 500, 10
 ITEMS = 4  # of a value that are listed, copied or hashed in the time of one evaluation
 INITIAL = 10_000  # candidates for an initial state
-# In lines: of a search, of one as estimated on its way, and of one whose end is not estimated yet.
+# In lines: of a search, of one as estimated during it, and of one whose end is not estimated yet.
 MOST_LINES, LIKELY_LINES, FIRST_LINES = 8_500_000, 6_000_000, 600_000
 LINES_OF_EXPRESSION = 85  # to make its part of a function
 SAMPLED, SPARSELY, FIRST_STATES = 16, 64, 64  # one of so many states is counted; fewer after the first

@@ -61,7 +61,7 @@ def variants(checked: CheckedSpec, at: BoundedModel, changes: int) -> Iterator[t
     for names in permutations(sizes, changes):
         for last in (1, -1) if changes == MOST_CHANGES else (1,):
             if last == 1 and list(names) != sorted(names):
-                continue  # both larger: the order of the two says nothing
+                continue  # both larger: the order of the two is undetermined
             steps = (*[1] * (changes - 1), last)
             bounds = {name: str(sizes[name] + step) for name, step in zip(names, steps, strict=True)}
             model = BoundedModel(at.model, {**at.bounds, **bounds})

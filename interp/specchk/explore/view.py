@@ -1,6 +1,6 @@
 """The parts of a state that pictures show: lanes, logs, marks, labels and messages.
 
-A spec's `view`s say it; without one, lanes are the elements of the sort that most variables are
+They are declared by a spec's `view`s; without one, lanes are the elements of the sort that most variables are
 mapped over, and the log is the first sequence in a lane.  Values are computed here, by the meaning
 of the spec, so that the report rooms only draw.
 """
@@ -48,8 +48,8 @@ class Marked:
 class Viewer:
     """Projects states of an instance by the spec's views.
 
-    All views of one spec, those that `extends` brings first, are one: arrows, hidden variables,
-    labels and marks add up, and the last to say how something is shown is right.  A part that is
+    All views of one spec, those of its `extends` first, are one: arrows, hidden variables,
+    labels and marks add up, and the last declaration of how something is shown applies.  A part that is
     undefined in a state, or `none`, is not drawn there.
     """
 
@@ -179,7 +179,7 @@ class Viewer:
     def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
         """The lanes from which and to which a step sends a message, if it does.
 
-        What the views declare; without any `arrow`, from the first lane argument to the second.
+        The declared arrows; without any `arrow`, from the first lane argument to the second.
         """
         action = next(a for a in self.program.actions if a.name == step.action)
         declared = self._arrows.get(step.action)

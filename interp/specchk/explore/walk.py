@@ -1,7 +1,7 @@
 """Interactive walks through a state space: a path of choices, and the possible steps at its end.
 
 A path is a list of numbers: which initial state, then which of the enabled steps, as `enabled`
-lists them.  It says everything, so it can be a link.
+lists them.  It is the complete position, so it can be a link.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Walker:
 
 def _never(program: Program, witness: Property) -> Property:
     """An invariant whose counterexample is a shortest trace to a witness."""
-    # An invariant is checked outside of the constraints too, where no witness counts as reached.
+    # An invariant is checked outside the constraints too, where no witness counts as reached.
     reached = (*program.constraints, witness)
     body = And(Bool(), witness.span, tuple(prop.body for prop in reached))
     never = Apply(Bool(), witness.span, Op.NOT, (body,))

@@ -1,8 +1,8 @@
 """Random simulation on all cores: the walks do not depend on the worker that takes them.
 
-Walks come in blocks of `BLOCK`, each with a seed of its own that follows from the seed of the run,
-so neither the walks nor what is reported depends on the number of processes: blocks are looked at in
-their order, and the first that found a violation is the last that counts.
+Walks come in blocks of `BLOCK`, each with its own seed that is derived from the seed of the run,
+so neither the walks nor the report depends on the number of processes: blocks are merged in
+order, and the first with a violation is the last that counts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from specchk.processes import end_quietly_with
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated, WalkCounts
 
-# A part of what a seed means: with another size the same seed would give other walks.
+# A part of a seed's meaning: with another size the same seed would give other walks.
 BLOCK = 50
 
 Block = tuple[Outcome, frozenset[State]]
 Takers = Callable[
     [Program, list[Walks]], Generator[Block, None, None]
-]  # who walks: outcomes in the blocks' order
+]  # runs the walks: outcomes in the blocks' order
 
 
 def simulate_on(
@@ -138,7 +138,7 @@ def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block
         yield from (walked(program, block) for block in todo)
         return
     # Not forked: a caller may have threads, and a fork would keep their locks forever.
-    # Ctrl-C ends these at once; what was merged until then is reported.
+    # Ctrl-C ends these at once; the outcomes merged until then are reported.
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"),
         initializer=end_quietly_with, initargs=(os.getpid(),),
