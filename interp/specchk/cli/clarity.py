@@ -38,13 +38,13 @@ def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
     violations: list[Violation] = []
     notes: list[str] = []
     for violation in outcome.verdict.violations:
-        # Of looping behaviours the one that was found is kept: their ends are judged by more than a state.
+        # Of looping behaviours the first one found is kept: their ends are decided by more than a state.
         if violation.trace is None or violation.trace.loop is not None:
             violations.append(violation)
             continue
         best = optimal(instance.program, violation, sort, clarity.wanted, clarity.max_states)
         for trace in best.traces:
-            # Judged anew, since the reason names values of the trace that was found first.
+            # Checked again, since the reason names values of the trace that was found first.
             judged = walker.violation(trace, violation.name)
             violations.append(judged if judged is not None else replace(violation, trace=trace))
         if best.note:

@@ -25,7 +25,7 @@ from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.search.budget import Budget
 
-STDIN = "stdin"  # its name in places; what it extends is searched in the current directory
+STDIN = "stdin"  # its name in places; specs that it extends are searched in the current directory
 MOST_SHOWN = 20  # diagnostics printed as text; --json has all
 _UNITS = MappingProxyType({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
 

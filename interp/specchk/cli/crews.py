@@ -1,11 +1,11 @@
 """Workers for commands with many pieces of work: with `--master`, the executors of a cluster.
 
-Spark's libraries are loaded only where it is asked for: by `--master`, or by running under
-`spark-submit`, whose session then decides about the master.
+Spark's libraries are loaded only on request: by `--master`, or by running under
+`spark-submit`, whose session then determines the master.
 
-Without it this machine's processes, of which an end is reported.  `sys.exit` and `os._exit` raise and are
-divergences at their step (`contract.failures`).  An end from C, or by a signal, is noticed by its exit code:
-that specchk runs an implementation in several processes makes it no internal error.
+Without it, this machine's processes, whose failures are reported.  `sys.exit` and `os._exit` raise and are
+divergences at their step (`contract.failures`).  An end by C code, or by a signal, is detected by its code:
+although specchk runs the implementation in several processes, it is not an internal error.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def crew_on(
 ) -> Iterator[OnSpark | None]:
     """The executors as a crew; None without `--master`.
 
-    Where Spark gives up or ends, there is no answer: the reason is printed, and the command ends.
+    If Spark gives up or ends, there is no answer: the reason is printed, and the command ends.
     """
     if not cluster.is_wanted:
         yield None
@@ -127,7 +127,7 @@ def crew_on(
 def ended_processes(*, as_json: bool) -> Iterator[None]:
     """Report a process that an implementation ended, and exit: with 13, or 21 if it was killed.
 
-    SIGKILL says nothing about the implementation: the system sends it for want of memory, too.
+    SIGKILL is no evidence about the implementation: the system also sends it for lack of memory.
     """
     try:
         yield

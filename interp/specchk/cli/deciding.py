@@ -49,9 +49,9 @@ def impossible_conditions(
 ) -> frozenset[Condition]:
     """Those of the conditions with the keys `only` that decide in no state, for any offsets.
 
-    The symbolic engine's hulls prove it of many at once, and of the others beside the program's own
-    invariants, as lemmas.  None are returned of a program without offsets, whose bounds no engine opens; nor
-    of one with a constraint, which may be a bound.
+    The symbolic engine's hulls prove it for many at once, and for the others together with the program's own
+    invariants, as lemmas.  None are returned for a program without offsets, whose bounds no engine opens; nor
+    for one with a constraint, which may be a bound.
     """
     if program.constraints or not any(has_horizon(variable.type) for variable in program.variables):
         return frozenset()
@@ -65,8 +65,8 @@ def impossible_conditions(
     proved = engine.proved(denying_conditions(program, claims.values()), options)
     left = [claim for claim in claims.values() if claim.name not in proved]
     if left and program.invariants:
-        # Hulls are split by what a claim that fails in them compares.  What holds in the program compares
-        # more; the lemmas are claims themselves, so that nothing is assumed.
+        # Hulls are split by the comparisons of a claim that fails in them.  Properties that hold in a program
+        # compare more; the lemmas are claims themselves, so that nothing is assumed.
         lemmas = [prop for prop in program.invariants if _has_open_offsets(program, prop)]
         beside = denying_conditions(program, left)
         proved |= engine.proved(replace(beside, invariants=(*beside.invariants, *lemmas)), options)

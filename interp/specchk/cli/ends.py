@@ -1,7 +1,7 @@
 """The end of a command as an exit code: the one place that catches everything.
 
-A command leaves with an exit code of its own; a usage error is 2, and what nobody expected is an internal
-error (70) with what to report.
+A command ends with its own exit code; a usage error is 2, and an unexpected exception is an internal
+error (70) with details to report.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def exit_code(command: Callable[[], object]) -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    # Beside a search, whose verdict says so itself: while a spec is compiled, or a report is made.
+    # In addition to a search, whose verdict states it: while a spec is compiled, or a report is written.
     except MemoryError:
         output.echo("inconclusive: out of memory before there was a verdict", err=True)
         return 20

@@ -1,8 +1,8 @@
 """Running a program on the engine that the user selected.
 
-The native engine is the default.  Small models are over before its code would be compiled, on the reference
-engine (`explore.small`).  What the native engine cannot compile is reported on standard error and in the
-warnings, and explored by the reference engine.
+The native engine is the default.  Searches of small models end before its code would be compiled, on the
+reference engine (`explore.small`).  A model that the native engine cannot compile is reported on standard
+error and in the warnings, and is explored by the reference engine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SPARK = "spark"
 class EngineSettings:
     """An engine by name, with the values of its specific options.
 
-    `is_default`: nobody has named it, so a search may begin on another one.
+    `is_default`: the user has not named it, so a search may start on another one.
     """
 
     name: str
@@ -75,7 +75,7 @@ class EngineChoice:
             raise click.UsageError("--compact is for the native engine")
         if self.workers is not None and self.engine not in ("native", "symbolic"):
             raise click.UsageError("--workers is for the native and the symbolic engine")
-        # Set only where given: not every engine has these options, and those that do know the machine.
+        # Set only if given: not every engine has these options, and those that have them have defaults.
         source = click.get_current_context().get_parameter_source("engine")
         chosen = EngineSettings(self.engine, is_default=source is ParameterSource.DEFAULT)
         if self.workers is not None:
@@ -175,7 +175,7 @@ def _explored(
         note = (
             f"the {entry.name} engine cannot run this model ({reason}); the reference engine was used instead"
         )
-        # Of the engine's own settings only what the reference engine knows: an export, which has no engine.
+        # Of the engine's settings only those of the reference engine: an export, which has no engine.
         options = replace(options, on_end=engine.settings.get("on_end"))
         return instead(note, lambda: search(program, options, progress))
     return outcome

@@ -77,7 +77,7 @@ class PipelineChoice:
                      "complete": True, "reason": None}  # fmt: skip
             try:
                 tables.finish(about, "recordings", 0 if self.is_followed else campaign.tally.recordings)
-            except Unusable as reason:  # hours of work have a verdict all the same
+            except Unusable as reason:  # hours of work have a verdict nevertheless
                 return campaign, str(reason)
         return campaign, ""
 

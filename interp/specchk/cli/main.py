@@ -101,7 +101,7 @@ def main() -> None:
     """The program's entry point."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.set_threshold(CYCLES_AFTER)
-    # An interpreter that ends looks for cycles once more, in all objects: half a second after a large search.
+    # An exiting interpreter searches all objects for cycles again: half a second after a large search.
     atexit.register(gc.freeze)
     with output.survived():
         sys.exit(exit_code(partial(cli, standalone_mode=False)))

@@ -99,6 +99,6 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 def _silence(stream: TextIO) -> None:
     """Discard all further output."""
-    # The descriptor and not the stream: what is in the buffer already can then be written, and does not fail
-    # once more at exit.
+    # The descriptor and not the stream: buffered data can then be written, and does not fail
+    # again at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

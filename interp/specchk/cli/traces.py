@@ -98,7 +98,7 @@ def _instance(contents: TraceFile, file: str, model: str | None, overrides: Mapp
     checked = load(str(beside if not path.is_file() and beside.is_file() else path))
     name = model or (contents.model if contents.model in checked.spec.models else None)
     properties = [contents.property] if contents.property in checked.spec.properties else []
-    # Once as the model is, to see in which constants the file differs, and once more with these.
+    # Once with the model's constants, to find those in which the file differs, and again with these.
     unchanged = instantiate(checked, name, overrides)
     settings = {**_other_values(unchanged, contents), **overrides}
     return instantiate(checked, name, settings, [prop for prop in properties if prop is not None])

@@ -29,7 +29,7 @@ from specchk.search.verdict import Outcome, Trace, Violation
 
 TRACES, GRAPHS = ("lanes", "trace"), ("states", "actions")
 _OF_TRACES = "--show, --witness or --scenario"
-MAX_DRAWN = 300  # states: beyond, Graphviz takes minutes, for a picture that nobody can read
+MAX_DRAWN = 300  # states: beyond this, Graphviz takes minutes, for an unreadable picture
 MAX_EXPLORED = 200_000  # states, of which only the actions are drawn
 MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about two seconds
 

@@ -1,9 +1,9 @@
 """`specchk explore`: a local page for stepping through the states of a spec.
 
 Served on the loopback address only, on a free port, below a secret token that is part of the
-printed address; the page asks nothing of any other host, and no other name than the loopback's
-reaches it (which ends DNS rebinding).  Requests are bounded; what goes wrong is a sentence, never a
-traceback.
+printed address; the page sends no request to any other host, and no other name than the loopback's
+reaches it (which prevents DNS rebinding).  Requests are bounded; an error is reported as a sentence, never as
+a traceback.
 """
 
 from __future__ import annotations

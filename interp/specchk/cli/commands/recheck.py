@@ -155,7 +155,7 @@ def _writer(folder: Path) -> Callable[[int, str, str], None]:
 def _with_lemmas(instance: Instance, lemmas: dict[str, str], *, as_json: bool) -> Program:
     properties = []
     for name, text in lemmas.items():
-        with rejections(as_json=as_json):  # a lemma may name what the spec had
+        with rejections(as_json=as_json):  # a lemma may name parts of the original spec
             body, locals_ = instance.expression(text)
         if body.type != BOOL:
             malformed = loaded("specchk.symbolic.certificates.format").MalformedCertificate

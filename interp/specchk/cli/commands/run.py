@@ -79,7 +79,7 @@ def command(
     if proving.asked:
         certify = partial(certifying.of_proof, choice, instance)
         run_symbolic(instance, proving, limits.budget, outputs, shown, engine.workers, certify)
-    # A certificate lists states as they are, and its checker knows nothing of renamings.
+    # A certificate lists states unchanged, and its checker does not support renamings.
     symmetry = not way.no_symmetry and certifying.certificate is None
     options = Options(limits.budget, symmetry, way.keep_going, way.strict)
     expected = asking.ahead(choice, instance, options, as_json=outputs.as_json)

@@ -108,7 +108,7 @@ def command(
 def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
     """The actions and branches of a file that run in none of its models, as lines of text.
 
-    What the constants of some model decide is left out: it may be taken there without being counted.
+    Points that some model's constants decide are left out: they may be taken there without being counted.
     """
     counts: dict[tuple[str, str, str, str], int] = {}
     for result in results:
@@ -167,7 +167,7 @@ def _set(way: TestChoice) -> str:
 
 def _summary(outcome: Outcome) -> str:
     numbers = outcome.statistics
-    # Why it is inconclusive is the problem, in a line of its own.
+    # The reason why it is inconclusive is the problem, on a separate line.
     verdict = "inconclusive" if isinstance(outcome.verdict, Inconclusive) else judgement(outcome)
     return f"{verdict}, {counted(numbers.distinct, 'state')}, depth {numbers.depth}, {numbers.seconds:.2f} s"
 

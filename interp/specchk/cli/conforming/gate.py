@@ -106,7 +106,7 @@ class GateOptions:
         """Run the suites and the controls, and compare the run with the lock."""
         gate = Gate(self, _near(bound.path.parent / NAME), budget)
         if self.since is None:
-            # Without what is known so far: classes that are listed would not be missed, and so not explored.
+            # Without the present choices: listed classes would not be missed, and so not explored.
             if self.update_choices:
                 parts = [replace(part, listed=None) for part in parts]
             results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
@@ -128,7 +128,7 @@ class GateOptions:
             with refusals(NoSuchText, about="a control of the binding is outdated: "):
                 scores = self.scores()
                 held = hold(bound, parts, results, budget, scores.kills, scores.layers, crew)
-            # Figures of other models say nothing about this gate, so they are compared with no lock.
+            # Figures of other models do not apply to this gate, so they are compared with no lock.
             if gate.status is not None and gate.status.is_current:
                 held = replace(held, found=replace(held.found, conditions=gate.status.conditions.counts))
             gate = replace(gate, held=self._locked(held, gate.path))
@@ -234,7 +234,7 @@ class Gate:
 def _counted(held: Held, folder: Path) -> Held:
     """The result, below its lock if that has the score for other curated mutants than the present ones.
 
-    More were never tried; with fewer the score is of mutants that nobody can try again.
+    More were never tried; with fewer the score would be of mutants that cannot be tried again.
     """
     scored = held.lock.mutants.get(CURATED) if held.lock is not None else None
     names = _curated(folder)

@@ -1,7 +1,7 @@
 """`specchk conform` for several bindings: one process for each, forked after the common imports.
 
-Each writes what it would write alone, and leaves with the exit code that it would have alone.  The reports
-come in the order of the bindings, each as soon as those before it are there.
+Each prints its output, and returns its exit code, as if it ran alone.  The reports
+are printed in the order of the bindings, each as soon as the previous ones are complete.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Reports:
             self._ended[number] = Printed(int(Exit.INTERNAL), "", f"{out}{err}{ended.why}")
         else:
             code, about = of_ended(ended.code)
-            # What it had printed is not a report, and is not lost.
+            # Its output so far is not a report, but is not lost.
             said = json.dumps(about) if self._as_json else f"{about['verdict']}: {about['reason']}"
             self._ended[number] = Printed(code, said, out + err)
         while self._printed in self._ended and not self._as_json:

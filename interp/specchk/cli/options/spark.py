@@ -1,7 +1,7 @@
 """`specchk run --engine spark`: the options of a search on a cluster.
 
-Spark's libraries are loaded only here, when they are asked for; what is missing (pyspark, Java, a
-worker's package) is one sentence and exit code 2, before anything is searched.
+Spark's libraries are loaded only here, on request; a missing part (pyspark, Java, a
+worker's package) is reported in one sentence with exit code 2, before the search.
 """
 
 from __future__ import annotations
