@@ -1,4 +1,4 @@
-"""A toy spec and an implementation that can be broken in each way that there is a word for."""
+"""A toy spec and an implementation that can be broken in every nameable way."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Bank:
 
 
 class BankBinding(Binding[Bank]):
-    """Right in everything; what a test breaks, it overrides."""
+    """A correct binding; a test overrides the parts that it breaks."""
 
     spec: ClassVar[str] = "bank.spec"
     unobserved: ClassVar[Mapping[str, str]] = MappingProxyType({})

@@ -10,7 +10,7 @@ from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, T
 
 
 class BankTracing(Tracing):
-    """`moved` may leave out who got the coin; that somebody slept is never told."""
+    """`moved` may omit the receiver of the coin; `slept` is never recorded."""
 
     spec, model, reads = "bank.spec", "small", "bank/1"
     silent: ClassVar[tuple[str, ...]] = ("sleep",)
@@ -40,11 +40,11 @@ class BankTracing(Tracing):
 
 
 def recorded(*events: Mapping[str, Any], name: str = "by hand") -> Recording:
-    """A recording of these events, all by one writer unless they say otherwise."""
+    """A recording of these events, all by one writer unless they name another."""
     return Recording(name, {"format": "bank/1"}, renumbered({"at": 0, **one} for one in events))
 
 
 def moved(source: str, to: str | None = None, **after: Any) -> dict[str, Any]:
-    """A coin moved; what is shown after it."""
+    """The event of a moved coin, and the state shown after it."""
     told = {} if to is None else {"to": to}
     return {"event": "moved", "from": source, **told, "after": after}

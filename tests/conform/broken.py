@@ -1,4 +1,4 @@
-"""Banks that are wrong, each in one way: with the kind of divergence and the length of a shortest path."""
+"""Banks with one error each: with the kind of divergence and the length of a shortest path."""
 
 from __future__ import annotations
 

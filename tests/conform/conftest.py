@@ -31,7 +31,7 @@ class LossyBinding(bank.BankBinding):
 
 @pytest.fixture(autouse=True)
 def _own_binding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A test that loads another file `binding.py` leaves neither its folder nor its module behind."""
+    """Remove the folder and the module of a test that loads another file `binding.py`."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     known = sys.modules.get("binding")
     yield
@@ -42,7 +42,7 @@ def _own_binding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def lossy(tmp_path: Path) -> Path:
-    """The file of a binding that diverges: its second account holds three coins at most."""
+    """The file of a binding that diverges: its second account has at most three coins."""
     (tmp_path / "bank.spec").write_text(SPEC)
     path = tmp_path / "lossy.py"
     path.write_text(LOSSY)

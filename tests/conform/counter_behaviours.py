@@ -1,4 +1,4 @@
-"""A counter in a file, and its behaviours: small enough that a test may plant a change of each kind."""
+"""A counter in a file, and its behaviours: small enough for a test to plant a change of each kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client is answered."""
+    """The answer to a client."""
 
     number: int
     is_even: bool
@@ -18,7 +18,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Ways:
-    """How the counter does what it does; a test changes one of them."""
+    """The implementation's functions; a test changes one of them."""
 
     step: int = 1
     timer_ms: int = 50
@@ -30,7 +30,7 @@ class Ways:
 
 
 class Counter(Behaviours):
-    """A counter; `ways` are how it counts."""
+    """A counter; `ways` are its functions."""
 
     name = "the counter"
     ways = Ways()

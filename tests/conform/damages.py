@@ -1,4 +1,4 @@
-"""Damages as disks, merges and hands do them: a file's content becomes another one."""
+"""Damage by disks, merges and manual edits: a file's content becomes another one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from random import Random
 
 
 def damaged(random: Random, data: bytes, other: bytes) -> bytes:
-    """Another content than before: a bit, a block, an end, or the whole of `other` file in its place."""
+    """Content that differs from before: in a bit, a block, an end, or all of it from the `other` file."""
     ways = (_flipped, _zeroed, _cut, _longer, _doubled, _swapped, _edited)
     while True:
         found = random.choice(ways)(random, data) if random.random() < 0.95 else random.choice((other, b""))
@@ -45,7 +45,7 @@ def _swapped(random: Random, data: bytes) -> bytes:
 
 
 def _edited(random: Random, data: bytes) -> bytes:
-    """A digit is another one, as somebody who wants a green gate would do it."""
+    """Change a digit, like an editor who wants a green gate."""
     digits = [at for at, byte in enumerate(data) if chr(byte).isdigit()]
     if not digits:
         return data

@@ -1,4 +1,4 @@
-"""Implementations of drawn specs: right ones, and ones that are wrong in one step."""
+"""Implementations of random specs: correct ones, and ones that are wrong in one step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_STATES, MOST_CALLS = 200, 200
 
 
 class TooLarge(Exception):
-    """More states or calls than a test has time for."""
+    """The spec has more states or calls than a test can check."""
 
 
 @dataclass
 class Implementation:
-    """Takes the steps of a spec; `flaw` is one call with another result, None where it is refused."""
+    """Takes the steps of a spec; `flaw` is one call with another result, None if it is refused."""
 
     program: Program
     flaw: tuple[Call, State | None] | None = None
@@ -48,7 +48,7 @@ class Implementation:
         return allowed[digest % len(allowed)] if allowed else None
 
     def calls(self) -> tuple[list[Call], list[Call]]:
-        """All calls in the states that it reaches: those that are taken, and those that are refused."""
+        """All calls in the reached states: the accepted ones, and the refused ones."""
         calls = [
             (at, args) for at, one in enumerate(self.program.actions)
             for args in product(*(sorted(universe(param.type)) for param in one.params))
@@ -70,7 +70,7 @@ class Implementation:
         return taken, refused
 
     def binding(self) -> Binding[list[State]]:
-        """A binding to it, which notes the steps that are taken."""
+        """A binding to it, which records the accepted steps."""
         program = self.program
 
         class Own(Binding[list[State]]):

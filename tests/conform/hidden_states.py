@@ -1,4 +1,4 @@
-"""Bugs of replog that only a system sees which shares something with another one: planted by name.
+"""Bugs of replog visible only to a system that shares state with another one: planted by name.
 
 Copies that share what changes, and state that no copy has: of a class, of a module, of what a crash ends.
 """
@@ -25,7 +25,7 @@ Bug = Callable[[pytest.MonkeyPatch], None]
 
 
 def shares(cls: type[Any], *names: str) -> Bug:
-    """A copy has the very objects of its origin in some attributes."""
+    """A copy shares the objects of its origin in some attributes."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         copy = cls.copy
@@ -42,7 +42,7 @@ def shares(cls: type[Any], *names: str) -> Bug:
 
 
 def elects_by_a_class(patch: pytest.MonkeyPatch) -> None:
-    """The high watermark is that of the class, which no crash and no branch resets."""
+    """The high watermark is stored in the class, which no crash and no branch resets."""
     highest: dict[int, int] = {}
     receive = Replica.receive
 
@@ -69,7 +69,7 @@ def counts_in_a_module(patch: pytest.MonkeyPatch) -> None:
 
 
 def rings_once(patch: pytest.MonkeyPatch) -> None:
-    """The timer of the checkpoint remembers in its class what was written, and writes that no more."""
+    """The timer of the checkpoint remembers in its class what was written, and never writes it again."""
     written: set[tuple[int, int]] = set()
     fire = Replica.fire
 
@@ -84,7 +84,7 @@ def rings_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def waits_in_a_module(patch: pytest.MonkeyPatch) -> None:
-    """Producers that wait are those of all leaders there ever were."""
+    """Waiting producers are those of all leaders that ever existed."""
     waiting: list[Any] = []
     complete = purgatory.complete_produces
 
@@ -97,7 +97,7 @@ def waits_in_a_module(patch: pytest.MonkeyPatch) -> None:
 
 
 def recovers_from_memory(patch: pytest.MonkeyPatch) -> None:
-    """A start takes the longest log that any process had on this disk, not what is on it."""
+    """A start uses the longest log that any process had on this disk, not the one on it."""
     longest: list[Any] = []
     recover = MemoryStorage.recover
 
@@ -112,7 +112,7 @@ def recovers_from_memory(patch: pytest.MonkeyPatch) -> None:
 
 
 def admits_by_a_class(patch: pytest.MonkeyPatch) -> None:
-    """The controller remembers in its class who was fenced once, and never unfences it."""
+    """The controller remembers fenced brokers in its class, and never unfences them."""
     fenced: set[int] = set()
     handle = Controller.handle
 
@@ -130,7 +130,7 @@ def admits_by_a_class(patch: pytest.MonkeyPatch) -> None:
 
 
 def opens_and_changes(patch: pytest.MonkeyPatch) -> None:
-    """Each opening of a directory writes the log's end as its checkpoint: a look at a machine changes it."""
+    """Each opening of a directory writes the log's end as its checkpoint: reading a machine changes it."""
     opened = FileStorage._opened
 
     def changed(self: FileStorage) -> Any:
@@ -144,7 +144,7 @@ def opens_and_changes(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_files_open(patch: pytest.MonkeyPatch) -> None:
-    """A copy works on the files of its origin: both see what one writes."""
+    """A copy uses the files of its origin: both see the writes of one."""
     copy = StoreStorage.copy
 
     def same_disk(self: StoreStorage) -> StoreStorage:

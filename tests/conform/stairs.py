@@ -1,4 +1,4 @@
-"""A toy spec with a choice, and implementations that make one choice only, or both."""
+"""A toy spec with a choice, and implementations that always make one choice, or either."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ model high:
 
 
 class StairsBinding(Binding[dict[str, int]]):
-    """Jumps to `to` only."""
+    """Always jumps to `to`."""
 
     spec, model, to = "stairs.spec", "small", 1
     gate = (At("small"), At("high"))
@@ -64,7 +64,7 @@ class StairsBinding(Binding[dict[str, int]]):
 
 
 class EitherWay(StairsBinding):
-    """Jumps as it is told."""
+    """Jumps to the requested place."""
 
     @action("jump", ways=("1", "2"))
     def jump(self, stairs: dict[str, int], way: str) -> Answer:

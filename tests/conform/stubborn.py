@@ -1,4 +1,4 @@
-"""The bank behind the protocol, run as a program: right, or misbehaving in the way that its arguments name.
+"""The bank behind the protocol, run as a program: correct, or with the defect that its arguments name.
 
 stubborn.py CAPABILITIES [MODE]      what `hello` lists, joined by commas; what goes wrong at the toss
 """
@@ -35,21 +35,21 @@ def stop() -> None:
 
 
 def flood() -> None:
-    """More than a pipe holds, on both."""
+    """Write more than a pipe can hold, to both streams."""
     for number in range(5000):
         sys.stderr.write(f"warning {number} {'x' * 100}\n")
     sys.stderr.flush()
 
 
 def hang() -> None:
-    """Say in a file that it does, for who waits for that."""
+    """Report in a file that it hangs, for the waiting test."""
     if mark := os.environ.get("STUBBORN_MARK"):
         Path(mark).touch()
     time.sleep(LONG_S)
 
 
 def deaf() -> None:
-    """Close the output, and live on."""
+    """Close the output, and keep running."""
     os.close(1)
     time.sleep(LONG_S)
 
@@ -76,7 +76,7 @@ MODES: dict[str, Callable[[], None]] = {
 
 
 def step(bank: dict[str, Any], name: str, args: dict[str, Any]) -> str:
-    """Take a step; the reason of a refusal, empty where it was taken."""
+    """Take a step; return the reason of a refusal, empty if it was accepted."""
     match name:
         case "transfer":
             if bank["balance"][args["a"]] == 0:

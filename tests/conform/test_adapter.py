@@ -1,4 +1,4 @@
-"""Bindings to processes: the same results as in this process, and every way to fail is a finding."""
+"""Bindings to processes: the same results as in this process, and every failure is a finding."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CAPABILITIES = ("", "reset", "snapshot", "reset,snapshot,ask")
 
 
 class StubbornBinding(ProcessBinding):
-    """The bank in a process of its own."""
+    """The bank in its own process."""
 
     spec: ClassVar[str] = "bank.spec"
     folder = HERE
@@ -104,7 +104,7 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
 @pytest.mark.parametrize("can", ["", "reset,snapshot"])
 @pytest.mark.parametrize("mode", FINDINGS)
 def test_a_failing_process_is_a_finding_with_its_last_words(mode: str, can: str):
-    """The kind, the reason, the step, and the trace that led there; found again when it is repeated."""
+    """The kind, the reason, the step, and the trace to it; it is found again when repeated."""
     kind, reason = FINDINGS[mode]
     result = run_suite(Replayer(stubborn(can, mode)), build_suite(PROGRAM, "classes"))
     found = shrunk_result(Replayer(stubborn(can, mode)), result).divergence
@@ -117,7 +117,7 @@ def test_a_failing_process_is_a_finding_with_its_last_words(mode: str, can: str)
 
 @pytest.mark.parametrize("can", ["snapshot", "reset", "reset,snapshot"])
 def test_a_process_that_cannot_rewind_is_a_finding(can: str):
-    """An `ok` that is false is no success: the state is not the one that was requested."""
+    """A false `ok` is not a success: the state is not the requested one."""
     found = run_suite(Replayer(stubborn(can, "unable")), build_suite(PROGRAM, "classes")).divergence
     assert found is not None
     assert re.search("garbled: .*`ok` is not true.*the vault is open", f"{found.kind}: {found.reason}")
@@ -128,7 +128,7 @@ def test_a_process_that_cannot_rewind_is_a_finding(can: str):
     ("do", '"impossible": null'), ("do", '"error": 7'), ("ask", '"answer": NaN'), ("ask", '"answer": 1e999'),
 ])  # fmt: skip
 def test_the_value_of_an_answer_is_examined(kind: str, answer: str):
-    """`ok` is true or nothing, a reason is a text, and a value is one that JSON has."""
+    """`ok` is true or missing, a reason is a text, and a value is valid JSON."""
     with pytest.raises(BrokenProtocol) as broken:
         answer_of(f'{{"id": 1, {answer}}}'.encode(), 1, WireRequest(kind))
     assert answer in str(broken.value)
@@ -143,7 +143,7 @@ def test_the_last_words_on_stderr_are_in_the_reason():
 
 @pytest.mark.parametrize("mode", ["hangs", "blind"])
 def test_a_process_that_hangs_is_a_finding(mode: str):
-    """After the timeout of the binding; the checker goes on."""
+    """After the timeout of the binding; the checker continues."""
     binding = stubborn("snapshot", mode, timeout_s=1.0)
     result = run_product(Replayer(binding))
     assert result.divergence is not None
@@ -152,7 +152,7 @@ def test_a_process_that_hangs_is_a_finding(mode: str):
 
 
 def test_a_process_that_hangs_is_not_tried_for_every_shorter_path():
-    """Only the straight path is, since each try lasts as long as the timeout."""
+    """Only the straight path is tried, since each try lasts as long as the timeout."""
     binding = stubborn("snapshot", "hangs", timeout_s=0.5)
     result = run_walks(Replayer(binding), SuiteWalks(3, 20, 20))
     assert result.divergence is not None
@@ -162,7 +162,7 @@ def test_a_process_that_hangs_is_not_tried_for_every_shorter_path():
 
 
 def test_much_on_stderr_blocks_nothing():
-    """It is drained, and no finding unless the binding wants it quiet."""
+    """It is drained, and is not a finding unless the binding requires silence."""
     assert run_product(Replayer(stubborn("snapshot", "floods"))).divergence is None
     found = run_product(Replayer(stubborn("snapshot", "floods", is_quiet=True))).divergence
     assert found is not None
@@ -171,7 +171,7 @@ def test_much_on_stderr_blocks_nothing():
 
 
 def test_a_process_that_does_not_repeat_itself_is_a_finding():
-    """Without snapshots the requests are sent again; another answer than before is reported as such."""
+    """Without snapshots the requests are sent again; a different answer is reported as such."""
     found = run_walks(Replayer(stubborn("reset", "fickle")), SuiteWalks(0, 20, 20)).divergence
     assert found is not None
     assert found.kind in ("unrepeatable", "refused")
@@ -211,7 +211,7 @@ def test_a_question_needs_the_capability():
 
 
 def test_after_a_failure_nothing_is_answered_until_it_is_rewound():
-    """Else a new process would answer for the one that has died."""
+    """Otherwise a new process would answer for the dead one."""
     system = stubborn("snapshot", "exits").start()
     kept = system.keep()
     with pytest.raises(ImplementationFailure, match="died"):
@@ -224,7 +224,7 @@ def test_after_a_failure_nothing_is_answered_until_it_is_rewound():
 
 @pytest.mark.parametrize("can", CAPABILITIES)
 def test_what_is_kept_outlives_what_is_done_later(can: str):
-    """Steps, refusals and the environment's memory since then are gone, and the memory is a copy."""
+    """Later steps, refusals and changes of the environment's memory are undone, and the memory is a copy."""
     system = stubborn(can).start()
     system.memory = {"seen": []}
     system.do("sleep")
@@ -264,13 +264,13 @@ def test_controls_are_planted_in_copies_and_at_the_start():
     ("stubborn.py", "def main(", "def main((", "does not start"),
 ])  # fmt: skip
 def test_a_control_that_does_not_fit_is_outdated(file: str, was: str, now: str, message: str):
-    """It must not become a control that plants nothing, or one that shows only that a program is none."""
+    """It must not become a control that plants nothing, or one that only shows that a program is missing."""
     with pytest.raises(NoSuchText, match=message):
         control(BadFile("old", file, was, now, "small"))
 
 
 def test_a_build_that_fails_is_an_error_with_its_last_words():
-    """And one that cannot be run, and one without an end."""
+    """And one that cannot be run, and one that does not end."""
     fails = (sys.executable, "-c", "raise SystemExit('no compiler here')")
     for build, message in ((fails, "no compiler here"), (("no-such-cc",), "install no-such-cc")):
         with pytest.raises(BindingError, match=message):
@@ -297,7 +297,7 @@ def test_a_built_program_lies_in_a_private_folder_that_is_removed():
 
 
 def test_a_fork_has_a_process_of_its_own():
-    """Suites run in forks; they must not write into one pipe."""
+    """Suites run in forks; they must not write to one pipe."""
     binding = stubborn("snapshot")
     suite = build_suite(PROGRAM, "classes")
     binding.start()
@@ -306,7 +306,7 @@ def test_a_fork_has_a_process_of_its_own():
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and not only its entry."""
+    """Whether a process is running and not only its entry is left."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -331,7 +331,7 @@ print(system._live.link._process.pid, flush=True)
     ("system.do('toss', {'way': 'heads'})", signal.SIGINT), ("", None),
 ])  # fmt: skip
 def test_the_process_is_killed_with_the_checker(rest: str, how: signal.Signals | None, tmp_path: Path):
-    """However that ends: by SIGKILL, by Ctrl-C, or in order."""
+    """However the checker ends: by SIGKILL, by Ctrl-C, or normally."""
     script = KILLED.format(tests=str(HERE.parent), rest=rest)
     mark = tmp_path / "hangs"
     checker = subprocess.Popen(
@@ -354,7 +354,7 @@ def test_the_process_is_killed_with_the_checker(rest: str, how: signal.Signals |
 
 
 def test_grandchildren_are_killed_with_the_process():
-    """The whole group is."""
+    """The whole process group is killed."""
     script = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, 'stubborn.py', 'snapshot']))"
     binding = stubborn("", command=(sys.executable, "-c", script))
     system = binding.start()
@@ -374,14 +374,14 @@ def test_grandchildren_are_killed_with_the_process():
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_any_line_is_an_answer_or_breaks_the_protocol(line: bytes):
-    """No bytes do anything else."""
+    """Any bytes are one of the two."""
     with pytest.raises(BrokenProtocol):
         answer_of(line, 5, WireRequest("do", "x"))
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda one: st.lists(one)))
 def test_any_value_goes_through_the_pipe(value: Any):
-    """A snapshot is whatever JSON it is."""
+    """A snapshot is any JSON value."""
     system = stubborn_once()
     system.back(replace(system.keep(), snapshot=({**NEW, "extra": value},)))
     assert system.keep().snapshot == ({**NEW, "extra": value},)

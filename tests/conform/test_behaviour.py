@@ -1,4 +1,4 @@
-"""Accepted behaviour: what leaves an implementation is compared, and a change is reported with its place."""
+"""Accepted behaviour: an implementation's outputs are compared, and a change is reported with its place."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLANTED = {
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    """Transcripts of these tests are kept where no other run finds them."""
+    """Keep transcripts of these tests separate from those of other runs."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -51,7 +51,7 @@ def changed(ways: Ways) -> Behaved:
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_change_is_named_with_both_values(planted):
-    """Run, step, observation, field, old and new value, where the old run is kept."""
+    """Run, step, observation, field, old and new value, if the old run is kept."""
     ways, kind, name, part = PLANTED[planted]
     short, long = changed(ways).differences
     assert (short.run, short.about, short.kind, short.field) == ("short", "turn 2", kind, part)
@@ -64,7 +64,7 @@ def test_a_change_is_named_with_both_values(planted):
 
 @pytest.mark.parametrize("planted", [name for name in PLANTED if PLANTED[name][1] == CHANGED])
 def test_a_changed_field_is_named_by_the_lock_alone(planted, monkeypatch, tmp_path):
-    """Where the old run is not kept, check symbols name the step and its field; the new value is shown."""
+    """If the old run is not kept, check symbols name the step and its field; the new value is shown."""
     ways, kind, _, part = PLANTED[planted]
     locked = behave(Counter(), None, 1).runs
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
@@ -83,7 +83,7 @@ def test_another_change_is_located_in_its_step_by_the_lock_alone(planted, monkey
 
 
 def test_an_error_that_leaves_a_run_is_an_observation():
-    """What an implementation raises is compared like an answer, and the run ends there."""
+    """An exception of an implementation is compared like an answer, and the run ends there."""
     short, long = changed(Ways(error="disk full")).differences
     assert short.kind == long.kind == ADDED
     assert short.after == "the run: raises, error=OSError, text=disk full"
@@ -114,7 +114,7 @@ def test_symbols_do_not_depend_on_workers_or_order():
 
 
 def test_every_change_changes_the_digest():
-    """The digest of a run decides alone: it differs with each part of each step, and with their ends."""
+    """The digest of a run decides alone: it differs with each part and the boundaries of each step."""
     steps = [(("a: x", "n=1"), ("a: y", "n=2")), (("b: x",),)]
     others = [
         [(("a: x", "n=1"), ("a: y", "n=2"), ("b: x",))],
@@ -128,7 +128,7 @@ def test_every_change_changes_the_digest():
 
 
 def test_texts_are_the_same_for_equal_values():
-    """Sets and maps are written in order, records by names, and what has no such text is refused."""
+    """Sets and maps are written in order, records by names, and values without such a text are refused."""
 
     class Light(Enum):
         RED = 1
@@ -153,7 +153,7 @@ def test_texts_are_the_same_for_equal_values():
 
 
 def test_the_lock_is_read_as_written_and_refused_when_edited(tmp_path):
-    """`read` is the inverse of `write`; a changed digit, and a file cut short, are refused."""
+    """`read` is the inverse of `write`; a changed digit, and a truncated file, are refused."""
     runs = dict(behave(Counter(), None, 1).runs)
     path = tmp_path / accepted.NAME
     accepted.write(path, runs)
@@ -173,7 +173,7 @@ def copy_of(tmp_path: Path, ways: str = "Ways()") -> Path:
 
 
 def test_the_command_accepts_compares_and_reports(tmp_path):
-    """0 without a difference, 14 with one or without a lock; the report ends with what accepts it."""
+    """0 without a difference, 14 with one or without a lock; the report ends with the accepting command."""
     runner, file = CliRunner(), copy_of(tmp_path)
     assert runner.invoke(command, [str(file), "--lock"]).exit_code == 14
     assert runner.invoke(command, [str(file), "--update-lock"]).exit_code == 0
@@ -193,7 +193,7 @@ def test_the_command_accepts_compares_and_reports(tmp_path):
 
 
 def test_runs_that_were_added_or_removed_are_red():
-    """A lock with fewer or more runs is another behaviour: a run that is gone checks nothing."""
+    """A lock with fewer or more runs is another behaviour: a removed run checks nothing."""
     runs = dict(behave(Counter(), None, 1).runs)
     fewer = behave(Counter(), {"short": runs["short"]}, 1)
     more = behave(Counter(), {**runs, "third": runs["short"]}, 1)
@@ -227,7 +227,7 @@ class Leaving(Behaviours):
 
 
 def ended(folder: Path, way: str, workers: int) -> subprocess.CompletedProcess[str]:
-    """The command, with a lock, in a process of its own, which the implementation may end."""
+    """Run the command, with a lock, in its own process, which the implementation may end."""
     (folder / "leaving.py").write_text(LEAVES.replace("WAY", "pass"))
     line = [sys.executable, "-m", "specchk", "behaviour", str(folder / "leaving.py")]
     subprocess.run([*line, "--update-lock"], check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""A binding that does not fit its spec is told so, whole, before anything runs."""
+"""All errors of a binding that does not fit its spec are reported before anything runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_binding_that_fits_is_taken():
 
 
 def test_actions_that_a_model_leaves_out_may_be_bound():
-    """One binding serves models that keep some of the spec's actions: the others are not taken."""
+    """One binding serves models that keep some of the spec's actions: the others are not used."""
     text = SPEC + "\nmodel days_only extends small:\n    actions sleep\n    expect holds\n"
     program = instantiate(check("bank.spec", text), "days_only").program
     assert [one.name for one in program.actions] == ["sleep"]
@@ -60,7 +60,7 @@ def test_all_mistakes_are_told_at_once():
 
 
 def test_a_variable_that_the_projection_omits_is_a_mistake():
-    """A harness that looks away does not run (mutant: the projection omits a variable)."""
+    """A harness that overlooks a variable does not run (mutant: the projection omits a variable)."""
 
     class Wrong(BankBinding):
         @project
@@ -71,7 +71,7 @@ def test_a_variable_that_the_projection_omits_is_a_mistake():
 
 
 def test_a_variable_that_is_unobserved_needs_a_reason_and_a_name():
-    """What cannot be seen is said, with why; a name that is not a variable's is a mistake."""
+    """Unobserved variables are listed with a reason; a name that is not a variable's is a mistake."""
 
     class Wrong(BankBinding):
         unobserved = MappingProxyType({"coin": " ", "cion": "small"})
@@ -91,7 +91,7 @@ def test_a_binding_that_observes_nothing_is_a_mistake():
 
 
 def test_an_answer_of_another_kind_is_a_mistake():
-    """A handler that returns nothing has not said whether the step was taken."""
+    """A handler that returns nothing has not reported whether the step was accepted."""
 
     class Wrong(BankBinding):
         @action("sleep")

@@ -1,4 +1,4 @@
-"""Five places where a former gate of replog was blind are each in the report on its suites.
+"""Five blind spots of a former gate of replog are each in the report on its suites.
 
 `OLD` is that gate, of 22 November 2026: 76 realistic flaws showed what it could not see, and the reports on
 models and suites name the reasons without any flaw.  The models that were added for them are checked, too.
@@ -83,7 +83,7 @@ def report(models: Sequence[Decided]) -> list[str]:
 
 
 def section(models: Sequence[Decided], owner: str) -> list[str]:
-    """The lines of the report that are about an action."""
+    """The lines of the report about an action."""
     lines = report(models)
     if owner not in lines:
         return []
@@ -113,7 +113,7 @@ def brokers(model: Decided) -> int:
 
 @pytest.mark.system
 def test_a_proposal_beside_a_pending_one_is_never_tried(old, today):
-    """MaxShrinks was 1, so that no second one was ever refused for the first one's sake alone."""
+    """MaxShrinks was 1, so that no second one was ever refused only because of the first one."""
     spots = [f"never alone forbids the step: `{part}`" for part in PENDING]
     assert all(is_blind(old, "shrink_isr", spot) for spot in spots)
     assert not any(is_blind(today, "shrink_isr", spot) for spot in spots)
@@ -121,7 +121,7 @@ def test_a_proposal_beside_a_pending_one_is_never_tried(old, today):
 
 @pytest.mark.system
 def test_no_model_reaches_a_partition_without_leader(old, today):
-    """Nobody was elected by coming back, and no follower fetched in vain from nobody."""
+    """No broker was elected on return, and no follower fetched without a leader."""
     spots = {
         "fence_broker": "never alone takes the branch: `able == {}`",
         "unfence_broker": "never alone takes the branch: `leads`",
@@ -134,7 +134,7 @@ def test_no_model_reaches_a_partition_without_leader(old, today):
 
 @pytest.mark.system
 def test_three_brokers_never_crash_fence_or_shrink(old, today):
-    """The only model of three had none of these steps; today's have a crash, the others are left."""
+    """The only model of three had none of these steps; today's have a crash, the others are still missing."""
     (three,) = [model for model in old if brokers(model) == 3]
     (line,) = [line for line in report([three]) if line.startswith("never taken: ")]
     missing = {"crash", "fence_broker", "shrink_isr"}
@@ -145,7 +145,7 @@ def test_three_brokers_never_crash_fence_or_shrink(old, today):
 
 @pytest.mark.system
 def test_the_only_model_with_power_loss_has_no_truncation(old, today):
-    """No fetch ever diverged there, so nothing that was flushed was cut."""
+    """No fetch ever diverged there, so no flushed record was cut."""
     (lossy,) = takes(old, "power_loss")
     assert lossy.program.model == "page_cache_lost"
     spot = "never alone avoids the branch: `counts`"
@@ -159,7 +159,7 @@ def test_the_only_model_with_power_loss_has_no_truncation(old, today):
 
 @pytest.mark.parametrize("broken", HIDDEN)
 def test_classes_alone_are_in_the_report_of_a_suite_without_suffixes(broken: Any):
-    """Such a suite is green on each bug in hidden state; its report names the cover."""
+    """Such a suite passes for each bug in hidden state; its report names the cover."""
     of = program(RING, "small", Size="9")
     before, now = (
         run_suite(Replayer(cls(of)), suite)

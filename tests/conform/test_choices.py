@@ -1,4 +1,4 @@
-"""What an implementation never chooses is shown by its whole product, and not believed blindly."""
+"""The choices that an implementation never makes are established by its whole product, and are verified."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def choices() -> Choices:
 
 
 def test_a_class_that_no_step_has_is_never_taken(choices):
-    """The jump to 2 is the only one of the spec's classes that this implementation does not have."""
+    """The jump to 2 is the only one of the spec's classes that this implementation lacks."""
     (said,) = choices.suites["small"].never.values()
     assert said.startswith("jump")
     listed = choices.suites["small"]
@@ -64,7 +64,7 @@ def test_a_class_that_no_step_has_is_never_taken(choices):
 
 
 def test_a_class_that_is_taken_elsewhere_gets_a_way(choices):
-    """Alone the cases do not get to the end, since the nearest way there is by 2; with the ways they do."""
+    """Cases alone do not reach the end, since the nearest path is through 2; with the listed ways they do."""
     assert "rest" in {one.action for one in covered().missed}
     found = covered(choices=choices)
     assert (found.missed, found.wrong, len(found.never)) == ((), (), 1)
@@ -78,7 +78,7 @@ def test_one_who_chooses_everything_has_no_list():
 
 
 def test_a_class_that_is_taken_after_all_is_told(choices):
-    """A list that another implementation refutes is wrong by these classes, and does not count for them."""
+    """A list that another implementation refutes is wrong in these classes, and they do not count."""
     found = covered(EitherWay, choices)
     assert [one.action for one in found.wrong] == ["jump"]
     assert (found.never, found.missed) == ((), ())
@@ -96,14 +96,14 @@ def test_a_list_of_another_spec_or_model_does_not_count(choices):
 
 
 def test_reasons_are_kept(choices):
-    """What a person wrote stays when the rest is explored anew."""
+    """A reason written by a person is kept when the rest is explored again."""
     suites = {"small": replace(choices.suites["small"], reason="one step at a time")}
     again = explored(parts(), run(), SuiteBudget(sequences=0), replace(ABOUT, suites=suites))
     assert again.suites == {**choices.suites, **suites}
 
 
 def test_a_product_that_was_cut_says_nothing():
-    """Beyond the limit there may be a step that has the class."""
+    """Beyond the limit there may be a step of the class."""
     with pytest.raises(NotExplored, match="more than 2 states"):
         explored(parts(), run(), SuiteBudget(2), ABOUT)
 
@@ -121,7 +121,7 @@ def test_a_product_that_diverges_says_nothing():
 
 
 def test_a_way_that_is_no_path_is_refused(choices):
-    """A file that was edited by hand is not believed."""
+    """A manually edited file is not trusted."""
     for steps in ((CaseStep("fly", ()),), (CaseStep("rest", ()),), (CaseStep("jump", (), 7),)):
         small = replace(choices.suites["small"], ways=(ChosenPath(steps),))
         with pytest.raises(BadChoices, match="not a path"):
@@ -146,7 +146,7 @@ def test_choices_are_read_as_they_were_written(tmp_path_factory, found):
 
 
 def test_what_is_no_list_is_refused(tmp_path):
-    """Broken TOML, another version, missing parts; where there is no file there are no choices."""
+    """Broken TOML, another version, missing parts; a missing file has no choices."""
     path = tmp_path / "choices.lock"
     assert read(path) is None
     for text in (
@@ -166,7 +166,7 @@ def test_a_model_is_known_by_what_it_sets():
 
 
 class Gate:
-    """The gate of a binding in a folder of its own."""
+    """The gate of a binding in its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -178,7 +178,7 @@ class Gate:
         (self.folder / "binding.py").write_text(text, encoding="utf-8")
 
     def conform(self, *options: str) -> tuple[int, str]:
-        """The exit code, and what is printed."""
+        """The exit code, and the output."""
         kept = list(sys.path)
         try:
             with contextlib.chdir(self.folder):
@@ -194,7 +194,7 @@ def gate(tmp_path: Path) -> Gate:
 
 
 def test_a_gate_counts_what_was_explored(gate: Gate):
-    """Before: classes that are missing. After: all that can be taken are, and the others are told apart."""
+    """Before: classes are missing. After: all possible ones are taken, and the others are listed."""
     assert gate.conform("--json")[0] == 0
     assert "not taken, since" in gate.conform("--model", "small")[1]
     code, text = gate.conform("--update-choices", "--junit", "a.xml", "--html", "a.html")
@@ -217,7 +217,7 @@ def test_a_gate_counts_what_was_explored(gate: Gate):
 
 
 def test_a_gate_that_takes_what_it_never_takes_ends_with_14(gate: Gate):
-    """The list says never, and this implementation does: the list is wrong, and the lock is below, too."""
+    """The list contradicts this implementation: the list is wrong, and coverage is below the lock, too."""
     gate.conform("--update-choices")
     gate.bind("EitherWay")
     code, text = gate.conform()
@@ -234,7 +234,7 @@ def test_a_gate_that_takes_what_it_never_takes_ends_with_14(gate: Gate):
 
 
 def test_a_gate_does_not_count_what_is_stale(gate: Gate):
-    """After a change of the spec, or of a model, classes are missing again until they are explored anew."""
+    """After a change of the spec, or of a model, classes are missing again until they are explored again."""
     gate.conform("--update-choices")
     spec = gate.folder / "stairs.spec"
     spec.write_text(SPEC.replace("Top = 5", "Top = 6"), encoding="utf-8")
@@ -249,7 +249,7 @@ def test_a_gate_does_not_count_what_is_stale(gate: Gate):
 
 
 def test_a_spoilt_list_is_an_error(gate: Gate):
-    """It is not taken for none."""
+    """It is not treated as missing."""
     gate.conform("--update-choices")
     path = gate.folder / "choices.lock"
     for was, now in (("states = ", "states = 1"), ("[", "[["), ("seal", "deal")):
@@ -263,7 +263,7 @@ def test_a_spoilt_list_is_an_error(gate: Gate):
 
 
 def test_a_reason_is_told_once(gate: Gate):
-    """However many suites it is the reason for."""
+    """For any number of suites with the same reason."""
     gate.conform("--update-choices")
     path = gate.folder / "choices.lock"
     path.write_text(path.read_text(encoding="utf-8").replace('reason = ""', 'reason = "one at a time"'))
@@ -271,7 +271,7 @@ def test_a_reason_is_told_once(gate: Gate):
 
 
 def test_a_divergence_is_the_last_that_is_told(gate: Gate):
-    """What was never taken is no news of a gate that is red."""
+    """Classes never taken are not relevant for a gate that failed."""
     gate.conform("--update-choices")
     text = "from stairs import StairsBinding\n\n\nclass Bound(StairsBinding):\n    to = 3\n"
     (gate.folder / "binding.py").write_text(text, encoding="utf-8")
@@ -282,7 +282,7 @@ def test_a_divergence_is_the_last_that_is_told(gate: Gate):
 
 @pytest.mark.slow
 def test_the_list_of_replog_is_what_its_product_shows():
-    """For the smallest of its models the file says what exploring says: states, steps, classes and ways."""
+    """For the smallest of its models the file equals the exploration: states, steps, classes and paths."""
     checked = check(str(ROOT / "spec" / "replication.spec"))
     kept = read(ROOT / "conformance" / NAME)
     assert kept is not None

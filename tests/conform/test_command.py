@@ -1,4 +1,4 @@
-"""`specchk conform` says in its exit code and in JSON how it ended."""
+"""`specchk conform` reports its result in its exit code and in JSON."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ A_GATE = pytest.param(
     ],
 )
 def test_the_exit_code_and_the_first_line_agree(options, code, first):
-    """A suite that a budget ended is no success, and a divergence has a code of its own."""
+    """A suite that a budget ended is not a success, and a divergence has its own code."""
     result = CliRunner().invoke(command, [BINDING, *options])
     assert result.exit_code == code
     assert result.output.startswith(first)
 
 
 def test_a_divergence_has_its_own_exit_code(lossy):
-    """13, and the first line says how the implementation differs."""
+    """13, and the first line describes the difference."""
     result = CliRunner().invoke(command, [str(lossy)])
     assert result.exit_code == 13
     assert result.output.startswith("diverges: the implementation took the step to a state")
@@ -69,7 +69,7 @@ def conform_ending(lossy, ends, *options):
 @pytest.mark.system
 @pytest.mark.parametrize("suite", ["classes", "product"])
 def test_an_implementation_that_ends_its_process_diverges(lossy, suite):
-    """`os._exit(0)` gives specchk neither its exit code nor its silence."""
+    """`os._exit(0)` determines neither specchk's exit code nor its output."""
     done = conform_ending(lossy, "os._exit(0)", "--suite", suite)
     assert (done.returncode, done.stderr) == (13, "")
     assert "SystemExit: 0" in done.stdout
@@ -95,7 +95,7 @@ def test_a_thread_that_ends_its_process_is_no_success(lossy):
     ],
 )
 def test_a_process_that_ends_beside_others_is_no_internal_error(lossy, ends, code, said):
-    """From C or by a signal there is no step to report, but a sentence and an exit code."""
+    """An end by C code or a signal has no step to report, but a sentence and an exit code."""
     lossy.write_text(f"import ctypes, signal\n{lossy.read_text()}")
     done = conform_ending(lossy, ends, "--tier", "gate", "--json")
     assert (done.returncode, done.stderr) == (code, "")
@@ -103,7 +103,7 @@ def test_a_process_that_ends_beside_others_is_no_internal_error(lossy, ends, cod
 
 
 def test_json_has_the_path_and_the_places_that_differ(lossy):
-    """Everything of the text that a program may want."""
+    """Everything in the text that a program may need."""
     result = CliRunner().invoke(command, [str(lossy), "--json"])
     found = json.loads(result.output)
     assert (found["schema"], found["verdict"], found["exit_code"]) == ("specchk.conform/1", "diverges", 13)
@@ -113,7 +113,7 @@ def test_json_has_the_path_and_the_places_that_differ(lossy):
 
 
 def test_a_model_that_the_binding_is_not_for_is_rejected():
-    """As a wrong spec is: with what is wrong and what to do."""
+    """Like a wrong spec: with the error and the remedy."""
     result = CliRunner().invoke(command, [BINDING, "--model", "b1_truncate_to_hw"])
     assert result.exit_code == 30
     assert "the model sets `truncation`" in result.output
@@ -126,7 +126,7 @@ def test_a_model_that_the_binding_is_not_for_is_rejected():
     ("raise SystemExit(0)", "SystemExit: 0"),
 ])  # fmt: skip
 def test_a_binding_that_cannot_be_run_is_an_error_of_usage(tmp_path, line, words):
-    """With the file, the line and the error's words; it is no bug of specchk."""
+    """With the file, the line and the error's message; it is not an internal error of specchk."""
     path = tmp_path / "binding.py"
     path.write_text(f"import json\n{line}\n")
     known = list(sys.path)
@@ -142,7 +142,7 @@ def test_a_binding_that_cannot_be_run_is_an_error_of_usage(tmp_path, line, words
     ("1 // 0 == 1", 1, "the spec is undefined in `init`: division by zero"),
 ])  # fmt: skip
 def test_a_spec_without_an_initial_state_is_rejected(lossy, init, code, why, suite):
-    """Whichever suite: there is nowhere to start."""
+    """For any suite: there is no place to start."""
     (lossy.parent / "bank.spec").write_text(f"{SPEC}init: {init}\n")
     result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
     assert result.exit_code == code  # of click's errors 1, which `main` makes 2
@@ -151,7 +151,7 @@ def test_a_spec_without_an_initial_state_is_rejected(lossy, init, code, why, sui
 
 @pytest.mark.parametrize("suite", ["classes", "edges", "lassos"])
 def test_a_constraint_without_a_value_is_an_error(lossy, suite):
-    """No suite can be made: where the search may go has no meaning."""
+    """No suite can be computed: the bounds of the search have no meaning."""
     (lossy.parent / "bank.spec").write_text(f"{SPEC}constraint far: 1 // 0 == 1\n")
     result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
     assert result.exit_code == 1  # of click's errors, which `main` makes 2
@@ -159,7 +159,7 @@ def test_a_constraint_without_a_value_is_an_error(lossy, suite):
 
 
 def test_a_constraint_without_a_value_is_carried_out_of_a_process(lossy):
-    """As suites run on all cores: the exception comes back with all that it says."""
+    """As suites run on all cores: the exception is passed on with all of its details."""
     (lossy.parent / "bank.spec").write_text(f"{SPEC}constraint far: 1 // 0 == 1\n")
     program = instantiate(check(str(lossy.parent / "bank.spec"))).program
     with pytest.raises(NoAnswer) as raised:
@@ -185,7 +185,7 @@ def test_a_constraint_is_a_bound_of_what_conforms(lossy, suite):
 
 @pytest.mark.parametrize("suite", ["classes", "edges", "lassos", "product", "walks"])
 def test_nothing_begins_outside_a_constraint(lossy, suite):
-    """Where it excludes the initial state there is no state to search, and no step to take."""
+    """If it excludes the initial state there is no state to search, and no step to take."""
     (lossy.parent / "bank.spec").write_text(f"{SPEC}constraint later: days > 0\n")
     result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
     assert (result.exit_code, result.output.split(":")[0]) == (21, "vacuous")
@@ -193,7 +193,7 @@ def test_nothing_begins_outside_a_constraint(lossy, suite):
 
 
 def test_a_gate_names_the_constraint_in_each_suite(lossy):
-    """Beside its verdict, in the first line and in those of the suites."""
+    """With its verdict, in the first line and in those of the suites."""
     (lossy.parent / "bank.spec").write_text(EVEN)
     text = lossy.read_text().replace("import action", "import At, action")
     gate = '    gate = (At("small"), At("small", suite="product"))\n'

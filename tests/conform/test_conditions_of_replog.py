@@ -1,4 +1,4 @@
-"""All conditions that never decide in replog's gate are impossible, as the lock has them."""
+"""All conditions that never decide in replog's gate are impossible, as recorded in the lock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK = ("two_crashes", "three_epochs", "power_loss_and_crash", "elr_and_isr", "
 
 @pytest.mark.system
 def test_the_conditions_of_replog_are_impossible_as_the_lock_has_them():
-    """17 of 62 by induction, and all others by hulls in every model, as the next test repeats."""
+    """17 of 62 by induction, and all others by hulls in every model, which the next test repeats."""
     listed = read(ROOT / "conformance" / NAME)
     assert listed is not None
     programs = [instantiate(REPLICATION, at.model, at.bounds).program for at in GATE]
@@ -40,7 +40,7 @@ def test_the_conditions_of_replog_are_impossible_as_the_lock_has_them():
     for number, at in enumerate(GATE)
 ])  # fmt: skip
 def test_hulls_prove_the_conditions_of_replog_in_each_model(at: At):
-    """For all offsets, in each model but those that the lock names."""
+    """For all offsets, in each model except those that the lock names."""
     listed = read(ROOT / "conformance" / NAME)
     assert listed is not None
     program = instantiate(REPLICATION, at.model, at.bounds).program

@@ -1,4 +1,4 @@
-"""The smallest contradiction of a blocked recording: it is one, and none of its claims can be left out."""
+"""The smallest contradiction of a blocked recording: it is one, and none of its claims can be omitted."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def claims(found: Contradiction | None) -> list[tuple[int, bool, dict[str, str]]
 
 
 def test_a_step_and_a_field_may_contradict_each_other():
-    """A coin left a1, so it cannot have both; what was in between is not needed."""
+    """A coin left a1, so it cannot have both; the events in between are not needed."""
     found = smallest(recorded(moved("a1", "a2"), looked(a1=1), {"event": "tossed"}, looked(a1=2)))
     assert claims(found) == [(1, True, {}), (4, True, {"a1": "2"})]
 
 
 def test_two_fields_may_contradict_each_other():
-    """A coin shows one side; who tossed it, and when, is not needed."""
+    """A coin shows one side; its owner, and the time, are not needed."""
     found = smallest(recorded({"event": "tossed"}, looked(coin="heads"), moved("a1"), looked(coin="tails")))
     assert claims(found) == [(2, False, {"coin": "heads"}), (4, True, {"coin": "tails"})]
 
 
 def test_a_line_may_contradict_the_spec_alone():
-    """There are four coins, whatever happened before; the days have no part in it."""
+    """There are four coins, whatever happened before; the days are irrelevant."""
     found = smallest(recorded(moved("a1"), moved("a2"), looked(a1=3, a2=3, days=0)))
     assert claims(found) == [(3, True, {"a1": "3", "a2": "3"})]
 
@@ -103,7 +103,7 @@ def test_every_claim_of_a_contradiction_is_needed_and_no_other(events):
 
 
 def test_a_bound_is_reported(monkeypatch):
-    """Where the candidates are too many, the earlier lines are assumed as recorded, and this is said."""
+    """With too many candidates, the earlier lines are assumed as recorded, and this is reported."""
     monkeypatch.setattr(module, "MOST_OPEN", 9)
     recording = recorded(*[moved("a1", "a2"), moved("a2", "a1")] * 3, looked(coin="heads"))
     found = smallest(recording)
@@ -121,5 +121,5 @@ def test_a_bound_is_reported(monkeypatch):
 
 @pytest.mark.parametrize("event", [{"event": "eaten"}, {"event": "looked", "broken": True}])
 def test_what_the_tracing_refuses_has_no_contradiction(event):
-    """The spec has no part in it."""
+    """The spec is not involved."""
     assert smallest(recorded(moved("a1"), event)) is None

@@ -1,4 +1,4 @@
-"""Copies of systems: what a deep copy would be, however they are made."""
+"""Copies of systems equal deep copies, however they are made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Side(Enum):
 
 @dataclass
 class System:
-    """With what systems have: aliases, names of enums, classes and functions."""
+    """The kinds of contents of systems: aliases, names of enums, classes and functions."""
 
     kind: type = dict
     side: Side = Side.HEADS
@@ -29,14 +29,14 @@ class System:
 
 
 class Shared:
-    """Has its own way to be copied: not at all."""
+    """Defines its own copying: not at all."""
 
     def __deepcopy__(self, memo: object) -> Shared:
         return self
 
 
 def local() -> Any:
-    """A class that nobody can import, with a function that nobody can."""
+    """A class that cannot be imported, with a function that cannot be imported."""
 
     @dataclass
     class Hidden:
@@ -52,7 +52,7 @@ def local() -> Any:
     ids=["int", "list", "object", "local", "shared"],
 )
 def test_a_copy_is_a_deep_copy(other: Any):
-    """Equal, with the same aliases, and with what `deepcopy` shares; a function of a system is its own."""
+    """Equal, with the same aliases, and with the parts that `deepcopy` shares; functions are its own."""
     system = System(log=[other, other])
     system.others["log"] = system.log
     kept = saved(system)
@@ -85,7 +85,7 @@ class Counter:
 
 
 class Limited(Counter):
-    """Has another `up`, and the one that it overrides as a rule."""
+    """Has another `up`, and uses the overridden one in its table."""
 
     def __init__(self) -> None:
         self.rules = {"up": super().up, **self.table()}
@@ -112,7 +112,7 @@ class Journal(list[int]):
     appended = 0
 
     def append(self, item: int) -> None:
-        """Count it, too."""
+        """Append an item and count it."""
         self.appended += 1
         super().append(item)
 

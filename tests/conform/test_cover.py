@@ -1,4 +1,4 @@
-"""Covers have every class, or every edge, of a state graph, by paths that the spec allows."""
+"""Covers contain every class, or every edge, of a state graph, by paths that the spec allows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL = (("MaxOffset", "1"), ("MaxCrashes", "0"))
 
 @cache
 def program_named(name: str) -> Program:
-    """`bank`, or `replication`: the main spec as small as it is of use."""
+    """`bank`, or `replication`: the main spec at the smallest useful size."""
     if name == "bank":
         return bank().program
     checked = check(str(ROOT / "spec" / "replication.spec"))
@@ -45,7 +45,7 @@ def suite_named(name: str, kind: str) -> Suite:
 
 
 def along(program: Program, tracer: Tracer, case: SuiteCase) -> Iterator[tuple[State, Step, State]]:
-    """The steps of a case as the spec takes them; an assertion fails where it does not."""
+    """The steps of a case as the spec takes them; an assertion fails if it does not."""
     state = initial_states(program)[case.start]
     for step in case.steps:
         (index,) = (index for index, action in enumerate(program.actions) if action.name == step.action)
@@ -60,7 +60,7 @@ def along(program: Program, tracer: Tracer, case: SuiteCase) -> Iterator[tuple[S
 
 @cache
 def everything(name: str) -> tuple[set[str], set[str], int]:
-    """The ids of all classes of steps and of refusals, and the number of states, found the slow way."""
+    """The ids of all classes of steps and of refusals, and the number of states, computed naively."""
     program = program_named(name)
     tracer = Tracer(program)
     classifier = Classifier(tracer)
@@ -143,7 +143,7 @@ def test_an_edge_cover_has_every_edge():
 
 @pytest.mark.parametrize("seed", few_of(range(40), 8))
 def test_covers_of_random_specs_have_every_class(seed: int, tmp_path: Path):
-    """Whatever the spec: all classes of all edges, on paths that it allows."""
+    """For any spec: all classes of all edges, on paths that it allows."""
     program = of_seed(seed, tmp_path)
     if program is None:
         return
@@ -170,7 +170,7 @@ def test_a_suite_is_a_function_of_the_spec(name):
 
 
 def test_ids_are_the_same_on_every_machine():
-    """Written down: an id depends on nothing but the model, its bounds and the path."""
+    """An id depends only on the model, its bounds and the path."""
     suite = build_suite(program_named("bank"), "classes", (("Most", "2"),))
     shortest = min(suite.cases, key=lambda case: (len(case.steps), case.id))
     assert (shortest.id, str(shortest)) == ("2184704b3a", "sleep()")
@@ -179,7 +179,7 @@ def test_ids_are_the_same_on_every_machine():
 @pytest.mark.parametrize("kind", ["classes", "edges"])
 @pytest.mark.parametrize("limit", [1, 7, 30])
 def test_a_budget_is_told(kind, limit):
-    """A suite of a part of the graph is not complete, and has what was seen of it."""
+    """A suite of a part of the graph is not complete, and contains the explored part."""
     suite = build_suite(program_named("replication"), kind, max_states=limit)
     assert not suite.complete
     assert taken(suite) == {one.id for one in suite.classes}
@@ -193,7 +193,7 @@ def test_there_are_two_kinds_of_suites_made_of_cases():
 
 @pytest.mark.slow
 def test_a_sample_prefers_cases_with_many_classes():
-    """Within its steps a sample has at least as many classes as as many cases from the front."""
+    """Within its steps a sample has at least as many classes as the same number of cases from the front."""
     suite = suite_named("replication", "classes")
     few = sample(suite, 40)
     assert 0 < len(few) < len(suite.cases)

@@ -1,4 +1,4 @@
-"""Work in pieces by others: the report is that of one machine, whoever did which piece, and when."""
+"""Work in pieces by others: the report is that of one machine, whatever the workers and the order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BUDGET = SuiteBudget(walks=SuiteWalks(1, 20, 10))
 
 
 class Shuffled:
-    """A crew that does the pieces in any order, each with a work that went through bytes."""
+    """A crew that executes the pieces in any order, each with a serialised job."""
 
     hands = 3
 
@@ -91,7 +91,7 @@ def test_shares_have_each_case_once():
 
 
 def test_a_binding_that_does_not_fit_is_refused_before_anything_is_sent():
-    """The error is that of a run on this machine, and no crew is asked."""
+    """The error is that of a run on this machine, and no crew is used."""
 
     class Unbound(BankBinding):
         toss = None  # type: ignore[assignment]
@@ -112,14 +112,14 @@ class Controlled(BankBinding):
 
 
 def test_a_crew_runs_the_controls():
-    """Each control is found out as it is here, by its number."""
+    """Each control is detected as on this machine, by its number."""
     assert try_controls(Controlled, bank(), None, Shuffled(Controlled)) == try_controls(
         Controlled, bank(), None
     )
 
 
 def recordings(folder: Path) -> list[Path]:
-    """One that is a behaviour, one that is not; one that is cut off, is no text, or is not there."""
+    """One that is a behaviour, one that is not; one that is truncated, is not text, or does not exist."""
     event = '{"at": "bank", "seq": 1, "event": "moved", "from": "a1", "to": "a2", "after": {"from": %d}}'
     for name, left in (("right", 1), ("wrong", 3)):
         lines = ['{"format": "bank/1"}', event % left, '{"end": true, "events": 1}']
@@ -155,7 +155,7 @@ def by(crew: Any, cls: type[Tracing], checked: CheckedSpec, **more: Any) -> Crew
 
 
 def test_a_crew_explains_recordings(tmp_path: Path):
-    """Results are in the recordings' order, files that are no recordings are told with the same words."""
+    """Results are in the recordings' order, and other files are reported with the same messages."""
     (tmp_path / "bank.spec").write_text(SPEC)
     (tmp_path / "reader.py").write_text(TRACING)
     cls, checked = load_tracing(tmp_path / "reader.py"), check(str(tmp_path / "bank.spec"))
@@ -168,7 +168,7 @@ def test_a_crew_explains_recordings(tmp_path: Path):
 
 
 def test_a_spec_is_told_by_the_name_that_it_has_here(tmp_path: Path):
-    """The place of a guard is in the file that was named, not in the copy that was sent."""
+    """The place of a guard is in the named file, not in the copy that was sent."""
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "bank.spec").write_text(SPEC)
@@ -189,7 +189,7 @@ def unpacked(kit: Kit, place: Path) -> Path:
 
 
 class Elsewhere(Shuffled):
-    """A crew in a process of its own, that has the kit and nothing else of the user's."""
+    """A crew in its own process, with the kit and no other file of the user's."""
 
     def __init__(self, cls: type[Any], kit: Kit, place: Path) -> None:
         super().__init__(cls)
@@ -208,7 +208,7 @@ class Elsewhere(Shuffled):
 
 
 def test_a_kit_is_all_that_a_binding_needs(tmp_path: Path):
-    """A package beside the binding, a neighbour, what is imported late, and the spec are in it."""
+    """A package beside the binding, a neighbour, late imports, and the spec are in it."""
     home, away = tmp_path / "home", tmp_path / "away"
     (home / "bind").mkdir(parents=True)
     (home / "lib" / "vault" / "deep").mkdir(parents=True)
@@ -250,7 +250,7 @@ def test_a_kit_is_all_that_a_binding_needs(tmp_path: Path):
 
 
 def test_the_kit_of_replog_has_replog_and_all_files_of_its_spec():
-    """All of the package is sent, and a spec with what it extends; nothing that is installed is."""
+    """All of the package is sent, and a spec with its bases; no installed package is."""
     main = ROOT / "conformance" / "tracing.py"
     cls, checked = load_tracing(main), check(str(ROOT / "spec" / "recorded.spec"))
     names = set(dict(kit_of(main, cls, checked).files))
@@ -259,7 +259,7 @@ def test_the_kit_of_replog_has_replog_and_all_files_of_its_spec():
 
 
 def test_a_kit_has_files_of_a_spec_that_declare_no_name(tmp_path: Path):
-    """What is extended, or imported by it, is needed wherever the spec is loaded, whatever is in it."""
+    """Base and imported files are needed wherever the spec is loaded, whatever their contents."""
     (tmp_path / "low.spec").write_text("spec low\nvar x : bool = false\naction a():\n    x' = not x\n")
     (tmp_path / "mid.spec").write_text("spec mid\nextends low\nimport maths\ndeadlock ok\n")
     (tmp_path / "top.spec").write_text("spec top\nextends mid\n")
@@ -335,7 +335,7 @@ def test_a_crew_holds_mutants(tmp_path: Path):
 
 
 def test_a_process_forgets_the_kit_before(tmp_path: Path):
-    """A module of the same name is that of the kit that was entered last."""
+    """A module of the same name is that of the last entered kit."""
     path = list(sys.path)
     try:
         for name in ("first", "second"):

@@ -1,4 +1,4 @@
-"""What was kept or locked is believed as it was written, or not at all, whatever else runs."""
+"""Kept or locked data are accepted as written, or not at all, whatever else runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GRAMMAR = 'decl: "a" NAME _NEWLINE\nexpr: NAME\nNAME: /[b-z]/\n_NEWLINE: /\\n/\n
 
 @dataclass(frozen=True)
 class Believed:
-    """A file, what is done to have it, and what of it is believed; the same value for no damage at all."""
+    """A file, how to create it, and its accepted content; the same value if it is undamaged."""
 
     path: Path
     believed: Callable[[], Any]
@@ -141,7 +141,7 @@ def believed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @given(seed=st.integers(0, 1 << 32))
 @example(seed=0)
 def test_no_damage_is_believed(believed: list[Believed], seed: int) -> None:
-    """Whatever became of a file, it is refused, or says what it said: of 300 damages none is accepted."""
+    """A damaged file is refused, or has its original meaning: of 300 damages none is accepted."""
     random = Random(seed)
     one, other = random.sample(believed, 2)
     whole, wanted = one.path.read_bytes(), one.believed()
@@ -159,7 +159,7 @@ def test_no_damage_is_believed(believed: list[Believed], seed: int) -> None:
 
 
 def test_what_is_kept_says_what_was_written(believed: list[Believed]) -> None:
-    """Nothing is lost on the way, or a cache would change verdicts."""
+    """Nothing is lost, or a cache would change verdicts."""
     assert len(believed) >= 9
     assert replace_seconds(read_outcome("an outcome", MUTANT)) == replace_seconds(OUTCOME)
     assert read_ground("the ground") == GROUND
@@ -173,7 +173,7 @@ def replace_seconds(found: MutantOutcome | None) -> Any:
 
 @pytest.mark.parametrize("kind", ["suites", "grammars", "kernels"])
 def test_what_is_damaged_is_computed_again(kind: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """And is whole again afterwards."""
+    """And the file is whole again afterwards."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = next(path for path in _kept(tmp_path) if path.parent.name == kind)
     before = path.read_bytes()
@@ -185,7 +185,7 @@ def test_what_is_damaged_is_computed_again(kind: str, tmp_path: Path, monkeypatc
 
 
 def test_a_file_under_another_s_name_is_none(tmp_path: Path) -> None:
-    """The name is what decides what is in a file, so a copy says nothing."""
+    """The name determines the content of a file, so a copy is not valid."""
     kept.write(tmp_path / "one", b"words")
     shutil.copy(tmp_path / "one", tmp_path / "other")
     assert (kept.read(tmp_path / "one"), kept.read(tmp_path / "other")) == (b"words", None)
@@ -221,7 +221,7 @@ def test_runs_on_one_cache_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
-    """A lock that cannot be written is the old one; what cannot be kept is no error; no draft is left."""
+    """A lock that cannot be written keeps its content; a missing cache is no error; no draft is left."""
     path, cached = tmp_path / "specchk.lock", tmp_path / "cached"
     path.write_bytes(b"old")
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
-    """Who may read a lock, and where it is linked to, is not for specchk to change."""
+    """Permissions of a lock, and its link, are not changed."""
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "real").chmod(0o640)
     (tmp_path / "link").symlink_to("real")
@@ -249,7 +249,7 @@ def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: Any) -> None:
-    """By the command: what happened, where, and what to do; a gate that may see less is not held to it."""
+    """By the command: the error, the place, and the remedy; a weaker gate is not compared with it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "gate").mkdir()
     copy = Copy(tmp_path / "gate")
@@ -268,7 +268,7 @@ def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, mo
 
 
 def test_scores_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
-    """A file of scores is somebody's redirected output; its sums are those of its rows."""
+    """A file of scores is redirected output; its sums are those of its rows."""
     from specchk.conform.mutation.scores_file import NoScores, read_scores
 
     rows = [{"id": "a", "flaw": "f", "verdict": "killed", "kills": [1, 2]},

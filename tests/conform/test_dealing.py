@@ -1,4 +1,4 @@
-"""Recordings are dealt to processes by the program that they need, each once."""
+"""Recordings are distributed to processes by the program that they need, each once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def every(dealt: Dealt) -> list[int]:
 
 
 def test_recordings_that_need_the_same_program_are_dealt_together(tmp_path):
-    """Those of the program that most of them need are common, and the others are shares."""
+    """Those of the most needed program are common, and the others are shares."""
     dealt = dealt_by_program(SizedTracing, written(tmp_path, [2, 3, 2, 3, 4, 2]), 2)
     assert dealt.common == (0, 2, 5)
     assert sorted(map(sorted, dealt.shares)) == [[1, 3], [4]]
@@ -54,7 +54,7 @@ def test_of_one_program_all_recordings_are_common(tmp_path):
 
 
 def test_a_group_that_is_more_than_a_share_is_cut(tmp_path):
-    """Its program is made by each process that has a piece of it."""
+    """Its program is built by each process that has a piece of it."""
     dealt = dealt_by_program(SizedTracing, written(tmp_path, [2] * 8 + [3] * 7), 4)
     assert dealt.common == tuple(range(8))
     assert [len(share) for share in dealt.shares].count(0) == 1
@@ -63,7 +63,7 @@ def test_a_group_that_is_more_than_a_share_is_cut(tmp_path):
 
 @pytest.mark.parametrize("count", [0, 1, 7, MOST_TOKENS, MOST_TOKENS + 1, 3 * MOST_TOKENS + 5])
 def test_each_number_is_claimed_once(count):
-    """By two readers in turns, and by one that comes late."""
+    """By two alternating readers, and by a late one."""
     claims = Claims(count)
     readers = [iter(claims), iter(claims)]
     taken = []
@@ -80,7 +80,7 @@ def test_each_number_is_claimed_once(count):
 
 
 def test_processes_share_what_is_common():
-    """What one has taken the other never gets, however they are scheduled."""
+    """A recording taken by one is never given to the other, whatever the scheduling."""
     claims = Claims(400)
     parts = each([partial(list, claims)] * 2, 2)
     claims.close()
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_recording_is_dealt_too(tmp_path):
 
 
 def test_of_a_recording_only_the_header_is_read_to_deal_it(tmp_path):
-    """A broken line behind the header changes nothing."""
+    """A broken line after the header changes nothing."""
     paths = written(tmp_path, [2, 3, 2, 3])
     for path in paths[:2]:
         header, _, rest = path.read_text(encoding="utf-8").partition("\n")

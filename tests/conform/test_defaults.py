@@ -1,4 +1,4 @@
-"""What ships is what is bound: gate, recordings and demo run `Protocol()`, with no rule switched."""
+"""The shipped rules are the bound ones: gate, recordings and demo run `Protocol()`, without switches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def switches(text: str) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("path", HELD, ids=[path.name for path in HELD])
 def test_nothing_that_is_held_to_the_spec_switches_a_rule(path: Path) -> None:
-    """A rule that a binding or a recorder sets may change in what ships without a report."""
+    """A rule set by a binding or a recorder could change in the shipped version without a report."""
     assert list(switches(path.read_text(encoding="utf-8"))) == []
 
 
@@ -76,7 +76,7 @@ def test_recordings_the_simulator_and_the_demo_run_the_defaults() -> None:
 
 
 def test_the_models_of_the_gate_have_the_rules_that_are_the_specs_defaults() -> None:
-    """What the binding requires of a model is what the spec has by default, and no suite sets it."""
+    """The rules required of a model are the spec's defaults, and no suite sets them."""
     constants = {one.name: one for one in program().constants}
     assert set(TODAY) < set(constants)
     for at in (*SMOKE, *GATE, *EXHAUSTIVE):

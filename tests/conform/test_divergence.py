@@ -1,4 +1,4 @@
-"""A divergence is told in every form with the same content: both states, and each place that differs."""
+"""Every form of a report on a divergence has the same content: both states, and each differing place."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_last_row_has_all_that_differs_and_nothing_else(wanted, found):
 
 
 def test_there_are_words_for_every_kind():
-    """Of those that `Divergence` names."""
+    """For those that `Divergence` names."""
     assert Divergence.__doc__ is not None
     kinds = Divergence.__doc__.split("`kind`:")[1].split("`reason`")[0]
     assert set(re.findall(r"`(\w+)` \(", kinds)) == set(WORDS)
@@ -105,7 +105,7 @@ def test_both_cells_that_differ_are_marked():
 
 
 def test_many_places_are_counted_at_the_end(monkeypatch):
-    """The end has the first few and how many more there are; the row has all."""
+    """The end lists the first few and the number of the others; the row has all."""
     monkeypatch.setattr(divergence, "MOST_PLACES", 1)
 
     class Mixed(BankBinding):
@@ -121,7 +121,7 @@ def test_many_places_are_counted_at_the_end(monkeypatch):
 
 
 def test_the_itf_trace_has_the_path_and_the_divergence():
-    """The states of the spec, the one on which they part last; in `#meta` what differs."""
+    """The states of the spec, up to the last common one; the differences in `#meta`."""
     itf = as_itf(BANK.program, found_in(LosesMoney))
     assert [state["#meta"]["action"] for state in itf["states"]] == [None, "transfer", "transfer"]
     assert itf["#meta"]["divergence"]["differences"][0]["place"] == "balance[a2]"
@@ -129,7 +129,7 @@ def test_the_itf_trace_has_the_path_and_the_divergence():
 
 
 def test_a_divergence_is_drawn_from_its_json(lossy, tmp_path):
-    """`draw` of what `conform --json` printed is the picture that `conform --draw` makes."""
+    """`draw` on the output of `conform --json` is the picture of `conform --draw`."""
     runner = CliRunner()
     found = tmp_path / "found.json"
     found.write_text(runner.invoke(command, [str(lossy), "--suite", "product", "--json"]).output)
@@ -141,7 +141,7 @@ def test_a_divergence_is_drawn_from_its_json(lossy, tmp_path):
 
 
 def test_a_report_without_a_divergence_is_not_drawn(lossy, tmp_path):
-    """One sentence says why; so it does for a divergence that is no behaviour of the spec."""
+    """One sentence gives the reason; also for a divergence that is not a behaviour of the spec."""
     runner = CliRunner()
     found = json.loads(runner.invoke(command, [str(lossy), "--suite", "product", "--json"]).output)
     path = tmp_path / "found.json"

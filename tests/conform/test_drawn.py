@@ -1,4 +1,4 @@
-"""Right implementations of drawn specs conform, wrong ones do not, and what is covered was taken."""
+"""Correct implementations of random specs conform, wrong ones do not, and covered steps were taken."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FEW = Options(Budget(max_states=150), symmetry=False, keep_going=True)
 
 
 def drawn(random: Random, folder: Path) -> Implementation | None:
-    """A right implementation of a drawn spec of a few states, of which all steps are defined."""
+    """A correct implementation of a random spec of a few states, all of whose steps are defined."""
     program = program_of(random.choice((further_spec, spec_with_maps, wider_spec))(random), folder)
     if program is None or steps_list_horizon(program):
         return None
@@ -76,7 +76,7 @@ def classes(implementation: Implementation) -> SuiteResult:
 
 
 def ids_of(program: Program, taken: list[tuple[Call, State]]) -> set[str]:
-    """The classes of steps that were taken."""
+    """The classes of the accepted steps."""
     tracer = Tracer(program)
     classifier = Classifier(tracer)
     return {
@@ -89,7 +89,7 @@ def ids_of(program: Program, taken: list[tuple[Call, State]]) -> set[str]:
 
 
 def check(random: Random, folder: Path) -> Counter[str]:
-    """The right implementation conforms in all suites, up to four flawed ones do not."""
+    """The correct implementation conforms in all suites, up to four flawed ones do not."""
     kinds = Counter[str]()
     right = drawn(random, folder)
     if right is None:
@@ -126,7 +126,7 @@ def check(random: Random, folder: Path) -> Counter[str]:
 @settings(max_examples=20, suppress_health_check=SHARED)
 @given(random=RANDOMS)
 def test_a_wrong_step_of_a_drawn_spec_diverges(random: Random, tmp_path: Path) -> None:
-    """And a right implementation conforms; what is counted as covered was taken."""
+    """And a correct implementation conforms; steps counted as covered were taken."""
     check(random, tmp_path)
 
 
@@ -134,17 +134,17 @@ def test_a_wrong_step_of_a_drawn_spec_diverges(random: Random, tmp_path: Path) -
 @settings(max_examples=300, suppress_health_check=SHARED)
 @given(random=RANDOMS)
 def test_a_wrong_step_of_many_drawn_specs_diverges(random: Random, tmp_path: Path) -> None:
-    """The same of more."""
+    """The same for more."""
     check(random, tmp_path)
 
 
 def without_probes(_: Replayer[Any], __: object, calls: Sequence[object]) -> list[bool]:
-    """A comparison that asks for no step that is forbidden."""
+    """Planted: a comparison that tries no forbidden step."""
     return [True] * len(calls)
 
 
 def covering_all(runner: Runner[Any], case: SuiteCase) -> int:
-    """A runner that counts the classes of a case before its steps are taken."""
+    """Planted: a runner that counts the classes of a case before its steps are taken."""
     runner.done.covered |= {number for classes in case.classes for number in classes}
     return take(runner, case)
 

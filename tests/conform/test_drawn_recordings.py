@@ -1,4 +1,4 @@
-"""Recordings of drawn specs are explained as far as the sets of their possible states reach."""
+"""Recordings of random specs are explained up to the event at which no possible state is left."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Args = tuple[Any, ...]  # of each argument a tuple with its value, or None where
 
 
 class Possible:
-    """The sets of states in which a spec may be, computed plainly."""
+    """The sets of possible states of a spec, computed plainly."""
 
     def __init__(self, program: Program, silent: int | None) -> None:
         self.program, self.silent = program, silent
@@ -52,7 +52,7 @@ class Possible:
         ]  # fmt: skip
 
     def taken(self, states: Iterable[State], action: int, args: Args | None) -> set[State]:
-        """The states after an action, with arguments that are known in part or not at all."""
+        """The states after an action, with arguments that are partly known or unknown."""
         known = args or (None,) * len(self.program.actions[action].params)
         fitting = [
             call for at, call in self.calls
@@ -64,7 +64,7 @@ class Possible:
         }  # fmt: skip
 
     def before(self, states: set[State]) -> set[State]:
-        """The states that silent steps reach, too."""
+        """The states reached by silent steps, too."""
         reached = set(states)
         for _ in range(SILENT if self.silent is not None else 0):
             reached |= self.taken(reached, self.silent or 0, None)
@@ -117,7 +117,7 @@ def tracing_of(program: Program, silent: int | None) -> type[Tracing]:
 
 
 def walk(random: Random, possible: Possible) -> list[dict[str, Any]]:
-    """The events of a behaviour, with arguments and values left out."""
+    """The events of a behaviour, with some arguments and values omitted."""
     program, events = possible.program, list[dict[str, Any]]()
     state = random.choice(initial_states(program))
     for _ in range(random.randint(2, 6)):
@@ -142,7 +142,7 @@ def walk(random: Random, possible: Possible) -> list[dict[str, Any]]:
 
 
 def spoiled(random: Random, events: list[dict[str, Any]], possible: Possible) -> list[dict[str, Any]]:
-    """The events with one that is lost, repeated, of another kind, or shows another value."""
+    """The events with one that is lost, repeated, of another kind, or with another value."""
     found = [dict(one) for one in events]
     at = random.randrange(len(found))
     form = random.choice(("lost", "repeated", "other", "other", "value", "value"))
@@ -163,7 +163,7 @@ def spoiled(random: Random, events: list[dict[str, Any]], possible: Possible) ->
 
 
 def drawn(random: Random, folder: Path) -> Instance | None:
-    """A drawn spec of a few states, of which all steps are defined and within its constraints."""
+    """A random spec of a few states, all of whose steps are defined and within its constraints."""
     make = random.choice((further_spec, spec_with_maps, wider_spec))
     (folder / "random.spec").write_text(make(random), encoding="utf-8")
     try:
@@ -177,7 +177,7 @@ def drawn(random: Random, folder: Path) -> Instance | None:
 
 
 def check_recordings(random: Random, folder: Path) -> Counter[str]:
-    """Recordings, right and spoiled, are explained as far as there are states."""
+    """Check that recordings, correct and corrupted, are explained as far as there are states."""
     kinds = Counter[str]()
     instance = drawn(random, folder)
     if instance is None:
@@ -206,7 +206,7 @@ def check_recordings(random: Random, folder: Path) -> Counter[str]:
 @settings(max_examples=20, suppress_health_check=SHARED)
 @given(random=RANDOMS)
 def test_recordings_are_explained_as_far_as_there_are_states(random: Random, tmp_path: Path) -> None:
-    """With silent steps, steps in a row, unknown arguments and values; right recordings and spoiled ones."""
+    """With silent steps, steps in a row, unknown arguments and values; correct and corrupted recordings."""
     check_recordings(random, tmp_path)
 
 
@@ -214,7 +214,7 @@ def test_recordings_are_explained_as_far_as_there_are_states(random: Random, tmp
 @settings(max_examples=300, suppress_health_check=SHARED)
 @given(random=RANDOMS)
 def test_many_recordings_are_explained_as_far_as_there_are_states(random: Random, tmp_path: Path) -> None:
-    """The same of more."""
+    """The same for more."""
     check_recordings(random, tmp_path)
 
 

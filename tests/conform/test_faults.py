@@ -92,7 +92,7 @@ def test_whatever_a_store_does_after_a_fault_is_a_finding(failure, kind, monkeyp
 
 
 def test_without_faults_that_strike_the_suite_is_vacuous(monkeypatch):
-    """A fault plan that never fires is no success."""
+    """A fault plan that never fires is not a success."""
     monkeypatch.setattr(FilesBinding, "dies", _never)
     result = run_faults(replayer(FilesBinding, "two_brokers", SMALL), limit=50)
     assert result.vacuous == "no fault struck inside a step"
@@ -111,13 +111,13 @@ def test_a_binding_without_interruptions_is_told_so():
 
 
 def test_every_edge_of_a_model_is_taken_on_files():
-    """The real store under the cores: what is on disk and what the spec says agree at every state."""
+    """The real store under the cores: the disk and the spec agree at every state."""
     result = run_product(replayer(FilesBinding, "two_brokers", {**SMALL, "MaxCrashes": "0"}))
     assert (result.divergence, result.vacuous, result.complete, result.states) == (None, "", True, 300)
 
 
 def test_a_checkpoint_that_is_not_written_is_found_on_files(monkeypatch):
-    """The store's part of the binding has power: losing one of its writes diverges."""
+    """The store's part of the binding has power: the loss of one of its writes diverges."""
     whole = FileStorage._perform
 
     def forgets(storage: FileStorage, effect: Effect) -> None:
@@ -137,7 +137,7 @@ def test_models_with_power_losses_are_not_for_files():
 
 
 def test_processes_with_files_do_what_the_spec_says():
-    """Each broker a process, a crash a SIGKILL, a restart a new process on the same directory."""
+    """Each broker is a process, a crash a SIGKILL, a restart a new process on the same directory."""
     at = replayer(ProcessBinding, "two_brokers", {})
     try:
         result = run_walks(at, SuiteWalks(5, 2, 16))
@@ -148,7 +148,7 @@ def test_processes_with_files_do_what_the_spec_says():
 
 @pytest.mark.parametrize("is_forgetful", [False, True])
 def test_processes_are_reopened_from_their_files(is_forgetful: bool, monkeypatch):
-    """What a start would find is what the process shows; epochs that were not written are detected."""
+    """The state found by a start is the state shown by the process; unwritten epochs are detected."""
     recover = ProcessDisk.recover
 
     def forgets(disk: ProcessDisk) -> Recovered:

@@ -1,4 +1,4 @@
-"""What is kept from event to event changes no verdict: values, calls, functions, events read ahead."""
+"""Data kept from event to event change no verdict: values, calls, functions, events read ahead."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_fields_agree_alike_as_one_function_and_as_many():
 
 
 def test_as_many_kinds_of_fields_as_there_are_do_not_pile_up(monkeypatch):
-    """Where the fields are others in every event, what is kept of them has a bound."""
+    """If the fields differ in every event, the kept data are bounded."""
     monkeypatch.setattr(fields_module, "MOST_TOGETHER", 3)
     fields = Fields(INSTANCE)
     for count in range(1, 9):
@@ -74,7 +74,7 @@ def test_a_value_that_a_tracing_changes_is_read_again(kind):
 
 
 def test_an_object_that_does_not_change_is_read_once(monkeypatch):
-    """The point of a table: the second time nothing of it is read."""
+    """The purpose of a table: the second time nothing of it is read."""
     fields = Fields(INSTANCE)
     table = Table({"a1": 2, "a2": 2}.items())
     assert fields.agree(START[0], [Seen("all", BALANCES, table)])
@@ -83,7 +83,7 @@ def test_an_object_that_does_not_change_is_read_once(monkeypatch):
 
 
 def test_another_object_at_the_address_of_one_that_is_gone_is_read(monkeypatch):
-    """What is known by an address is known of the object there; and not of more objects than fit."""
+    """Facts stored by address apply to the present object only; and to a limited number of objects."""
     monkeypatch.setattr(fields_module, "MOST_SAME", 3)
     fields = Fields(INSTANCE)
     for count in range(2, 30):
@@ -94,7 +94,7 @@ def test_another_object_at_the_address_of_one_that_is_gone_is_read(monkeypatch):
 
 
 def test_a_plain_value_is_read_by_the_type_of_its_expression():
-    """Expressions of one type share what is read, and those of others do not."""
+    """Expressions of one type share the values read, and those of others do not."""
     fields = Fields(INSTANCE)
     of_set, of_sequence = "{ balance[a] for a in Account }", "[balance[a1], balance[a2]]"
     for _ in range(2):
@@ -103,7 +103,7 @@ def test_a_plain_value_is_read_by_the_type_of_its_expression():
 
 
 def test_a_call_whose_arguments_change_is_another_call(tmp_path):
-    """What is known of a call by its address is that of the call only while nothing of it changes."""
+    """Facts stored by the address of a call apply only while nothing of it changes."""
     spec = tmp_path / "chosen.spec"
     spec.write_text(CHOSEN)
     called = CalledInstances(instantiate(check(str(spec))).program)
@@ -123,7 +123,7 @@ def test_a_call_whose_arguments_change_is_another_call(tmp_path):
 
 @pytest.mark.parametrize("ahead", [1, 2, 512])
 def test_an_event_that_cannot_be_read_is_reported_where_it_is_reached(ahead, monkeypatch):
-    """However many events are read ahead, the first that is not explained is reported."""
+    """However many events are read ahead, the first unexplained one is reported."""
     monkeypatch.setattr(reading_module, "READ_AHEAD", ahead)
     validator = Validator(INSTANCE)
     broken, wrong = {"event": "looked", "broken": True}, {"event": "looked", "after": {"a1": 4}}
@@ -150,7 +150,7 @@ class RunningTracing(BankTracing):
 
 
 def test_a_value_that_a_later_event_changes_is_compared_before_it_does():
-    """What a tracing makes of a later event is not compared with an earlier state."""
+    """Changes made by a tracing for a later event are not compared with an earlier state."""
     validator = Validator(INSTANCE)
     recording = recorded(moved("a1", a1=1, a2=3), moved("a1", a1=0, a2=4), moved("a2", a1=1, a2=3))
     found = validator.explain(RunningTracing(validator.program, recording), recording)
@@ -168,7 +168,7 @@ class TogetherTracing(BankTracing):
 
 
 def test_fields_shown_together_are_those_of_a_list():
-    """The same verdicts, values and reports, whichever way a tracing gives them."""
+    """The same verdicts, values and reports, whichever form a tracing uses."""
     validator = Validator(INSTANCE)
     good = recorded(moved("a1", a1=1, a2=3), moved("a2", a1=2, a2=2), moved("a1", a1=1))
     bad = recorded(moved("a1", a1=1, a2=3), moved("a2", a1=2, a2=3))
@@ -191,7 +191,7 @@ def test_fields_shown_together_are_those_of_a_list():
 
 
 def test_two_values_are_kept_of_a_field_that_changes():
-    """The first and the first other one, in whatever fields it is shown with; 1 and true are two."""
+    """The first and the next different one, with any other fields; 1 and true are two."""
     seen: dict[str, set[object]] = {}
     compared, one, two = (
         Compared(seen), ShownTogether(("x", "y"), [], None), ShownTogether(("y", "x"), [], None)
@@ -202,7 +202,7 @@ def test_two_values_are_kept_of_a_field_that_changes():
 
 
 def test_a_tracing_is_freed_without_the_collector():
-    """It does not refer to itself: of thousands of recordings none is kept until a collection."""
+    """It does not refer to itself: none of thousands of recordings is kept until a collection."""
     gc.disable()
     try:
         tracing = BankTracing(INSTANCE.program, recorded(moved("a1")))

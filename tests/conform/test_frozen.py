@@ -1,4 +1,4 @@
-"""A frozen divergence is a test: red as long as the implementation is wrong, green once it is right."""
+"""A frozen divergence is a test: it fails while the implementation is wrong, and passes once it is right."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_it_fails_where_the_implementation_is_wrong(cls, tmp_path):
 
 @pytest.mark.parametrize("cls", FROZEN, ids=lambda cls: cls.__name__)
 def test_it_passes_once_the_implementation_is_right(cls, tmp_path):
-    """The same path on the bank that is right."""
+    """The same path on the correct bank."""
     target = tmp_path / "test_frozen.py"
 
     class Right(BankBinding):
@@ -99,7 +99,7 @@ def test_the_same_divergence_is_written_in_the_same_bytes(lossy, tmp_path):
 
 
 def test_modules_are_left_as_they_were(tmp_path):
-    """The stand-ins for specchk, and what was imported with them, are gone after the test."""
+    """The stand-ins for specchk, and the modules imported with them, are removed after the test."""
     before = dict(sys.modules)
     target = tmp_path / "test_frozen.py"
     cls = FROZEN[0]
@@ -109,14 +109,14 @@ def test_modules_are_left_as_they_were(tmp_path):
 
 
 def test_what_only_the_binding_shows_is_not_frozen(tmp_path):
-    """A projection that tells too little is no fault of the implementation."""
+    """A projection that shows too little is not a fault of the implementation."""
     cls = next(one[0] for one in BROKEN if one[1] == "ambiguous")
     with pytest.raises(CannotFreeze, match="observes too little"):
         frozen(BANK, cls(BANK.program), HERE / "broken.py", found_in(cls), tmp_path / "test_frozen.py")
 
 
 def test_a_disk_that_forgets_is_frozen(tmp_path):
-    """What is on disk is opened again at the end of the path."""
+    """The files on disk are reopened at the end of the path."""
     made = ForgetsOnDisk(BANK.program)
     replayer = Replayer(made)
     toss = next(one for one in replayer.spec.instances if one.label.action == "toss")
@@ -135,7 +135,7 @@ def test_a_disk_that_forgets_is_frozen(tmp_path):
 
 @pytest.mark.system
 def test_it_runs_without_specchk(lossy, tmp_path):
-    """In a process in which specchk cannot be imported; what fails says where and how."""
+    """In a process in which specchk cannot be imported; a failure reports where and how."""
     target = tmp_path / "test_lossy.py"
     result = CliRunner().invoke(command, [str(lossy), "--suite", "product", "--freeze", str(target)])
     assert result.exit_code == 13
@@ -146,7 +146,7 @@ def test_it_runs_without_specchk(lossy, tmp_path):
 
 
 def without_specchk(target: Path) -> str:
-    """What pytest says of a test file in a process that has no specchk."""
+    """The output of pytest for a test file in a process without specchk."""
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, str(target)], env={"PYTHONPATH": str(HERE), "PATH": ""},
         check=False, capture_output=True, text=True,
@@ -155,7 +155,7 @@ def without_specchk(target: Path) -> str:
 
 
 def test_replogs_binding_can_be_frozen(monkeypatch, tmp_path):
-    """Its modules, its constants and its values; green on replog as it is, red with KAFKA-3083."""
+    """Its modules, constants and values; it passes on the unchanged replog, and fails with KAFKA-3083."""
     instance = instantiate(check(str(ROOT / "spec" / "replication.spec")), "one_record_at_a_time")
     right = follower.update_hw
 
@@ -177,7 +177,7 @@ def test_replogs_binding_can_be_frozen(monkeypatch, tmp_path):
 
 @pytest.mark.system
 def test_the_example_of_the_documents_is_frozen(tmp_path):
-    """A participant that forgets to force its log: red on it, green on the one that does not."""
+    """A participant that does not force its log: the test fails on it, and passes on the correct one."""
     folder, target = ROOT / "docs" / "two_phase", tmp_path / "test_frozen.py"
     asked = [str(folder / "forgetful.py"), "--suite", "product", "--freeze", str(target)]
     done = subprocess.run([sys.executable, "-m", "specchk", "conform", *asked], check=False)
@@ -205,7 +205,7 @@ def deeper(inner: st.SearchStrategy[types.Type]) -> st.SearchStrategy[types.Type
 
 @given(kind=st.recursive(SMALL, deeper, max_leaves=3), data=st.data())
 def test_values_in_the_text_are_those_of_the_projection(kind, data):
-    """What is written is Python, and `same` as the plain value, and as no other of the type."""
+    """The text is Python, and `same` as the plain value, and as no other of the type."""
     if types.cardinality(kind) > 600:
         return
     values = list(universe(kind))

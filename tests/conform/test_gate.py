@@ -1,4 +1,4 @@
-"""The gate as a build runs it, on two-phase commit: lock, controls, exit codes, files."""
+"""The gate as run by a build, on two-phase commit: lock, controls, exit codes, files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def short(copy: Copy) -> Copy:
 
 
 def test_a_lock_is_written_once_and_holds(copy: Copy):
-    """A gate that has its lock ends with 0."""
+    """A gate that meets its lock ends with 0."""
     assert copy.conform("--update-lock").code == 0
     held = copy.conform("--lock")
     assert held.code == 0
@@ -67,7 +67,7 @@ def test_a_lock_is_written_once_and_holds(copy: Copy):
 
 
 def test_a_missing_lock_is_an_error(copy: Copy):
-    """A gate that is told to hold a lock does not pass without one."""
+    """A gate with the option for a lock does not pass without one."""
     done = copy.conform("--lock")
     assert done.code == 2
     assert "--update-lock" in done.text
@@ -91,7 +91,7 @@ def test_a_gate_below_its_lock_ends_with_14(copy: Copy):
 
 
 def test_another_implementation_is_told_and_passes(short: Copy):
-    """A change that conforms does not need another lock."""
+    """A change that conforms needs no new lock."""
     short.conform("--update-lock")
     short.edit(
         "two_phase.py", "def __init__(self) -> None:\n", "def __init__(self) -> None:\n        # empty\n"
@@ -114,7 +114,7 @@ def test_the_gate_finds_each_planted_bug(copy: Copy, bug: str):
 
 
 def test_controls_that_find_nothing_make_the_gate_vacuous(short: Copy):
-    """A gate that cannot find a planted mistake is blind, and writes no lock."""
+    """A gate that cannot detect a planted mistake is blind, and writes no lock."""
     short.edit("binding.py", '"self.log.force()", "pass"', '"self.log.force()", "self.log.force() or None"')
     done = short.conform("--update-lock")
     assert done.code == 21
@@ -123,7 +123,7 @@ def test_controls_that_find_nothing_make_the_gate_vacuous(short: Copy):
 
 
 def test_a_lock_asks_for_one_control_of_each_kind(short: Copy):
-    """Without a wrong line of the implementation nobody knows that the gate sees any."""
+    """Without a wrong line of the implementation the gate's detection is unproven."""
     text = (short.folder / "binding.py").read_text()
     (short.folder / "binding.py").write_text(re.sub(r"        BadCode\(.*\),\n", "", text))
     done = short.conform("--update-lock")
@@ -132,7 +132,7 @@ def test_a_lock_asks_for_one_control_of_each_kind(short: Copy):
 
 
 def test_a_control_that_is_out_of_date_is_an_error(copy: Copy):
-    """A text that no longer stands in its function would plant nothing."""
+    """A text that is no longer in its function would plant nothing."""
     copy.edit("binding.py", '"self.log.force()", "pass"', '"self.log.flush()", "pass"')
     done = copy.conform()
     assert done.code == 2
@@ -160,7 +160,7 @@ def test_the_files_of_a_green_gate(copy: Copy):
 
 
 def test_a_score_of_other_mutants_than_there_are_is_below_the_lock(short: Copy):
-    """One that was added since was never tried, one that was deleted cannot be tried again."""
+    """An added mutant was never tried, a deleted one cannot be tried again."""
     (short.folder / "scores.json").write_text(json.dumps(SCORES))
     assert short.conform("--update-lock", "--mutants", "scores.json").code == 0
     folder = short.folder / "mutants"
@@ -209,7 +209,7 @@ def test_a_file_without_mutation_scores_is_an_error(copy: Copy):
 
 
 def test_options_that_do_not_go_together_are_refused(copy: Copy):
-    """A lock is of the whole gate."""
+    """A lock applies to the whole gate."""
     for options in (
         ("--lock", "--tier", "smoke"),
         ("--lock", "--since", "HEAD"),

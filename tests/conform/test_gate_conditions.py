@@ -73,13 +73,13 @@ def low() -> GateConditions:
 
 
 def test_what_no_model_lets_decide_is_listed(low):
-    """Where nobody comes to step 3 the guard of `rest` forbids by its first part alone, always."""
+    """If step 3 is never reached the guard of `rest` forbids by its first part alone, always."""
     assert undecided(low, "rest") == [("allows", "done"), ("forbids", "done"), ("allows", "n == 3")]
     assert undecided(of("small"), "rest") == []
 
 
 def test_a_condition_may_decide_in_any_of_the_models(low):
-    """The lists of two models are not added up: what one of them has is decided."""
+    """The lists of two models are not added up: a condition that decides in one of them is decided."""
     both = of("none_rests", "small")
     assert set(both.undecided) < set(low.undecided)
     assert both.undecided == of("small").undecided
@@ -88,7 +88,7 @@ def test_a_condition_may_decide_in_any_of_the_models(low):
 
 
 def test_models_with_other_actions_are_other_models():
-    """With the same constants; what is determined of the one says nothing of the other."""
+    """With the same constants; the result for one does not apply to the other."""
     text = SPEC + "model no_rest extends small:\n    actions jump, climb\n    expect holds\n"
     checked = check("stairs.spec", text)
 
@@ -103,7 +103,7 @@ def test_models_with_other_actions_are_other_models():
 
 
 def test_reasons_of_people_are_kept(low):
-    """Of the conditions that are still listed; a reason changes neither identity nor seal."""
+    """For the conditions that are still listed; a reason changes neither identity nor seal."""
     argued = replace(low, undecided=tuple(replace(one, reason=one.text) for one in low.undecided))
     again = of("none_rests", known=argued)
     assert [one.reason for one in again.undecided] == [one.text for one in low.undecided]
@@ -128,7 +128,7 @@ def test_no_file_is_no_list(tmp_path: Path):
 
 
 def test_only_reasons_may_be_edited(tmp_path: Path, low):
-    """A count that was changed by hand would be a gate that sees less and says nothing."""
+    """A manually changed count would hide that the gate is weaker."""
     path = tmp_path / NAME
     write(path, low)
     text = path.read_text(encoding="utf-8")
@@ -186,7 +186,7 @@ def test_a_gate_reports_what_never_decides(gate: Gate):
     ("was", "now"), [("Top = 5", "Top = 6"), ("n > 0 and", "n >= 1 and"), ("n <= 9", "n < 10")]
 )
 def test_another_spec_or_model_is_below_the_lock(gate: Gate, was, now):
-    """What was determined of other conditions says nothing of these, be they of a property only."""
+    """The result for other conditions does not apply to these, even if only a property differs."""
     (gate.folder / "stairs.spec").write_text(GUARDED.replace(was, now, 1), encoding="utf-8")
     code, text = gate.conform("--lock")
     assert code == 14
@@ -195,7 +195,7 @@ def test_another_spec_or_model_is_below_the_lock(gate: Gate, was, now):
 
 
 def test_fewer_that_decide_are_below_the_lock(gate: Gate):
-    """The file and the lock are two: who removes a model of the gate writes the file anew, not the lock."""
+    """The file and the lock are separate: removing a model of the gate rewrites the file, not the lock."""
     path = gate.folder / NAME
     conditions = read(path)
     assert conditions is not None
@@ -215,7 +215,7 @@ def test_a_part_of_the_gate_determines_nothing(gate: Gate):
 
 
 def test_a_proof_is_kept_and_reported(tmp_path: Path):
-    """What is shown to be impossible needs no reason of a person, and is counted apart from what has one."""
+    """A condition proved impossible needs no reason from a person, and is counted separately."""
     text = SPEC.replace("n < Top", "n < Top and not lame")
     text = text.replace("var n", "var lame : bool = false\nvar n")
     checked = check("stairs.spec", text)
@@ -262,7 +262,7 @@ IMPOSSIBLE, FAR = ("walk", "forbids", "seen <= way"), ("walk", "forbids", "way <
 
 
 def proved_of(text: str, model: str = "short", **limits: int) -> set[tuple[str, str, str]]:
-    """The owner, effect and text of the conditions that the symbolic engine shows to be impossible."""
+    """The owner, effect and text of the conditions that the symbolic engine proves impossible."""
     program = instantiate(check("long.spec", text), model).program
     keys = {condition.key for condition in conditions(program)}
     shown = impossible_conditions(program, keys, **limits)
@@ -278,18 +278,18 @@ def test_impossible_is_for_all_offsets():
 
 
 def test_a_search_that_was_cut_shows_nothing():
-    """What a budget ended has not reached every state."""
+    """A search ended by a budget has not reached every state."""
     assert proved_of(LONG, most=1) == set()
 
 
 def test_no_offset_or_a_constraint_shows_nothing():
-    """A bound that no engine opens may be why a condition never decides."""
+    """A bound that no engine opens may be the reason why a condition never decides."""
     assert proved_of(LONG + "constraint near: way < 3\n") == set()
     assert proved_of(LONG.replace("nat upto Far", "0..9")) == set()
 
 
 def test_what_the_engine_refuses_is_not_shown():
-    """A claim that goes through all offsets is refused alone; the others are shown all the same."""
+    """A claim that iterates over all offsets is refused alone; the others are proved nevertheless."""
     text = LONG.replace("action look():", "action look(to: nat upto Far):").replace(
         "require seen != way", "require seen != way and to == way and seen <= way"
     )
@@ -297,7 +297,7 @@ def test_what_the_engine_refuses_is_not_shown():
 
 
 def test_an_undefined_step_shows_nothing():
-    """Behind a long way a step has no value, and the search ends there, before all states are reached."""
+    """After many steps a step has no value, and the search ends there, before all states are reached."""
     text = LONG.replace("require seen != way", "require min({ x for x in { way } if way < 4 }) >= seen")
     program = instantiate(check("long.spec", text), "short").program
     assert searched(program).is_complete
@@ -359,7 +359,7 @@ def long_gate(*models: str) -> GateConditions:
 
 
 def test_every_model_has_to_show_it():
-    """One in which the condition decides for a larger offset is listed, whatever the others show."""
+    """A condition that decides for a larger offset in one model is listed, whatever the others show."""
     impossible, far = long_gate("short", "unlimited").undecided
     assert (impossible.text, impossible.unbounded, impossible.bounded) == ("seen <= way", 2, ())
     assert (far.text, far.unbounded, far.bounded) == ("way < Limit", 0, ("short", "unlimited"))

@@ -1,4 +1,4 @@
-"""A guard of replog that is broken by hand does not get past the gate, and the report says what is wrong."""
+"""A guard of replog that is broken manually does not pass the gate, and the report names the error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GUARDS = {
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of what the gate runs on."""
+    """A copy of the files that the gate uses."""
     for name in ("impl", "conformance", "spec"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
@@ -88,7 +88,7 @@ case "$*" in *"$FAILS"*) exit 13;; esac
 
 
 def made(tmp_path: Path, fails: str) -> tuple[int, str, list[str]]:
-    """The exit code of `make gate` where a command with these words fails, its report, and all commands."""
+    """The exit code of `make gate` if a command with these words fails, its report, and all commands."""
     programs, log = tmp_path / "bin", tmp_path / "log"
     programs.mkdir()
     (tmp_path / ".tested").touch()
@@ -103,7 +103,7 @@ def made(tmp_path: Path, fails: str) -> tuple[int, str, list[str]]:
 
 
 def test_the_gate_holds_every_lock(tmp_path: Path):
-    """Each binding that has one, and `make test` has the gate beside it: a red gate is a red `make test`."""
+    """Each binding with a lock, and `make test` includes the gate: a failed gate fails `make test`."""
     code, report, commands = made(tmp_path, "nothing fails")
     assert code == 0, report
     assert report.endswith("== gate: 4 runs, none failed\n")
@@ -129,7 +129,7 @@ def test_the_gate_holds_every_lock(tmp_path: Path):
     ],
 )  # fmt: skip
 def test_a_run_that_fails_makes_the_gate_fail(fails: str, run: str, tmp_path: Path):
-    """The others run to their ends all the same."""
+    """The others run to their ends nevertheless."""
     code, report, commands = made(tmp_path, fails)
     assert code == 2
     assert report.endswith(f"== gate: 4 runs, {run} (13) failed\n")

@@ -1,4 +1,4 @@
-"""A call of an implementation that does not return is a divergence, and a slow one is none."""
+"""A call of an implementation that does not return is a divergence, and a slow one is not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _short_ticks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Hasty(BankBinding):
-    """One whose calls are ended soon."""
+    """A binding whose calls are ended soon."""
 
     timeout_s: ClassVar[float] = 4 * TICK_S
 
@@ -53,7 +53,7 @@ def loops() -> None:
 
 
 def catches() -> None:
-    """As a loop of retries does."""
+    """Catch everything, like a loop of retries."""
     while True:
         with suppress(Exception):
             loops()
@@ -72,7 +72,7 @@ def sleeps() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("stop", [loops, catches, waits, sleeps])
 def test_a_step_that_does_not_return_diverges(stop: Callable[[], None], workers: int) -> None:
-    """Whatever it does; in this process and in forked ones. The report says where it is."""
+    """Whatever it does, in this process and in forked ones; the report gives the place."""
 
     class Stops(Hasty):
         @action("sleep")
@@ -104,14 +104,14 @@ def test_a_projection_that_does_not_return_diverges() -> None:
 
 
 def ticks(count: int) -> None:
-    """As if the timer had ended so often."""
+    """Act as if the timer had ended this often."""
     for _ in range(count):
         signal.raise_signal(signal.SIGALRM)
 
 
 @pytest.mark.parametrize(("count", "kind"), [(4, None), (5, "hung")])
 def test_slow_steps_are_no_hang(count: int, kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has the time of its binding; the first tick is within it, and all calls together have many."""
+    """Each has the time of its binding; the first tick is within it, and all calls together span many."""
     monkeypatch.setattr(hangs, "TICK_S", 1000.0)
 
     class Slow(BankBinding):
@@ -128,7 +128,7 @@ def test_slow_steps_are_no_hang(count: int, kind: str | None, monkeypatch: pytes
 
 
 def test_the_spec_takes_the_time_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not a binding's method is not watched, nor is one in a debugger."""
+    """Only a binding's methods are watched, and none in a debugger."""
     monkeypatch.setattr(hangs, "TICK_S", 1000.0)
     real = Replayer.same
 
@@ -149,7 +149,7 @@ def test_the_spec_takes_the_time_that_it_needs(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_another_timer_is_left_alone() -> None:
-    """That of pytest-timeout has the process's one timer; it stays as it is."""
+    """pytest-timeout uses the process's only timer; it stays unchanged."""
     handler = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, 1000)
     with contained():
@@ -159,7 +159,7 @@ def test_another_timer_is_left_alone() -> None:
 
 
 def test_no_timer_is_left() -> None:
-    """An inner use has that of the outer one."""
+    """An inner use shares that of the outer one."""
     with contained():
         with contained():
             assert signal.getitimer(signal.ITIMER_REAL)[1] == pytest.approx(TICK_S)
@@ -169,7 +169,7 @@ def test_no_timer_is_left() -> None:
 
 
 def test_the_command_ends_with_a_divergence(tmp_path: Path) -> None:
-    """Exit code 13, and a report with the path to the step, as of any other."""
+    """Exit code 13, and a report with the path to the step, as for any other."""
     here = Path(__file__).parent
     (tmp_path / "bank.spec").write_text((here / "bank.py").read_text().split('"""')[3])
     (tmp_path / "binding.py").write_text(f"""

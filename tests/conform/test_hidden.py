@@ -37,7 +37,7 @@ def program(path: str, model: str, **bounds: str) -> Program:
 
 @dataclass
 class Ring:
-    """A ring buffer; `pops` is a count that nothing shows."""
+    """A ring buffer; `pops` is a count that is not projected."""
 
     size: int
     slots: list[int] = field(default_factory=lambda: [0] * 20)
@@ -48,7 +48,7 @@ class Ring:
 
 
 class RingBinding(Binding[Ring]):
-    """Items in their order; where they lie is hidden."""
+    """Items in order; their positions are hidden."""
 
     spec = "ring_buffer.spec"
 
@@ -93,7 +93,7 @@ class WrapsLate(RingBinding):
 
 
 class FullAfterWrapping(RingBinding):
-    """One item fewer fits where the head is not at the beginning."""
+    """One item fewer fits if the head is not at the beginning."""
 
     @action("push")
     def push(self, ring: Ring, item: int) -> Answer:
@@ -103,7 +103,7 @@ class FullAfterWrapping(RingBinding):
 
 
 class PopsTwice(RingBinding):
-    """The second pop in a row gives the order up."""
+    """The second consecutive pop corrupts the order."""
 
     @action("pop")
     def pop(self, ring: Ring) -> Answer:
@@ -118,7 +118,7 @@ HIDDEN = (WrapsLate, FullAfterWrapping, PopsTwice)
 
 
 def classes_alone(of: Program) -> Suite:
-    """The suite as it was made before it had sequences and suffixes."""
+    """The suite before it had sequences and suffixes."""
     suite = build_suite(of, sequences=0)
     assert suite.cover == "classes alone"
     return suite
@@ -126,7 +126,7 @@ def classes_alone(of: Program) -> Suite:
 
 @pytest.mark.parametrize(("size", "broken"), [*(("3", one) for one in HIDDEN), ("9", PopsTwice)])
 def test_bugs_in_hidden_state_are_found_by_the_default_cover(broken: Any, size: str):
-    """By sequences of edges on a small graph, by suffixes on a larger one; classes alone are green."""
+    """By sequences of edges on a small graph, by suffixes on a larger one; classes alone pass."""
     of = program(RING, "small", Size=size)
     suite = build_suite(of)
     assert (suite.order > 0, suite.suffixes > 0) == (size == "3", size != "3")
@@ -139,7 +139,7 @@ def test_bugs_in_hidden_state_are_found_by_the_default_cover(broken: Any, size: 
 
 
 def windows(graph: ClassGraph, order: int) -> set[tuple[ClassifiedEdge, ...]]:
-    """All paths of so many edges in the part of the graph that is reached, the slow way."""
+    """All paths of this many edges in the reached part of the graph, computed naively."""
     found = {(edge,) for state in range(len(graph.states)) for edge in graph.edges_of(state)}
     for _ in range(order - 1):
         found = {(*path, edge) for path in found for edge in graph.edges_of(path[-1].target)}
@@ -152,14 +152,14 @@ def windows_on(paths: Iterator[GraphPath], order: int) -> set[tuple[ClassifiedEd
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_tours_have_every_sequence(order: int):
-    """Of the ring: all that a naive enumeration finds."""
+    """For the ring: all sequences found by naive enumeration."""
     graph = explore(program(RING, "small"))
     assert windows_on(tours(Unfolding.of(graph, order)), order) == windows(graph, order)
 
 
 @pytest.mark.parametrize("seed", few_of(range(30), 8))
 def test_tours_of_random_specs_have_every_sequence(seed: int, tmp_path: Path):
-    """Of the greatest order that is small enough, which is said; paths are paths of the graph."""
+    """Of the greatest order that is small enough, which is reported; paths are paths of the graph."""
     of = of_seed(seed, tmp_path)
     if of is None:
         return
@@ -179,7 +179,7 @@ def test_tours_of_random_specs_have_every_sequence(seed: int, tmp_path: Path):
 
 
 def test_suffixes_are_few_and_go_on_behind_classes():
-    """All cases of the class cover stay; each other one begins with one of them; the bound holds."""
+    """All cases of the class cover are kept; each other case starts with one of them; the bound holds."""
     of = program(LOCKS, "three")
     suite, old = build_suite(of), classes_alone(of)
     ways = {case.steps for case in old.cases}
@@ -207,5 +207,5 @@ def test_suffixes_do_not_depend_on_numbers(tmp_path: Path):
 
 
 def test_a_graph_that_was_cut_has_classes_alone():
-    """Of the rest nothing is known."""
+    """The rest is unknown."""
     assert build_suite(program(LOCKS, "three"), max_states=50).cover == "classes alone"

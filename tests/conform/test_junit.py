@@ -1,4 +1,4 @@
-"""The file for a build server: a case is green where it ran and passed, and nowhere else."""
+"""The file for a build server: a case passes if it ran and passed, and only then."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def part(cls: type[StairsBinding] = EitherWay, suite: str = "classes", spec: str
 
 
 def told(part: Part, result: SuiteResult, budget: SuiteBudget = WHOLE) -> dict[str, str]:
-    """By test `passed`, `failed`, or why it was skipped."""
+    """By test `passed`, `failed`, or the reason why it was skipped."""
     found = {}
     for case in ElementTree.fromstring(junit([part], [result], budget, None)).iter("testcase"):
         skipped = case.find("skipped")
@@ -57,7 +57,7 @@ def test_every_case_of_a_whole_suite_passed():
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_case_that_did_not_run_is_skipped(number: int):
-    """As with `--case` and with `--since`: one is run of several."""
+    """As with `--case` and with `--since`: one of several cases is run."""
     suite = part().suite(WHOLE)
     case = suite.cases[number]
     one = run_suite(Replayer(part().binding), suite, cases=[case])
@@ -66,7 +66,7 @@ def test_a_case_that_did_not_run_is_skipped(number: int):
 
 
 def test_a_sample_names_what_it_left_out():
-    """The text, the page and the file: a class that no case tried is not one that was refused."""
+    """The text, the page and the file: a class that no case tried was not refused."""
     budget = SuiteBudget(sample_steps=1)
     result = run_part(part(), budget)
     assert result.coverage is not None
@@ -81,7 +81,7 @@ def test_a_sample_names_what_it_left_out():
 
 
 def test_a_class_that_was_tried_in_vain_is_said_to_be_avoided():
-    """StairsBinding jumps to 1 only."""
+    """StairsBinding always jumps to 1."""
     result = run_part(part(StairsBinding), WHOLE)
     assert result.coverage is not None
     assert result.coverage.avoided == result.coverage.missed != ()
@@ -95,7 +95,7 @@ def test_after_a_divergence_the_rest_is_skipped():
 
 
 def test_a_vacuous_suite_fails_as_a_whole():
-    """Its cases prove nothing, and none of them is to blame."""
+    """Its cases prove nothing, and none of them is at fault."""
     result = replace(run_part(part(), WHOLE), vacuous="no forbidden step was tried")
     assert told(part(), result) == {"classes": "failed", **dict.fromkeys(ids(part()), VACUOUS)}
 
@@ -109,7 +109,7 @@ def test_a_suite_without_cases_is_vacuous():
 
 
 def test_a_suite_that_a_budget_ended_is_not_green():
-    """It conforms so far, which is no verdict."""
+    """It conforms so far, which is not a verdict."""
     budget = SuiteBudget(2, None, SMOKE_WALKS)
     product = part(suite="product")
     assert told(product, run_part(product, budget), budget) == {"product": CUT}

@@ -1,4 +1,4 @@
-"""Programs that are kept: the same as made ones, each of one spec, model and override; never damaged ones."""
+"""Kept programs: equal to new ones, each for one spec, model and override; never damaged ones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ RECORDED = check(str(ROOT / "spec" / "recorded.spec"))  # extends another file
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of the programs, not made yet."""
+    """The directory of the programs, not created yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "specchk" / "programs"
 
 
 def made_once(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
-    """The programs that are made from here on."""
+    """The programs created from here on."""
     made: list[Program] = []
     original = instantiate_module._instance
 
@@ -59,7 +59,7 @@ def test_a_kept_program_is_the_made_one(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_program_with_properties_is_kept_as_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite needs the constraints, and reads the properties; a recording neither."""
+    """A suite needs the constraints, and reads the properties; a recording needs neither."""
     made = made_once(monkeypatch)
     whole, steps, again = (
         make(PLACEMENT, None, {}) for make in (whole_instance, steps_instance, whole_instance)
@@ -73,7 +73,7 @@ def test_a_program_with_properties_is_kept_as_another(monkeypatch: pytest.Monkey
 
 
 def test_a_program_is_of_one_spec_model_and_override(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one, or another text of a file that is extended, is another program."""
+    """Another one, or another text of a base file, is another program."""
     made = made_once(monkeypatch)
     wanted = (
         (RECORDED, "waiting_fetches", {}),
@@ -90,7 +90,7 @@ def test_a_program_is_of_one_spec_model_and_override(monkeypatch: pytest.MonkeyP
 def test_a_spec_that_was_copied_has_the_program_with_its_own_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an executor's copies, which are in a folder of each session, no program is made again."""
+    """For an executor's copies, in a folder for each session, no program is computed again."""
     made = made_once(monkeypatch)
     first = steps_instance(RECORDED, "waiting_fetches", {})
     for file in (ROOT / "spec").glob("*.spec"):
@@ -106,7 +106,7 @@ def test_a_spec_that_was_copied_has_the_program_with_its_own_paths(
 def test_a_changed_file_that_is_extended_is_another_spec(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The texts of all files decide, and not that of the first alone."""
+    """The texts of all files determine it, not only that of the first."""
     made = made_once(monkeypatch)
     base, top = tmp_path / "base.spec", tmp_path / "top.spec"
     top.write_text("spec top\nextends base\nmodel m:\n    expect holds\n")
@@ -120,7 +120,7 @@ def test_a_changed_file_that_is_extended_is_another_spec(
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped"])
 def test_a_damaged_program_is_made_again(cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not written whole is not read."""
+    """A file that was not written completely is not read."""
     made = made_once(monkeypatch)
     first = steps_instance(PLACEMENT, None, {})
     (file,) = cache.iterdir()
@@ -132,7 +132,7 @@ def test_a_damaged_program_is_made_again(cache: Path, damage: str, monkeypatch: 
 
 
 def test_a_short_spec_and_one_that_is_refused_leave_no_file(cache: Path) -> None:
-    """The first is made as fast as it is read; of the second each run reports what is wrong."""
+    """The first is computed as fast as it is read; for the second each run reports the errors."""
     short = check("short.spec", "spec short\nvar n : 0..1 = 0\nmodel m:\n    expect holds\n")
     steps_instance(short, "m", {})
     for _ in range(2):

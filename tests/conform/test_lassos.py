@@ -1,4 +1,4 @@
-"""Lassos have every class that lies on a loop, and detect what grows from round to round."""
+"""Lassos contain every class on a loop, and detect state that grows from round to round."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from specchk.meaning.undefined import Faulty
 
 
 def on_loops(program: Program, max_states: int | None = None) -> set[str]:
-    """The ids of the classes of all edges from whose end there is a way back, found the slow way."""
+    """The ids of the classes of all edges from whose end there is a path back, computed naively."""
     graph = explore(program, max_states, keep_edges=True)
     ahead: list[set[int]] = []
     for state in range(len(graph.states)):
@@ -54,7 +54,7 @@ def on_loops(program: Program, max_states: int | None = None) -> set[str]:
 
 
 def check_lassos(program: Program, suite: Suite, rounds: int, wanted: set[str]) -> None:
-    """Each case ends in so many rounds of one loop, and what is counted are the classes of the last."""
+    """Check that each case ends in rounds of one loop, and that the classes of the last are counted."""
     tracer = Tracer(program)
     for case in suite.cases:
         states = [
@@ -85,7 +85,7 @@ def test_every_class_on_a_loop_is_in_the_loop_of_a_lasso(name: str, rounds: int)
 
 @pytest.mark.parametrize("seed", few_of(range(60), 12))
 def test_lassos_of_random_specs(seed: int, tmp_path: Path) -> None:
-    """Of graphs that a limit has cut, too."""
+    """Of graphs that a limit has truncated, too."""
     program = of_seed(seed, tmp_path)
     if program is None:
         return
@@ -99,13 +99,13 @@ def test_lassos_of_random_specs(seed: int, tmp_path: Path) -> None:
 
 @dataclass
 class TiredBank(Bank):
-    """It counts transfers, which is in no state of the spec."""
+    """A bank that counts transfers, which is not in a state of the spec."""
 
     moved: int = 0
 
 
 class TiredBinding(BankBinding):
-    """A sequence number of two bits, which is used up."""
+    """A sequence number of two bits, which overflows."""
 
     def start(self) -> Bank:
         return TiredBank()
@@ -170,7 +170,7 @@ def conform(folder: Path, spec: str, binding: str, *options: str) -> tuple[int, 
 
 
 def test_a_spec_without_loops_says_so(tmp_path: Path) -> None:
-    """No step was repeated, so nothing is said to conform."""
+    """No step was repeated, so the suite does not claim conformance."""
     code, output = conform(tmp_path, STAIRS, STAIRS_BINDING)
     assert code == 21
     assert "vacuous: no step of the spec is on a loop" in output

@@ -56,7 +56,7 @@ CHANGES = {
 
 
 def test_values_that_outlive_cases_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Containers, attributes, defaults, closures, caches; equal in every process, whatever its hashes."""
+    """Containers, attributes, defaults, closures, caches; equal in every process, for any hash seed."""
     (tmp_path / "things.py").write_text(LASTING, encoding="utf-8")
     (tmp_path / "binding.py").write_text(BINDING, encoding="utf-8")
     names = {str(tmp_path / name): name for name in ("things.py", "binding.py")}
@@ -87,14 +87,14 @@ def test_values_that_outlive_cases_are_compared(tmp_path: Path, monkeypatch: pyt
 
 
 class Shared:
-    """What all cases of a suite share of a binding."""
+    """The data of a binding shared by all cases of a suite."""
 
     def __init__(self) -> None:
         self.program, self.constants, self.kept = [1], {"N": 1}, []
 
 
 def test_attributes_of_a_binding_are_values_that_outlive_cases():
-    """A table that the first case makes and the others read; the program and its constants are the spec's."""
+    """A table created by the first case and read by the others; program and constants are the spec's."""
     binding = Shared()
     before = own_values(binding, {})
     assert changed_values(before, own_values(binding, {})) == []

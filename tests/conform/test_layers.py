@@ -1,4 +1,4 @@
-"""Scores by layer: what each layer of the checks kills, as if it were the only one."""
+"""Scores by layer: the mutants killed by each layer of the checks, as if it were the only one."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def scores(folder: Path) -> Path:
 @pytest.mark.system
 @pytest.mark.parametrize("name", FLAWS)
 def test_each_layer_is_run_as_if_there_were_no_other(scores: Path, name: str):
-    """A layer is run although another has killed the mutant, and ends with its own first failure."""
+    """A layer is run although another has killed the mutant, and ends at its own first failure."""
     (mutant,) = [mutant for mutant in json.loads(scores.read_text())["mutants"] if mutant["id"] == name]
     layers = [kill["layer"] for kill in mutant["kills"]]
     assert (set(layers), len(layers)) == (KILLERS[name], len(KILLERS[name]))
@@ -148,7 +148,7 @@ def test_a_sample_is_called_one(folder: Path, tmp_path: Path):
 
 @pytest.mark.system
 def test_a_campaign_that_is_not_by_layers_has_no_such_figures(folder: Path):
-    """It stops at two failures, so who killed a mutant is who was run first."""
+    """It stops at two failures, so the killer of a mutant is the member that ran first."""
     report = json.loads(mutate(str(folder / "till_binding.py"), "--json", "--only", "lends")[1])
     assert report["layers"] is None
     assert {kill["member"] for kill in report["mutants"][0]["kills"]} == {"walks small"}
@@ -181,7 +181,7 @@ def test_a_layer_ends_at_its_own_failures():
 
 
 def test_another_binding_is_a_part_of_the_campaign(folder: Path, monkeypatch):
-    """It is sent to a cluster, and an outcome that was kept is not that of a changed one."""
+    """It is sent to a cluster, and a kept outcome does not apply to a changed binding."""
     monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     before = set(sys.modules)
     bench = Bench(folder, "till_binding.py", folder / "bank.spec", check(str(folder / "bank.spec")))
@@ -200,11 +200,11 @@ def test_another_binding_is_a_part_of_the_campaign(folder: Path, monkeypatch):
 
 
 class StepLimit(Exception):
-    """As an implementation has exceptions of its own."""
+    """An example of an implementation's own exceptions."""
 
 
 def test_an_exception_of_the_implementation_s_own_is_a_failure():
-    """It ended the mutant's process, which was then undecided; specchk's own errors are not hidden."""
+    """It once ended the mutant's process, leaving it undecided; specchk's own errors are not hidden."""
     kills: list[Kill] = []
     reporter = Reporter(2, {}, kills.append, member="recordings")
 
@@ -236,7 +236,7 @@ LOCK = Lock("Binding", "spec", {}, {}, (), (), "impl", 1, SCORES, {"curated": SC
     ],
 )
 def test_a_layer_that_kills_less_is_below_the_lock(layers, sampled, places):
-    """Shares are compared; a layer without a figure was not run, and is below, where there was a campaign."""
+    """Shares are compared; a layer without a figure was not run, and is below, if there was a campaign."""
     figures = {} if layers is None else {"curated": LayerKills(sampled, 40, 5, "n", layers)}
     current = replace(LOCK, layers=figures)
     assert [lower.place for lower in lowered(LOCK, current)] == places

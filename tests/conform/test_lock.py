@@ -1,4 +1,4 @@
-"""A lock says what a gate rests on, and notices what is less than it was."""
+"""A lock records the basis of a gate, and a gate below it is detected."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_lock_is_read_as_it_was_written(tmp_path_factory, names, count):
 
 
 def test_the_same_run_writes_the_same_bytes(tmp_path: Path):
-    """Whatever the order in which suites and actions came."""
+    """Whatever the order of suites and actions."""
     write(tmp_path / "one", LOCK)
     other = replace(LOCK, suites=dict(reversed(LOCK.suites.items())), actions={"sleep": "b1", "toss": "a1"})
     write(tmp_path / "other", other)
@@ -64,13 +64,13 @@ def test_the_same_run_writes_the_same_bytes(tmp_path: Path):
 
 
 def test_the_same_gate_holds_its_lock():
-    """Nothing is below, nothing above."""
+    """Nothing is below the lock, nothing above it."""
     assert (lowered(LOCK, LOCK), raised(LOCK, LOCK)) == ((), ())
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_each_number_that_falls_is_told(key: str):
-    """By the suite and the number, with both values; the same number above its lock is no fault."""
+    """By the suite and the number, with both values; a number above its lock is not a failure."""
     fewer = with_numbers(replace(NUMBERS, **{key: getattr(NUMBERS, key) - 1}))
     (found,) = lowered(LOCK, fewer)
     assert (
@@ -98,7 +98,7 @@ def test_each_number_that_falls_is_told(key: str):
     ],
 )
 def test_a_gate_that_sees_less_is_told(change, place):
-    """A suite, a control or a kill less, a variable more that nobody looks at, another spec."""
+    """A suite, a control or a kill less, another unobserved variable, another spec."""
     assert places(LOCK, replace(LOCK, **change)) == [place]
 
 
@@ -112,12 +112,12 @@ def test_a_lock_without_the_number_of_possible_conditions_holds(tmp_path: Path):
 
 
 def test_another_implementation_is_no_fault():
-    """It is what the gate is for."""
+    """That is the gate's purpose."""
     assert places(LOCK, replace(LOCK, implementation="impl2", files=9)) == []
 
 
 def test_mutants_that_were_not_run_are_no_fault():
-    """The gate does not run them; it only holds scores that it is given."""
+    """The gate does not run them; it only checks given scores."""
     assert places(LOCK, replace(LOCK, mutants={})) == []
 
 
@@ -131,13 +131,13 @@ def test_what_is_no_lock_is_refused(tmp_path: Path):
 
 
 def test_layout_and_comments_do_not_change_a_spec():
-    """The fingerprint is of what is meant."""
+    """The fingerprint covers only the meaning."""
     other = SPEC.replace("action toss():", "# heads or tails\naction toss( ):").replace("days + 1", "days+1")
     assert of_spec(check("bank.spec", SPEC)) == of_spec(check("bank.spec", other))
 
 
 def test_a_guard_changes_its_action_and_the_whole():
-    """So a lock says which actions are others."""
+    """So a lock shows which actions have changed."""
     whole, actions = of_spec(check("bank.spec", SPEC))
     other, changed = of_spec(check("bank.spec", SPEC.replace("balance[a] > 0", "balance[a] > 1")))
     assert whole != other
@@ -195,6 +195,6 @@ def test_a_lock_of_the_version_before_is_told_in_one_sentence(tmp_path: Path):
 
 
 def test_what_no_step_depends_on_is_not_in_the_fingerprint():
-    """Invariants and models are not what an implementation is held to here."""
+    """Invariants and models are not conformance requirements."""
     other = SPEC.replace("balance[a] >= 0", "balance[a] >= 1").replace("model small", "model little")
     assert of_spec(check("bank.spec", SPEC)) == of_spec(check("bank.spec", other))

@@ -1,4 +1,4 @@
-"""The gate has teeth: it kills what was planted in replog, and notices what was done to itself."""
+"""The gate kills the mutants planted in replog, and detects the defects planted in itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def only(names: Iterable[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def quick() -> dict[str, Any]:
-    """A dozen mutants, held to random walks over one model."""
+    """A dozen mutants, checked by random walks over one model."""
     _, found = mutate("--no-cache", "--no-control", "--members", "walks three_epochs", *only(QUICK))
     return {one["id"]: one for one in found["mutants"]}
 
@@ -62,7 +62,7 @@ def test_a_sample_of_each_file_is_killed_by_two_tests(name):
 
 
 def test_the_harness_notices_every_lie():
-    """A binding that lies is called what it is, in each way that there is a word for."""
+    """A lying binding is reported as such, for each named kind of lie."""
     code, found = mutate("--self-check")
     assert [one["lie"] for one in found["checks"] if not one["right"]] == []
     assert (code, len(found["checks"])) == (0, 11)
@@ -70,7 +70,7 @@ def test_the_harness_notices_every_lie():
 
 @pytest.mark.slow
 def test_every_mutant_of_the_harness_is_noticed():
-    """A harness that looks away says so itself: at least ten ways, all of them."""
+    """A harness that overlooks differences reports it itself: at least ten kinds, all of them."""
     code, found = mutate("--harness")
     assert [one["id"] for one in found["mutants"] if one["verdict"] != "killed"] == []
     assert code == 0

@@ -1,4 +1,4 @@
-"""Mutants are applied as they are written, run alone, and told truly; what does not fit is refused."""
+"""Mutants are applied as written, run alone, and reported correctly; one that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TARGETS = [
 
 
 def test_a_text_that_is_not_there_exactly_once_is_refused():
-    """A mutant cannot rot: neither a missing text nor an ambiguous one is patched."""
+    """A mutant cannot become outdated: neither a missing text nor an ambiguous one is patched."""
     for old in ("z", "a"):
         with pytest.raises(StalePatch, match="is found"):
             patched("a = a\n", [Patch("m", old, "b")])
@@ -82,7 +82,7 @@ def till(tmp_path, monkeypatch):
 
 
 def test_a_patch_is_in_force_from_the_import_on_and_leaves_the_file_alone(till):
-    """The module is compiled from the patched text; without the patch it is what it was."""
+    """The module is compiled from the patched text; without the patch it is unchanged."""
     from till import drawer
 
     assert drawer.most() == 4
@@ -112,7 +112,7 @@ def test_only_lines_that_are_run_are_recorded(till):
 
 
 def test_lines_that_threads_run_are_recorded(till):
-    """Those of `threading`, and so those of its pools; nothing is left behind."""
+    """Those of `threading`, and so those of its pools; no tracer is left behind."""
     from till.drawer import least, most
 
     with recording(["till"]) as tracer:
@@ -126,7 +126,7 @@ def test_lines_that_threads_run_are_recorded(till):
 
 
 def test_of_a_forked_process_every_line_may_have_run(till):
-    """What it ran is known to nobody here."""
+    """Its parent does not know which lines it ran."""
     from till.drawer import most
 
     with recording(["till"]) as tracer:
@@ -139,7 +139,7 @@ def test_of_a_forked_process_every_line_may_have_run(till):
     "how", ["stopped after 9 s", "lost: exit code 3", "the self-check ended with 1: Traceback"]
 )
 def test_a_mutant_whose_process_did_not_end_well_is_not_killed(how):
-    """It is undecided, and there is no score, unless enough tests had failed by then."""
+    """It is undecided, and there is no score, unless enough tests had already failed."""
     mutant = Mutant("m", "none", "A flaw.", ())
     one = MutantOutcome(mutant, (Kill("tests", "a", "fails", 0.1),), ("tests",), 1, how, 0.2)
     two = replace(one, kills=(*one.kills, Kill("tests", "b", "fails", 0.2)))
@@ -191,7 +191,7 @@ LISTS = {
 
 @pytest.mark.parametrize("folder", LISTS)
 def test_every_change_of_the_lists_fits_the_source_and_compiles(folder):
-    """Flaws and refactorings are edited with their lines of replog: else the next campaign lacks them."""
+    """Flaws and refactorings are updated with their lines of replog: else the next campaign lacks them."""
     every = load(ROOT / "bench" / "gate" / folder)
     assert len(every) >= LISTS[folder]
     for one in every:
@@ -199,7 +199,7 @@ def test_every_change_of_the_lists_fits_the_source_and_compiles(folder):
 
 
 def test_no_control_names_a_function_that_a_refactoring_renames():
-    """A control whose function is gone is reported, and has to be edited with it: that is no false alarm."""
+    """A control whose function is missing is reported, and must be updated with it: not a false alarm."""
     patches = [patch for one in load(ROOT / "bench" / "gate" / "refactorings") for patch in one.patches]
     renamed = {name for patch in patches for name in re.findall(r"^ *def (\w+)", patch.old, re.MULTILINE)
                if not re.search(rf"\bdef {name}\b", patch.new)}  # fmt: skip
@@ -210,7 +210,7 @@ def test_no_control_names_a_function_that_a_refactoring_renames():
 
 @pytest.mark.system
 def test_a_harness_mutant_is_installed_before_what_it_changes_is_loaded():
-    """The process that a self-check runs in finds `patches`, and has none of the patched modules yet."""
+    """The process of a self-check finds `patches`, and has none of the patched modules yet."""
     every = [patch for one in load(MUTANTS / "harness") for patch in one.patches]
     command = [sys.executable, "-c", harness._START, json.dumps(as_json(every)), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -227,7 +227,7 @@ def test_a_harness_mutant_is_installed_before_what_it_changes_is_loaded():
     ],
 )
 def test_a_file_that_says_too_little_or_too_much_is_refused(tmp_path, text, words):
-    """With the file, the mutant and what is wrong."""
+    """With the file, the mutant and the error."""
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(MutantError, match=words):
         load(tmp_path)
@@ -241,7 +241,7 @@ def test_an_unknown_id_is_refused():
 
 @pytest.mark.parametrize("module", few_of(TARGETS))
 def test_every_generated_mutant_is_another_program(module):
-    """Each id once, each text a program with another syntax tree than the original and the others."""
+    """Each id occurs once, each text is a program whose syntax tree differs from all others."""
     source = (ROOT / "impl" / Path(*module.split("."))).with_suffix(".py").read_text()
     every = generated(module)
     assert len({one.id for one in every}) == len(every) > 50
@@ -259,7 +259,7 @@ def test_a_sample_is_decided_by_its_seed_alone():
 
 @pytest.mark.system
 def test_generated_mutants_of_replog_are_listed_and_their_arguments_fit():
-    """In a process of its own, in which `members.py` needs the binding's neighbours; each argument fits."""
+    """In its own process, in which `members.py` needs the binding's neighbours; each argument fits."""
     name = "replog.core.broker.purgatory:complete_fetches:drop:0"
     code, text = mutate(str(ROOT / "conformance" / "binding.py"), "--generated", "--show", name)
     assert (code, text.splitlines()[0]) == (0, f"{name} (drop)"), text
@@ -267,7 +267,7 @@ def test_generated_mutants_of_replog_are_listed_and_their_arguments_fit():
 
 
 def test_an_argument_for_another_code_is_refused(tmp_path):
-    """An argument holds for the text it was made for."""
+    """An argument is valid for the text for which it was written."""
     every = generated(TARGETS[0])
     path = tmp_path / "generated.toml"
     path.write_text(f'[[equivalent]]\nid = "{every[0].id}"\nwas = "nothing"\nreason = "r"\n')
@@ -329,7 +329,7 @@ def told(toy) -> dict[str, object]:
 @pytest.mark.system
 @pytest.mark.parametrize("name", CASES)
 def test_each_mutant_is_called_what_it_is(told, name):
-    """Killed, without an end, survived, equivalent by argument, or wrongly argued."""
+    """Killed, endless, survived, equivalent by argument, or wrongly argued."""
     (found,) = [one for one in told["mutants"] if one["id"] == name]
     assert found["verdict"] == CASES[name][2]
     assert found["verdict"] != "killed" or len(found["kills"]) >= 2
@@ -366,7 +366,7 @@ def test_one_mutant_is_run_shown_and_kept(toy, monkeypatch, tmp_path):
 
 @pytest.mark.system
 def test_an_implementation_that_fails_as_it_is_has_no_score(toy, tmp_path, monkeypatch):
-    """The control of a campaign: without any mutant all tests pass, or nothing means anything."""
+    """The control of a campaign: without any mutant all tests pass, or no result is valid."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     broken = tmp_path / "broken"
     subprocess.run(["cp", "-r", str(toy), str(broken)], check=True)
@@ -377,7 +377,7 @@ def test_an_implementation_that_fails_as_it_is_has_no_score(toy, tmp_path, monke
 
 
 def test_members_without_a_list_have_different_names(tmp_path):
-    """A gate that walks over the binding's model already is given no second member of that name."""
+    """A gate that already walks over the binding's model gets no second member of that name."""
 
     class Walking(BankBinding):
         model, gate = "small", (At(), At(suite="walks"))

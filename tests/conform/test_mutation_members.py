@@ -73,7 +73,7 @@ def till(tmp_path_factory) -> str:
 @pytest.mark.system
 @pytest.mark.parametrize("name", WORDS)
 def test_a_member_that_does_not_pass_unchanged_ends_the_campaign(till, name):
-    """With what it said; no mutant is run, none is killed."""
+    """With its output; no mutant is run, none is killed."""
     code, text = mutate(till, "--members", f"passes,{name}", "--test-work", "100000", "--no-cache")
     assert (code, text.startswith(WORDS[name])) == (14, True), text
     assert "0 of 0 killed" in text
@@ -81,7 +81,7 @@ def test_a_member_that_does_not_pass_unchanged_ends_the_campaign(till, name):
 
 @pytest.mark.system
 def test_a_member_that_hangs_is_stopped_and_decides_nothing(till):
-    """What waits for ever is no loop; a deadline ends it, and says so with an exit code of its own."""
+    """A wait that lasts forever is not a loop; a deadline ends it, with its own exit code."""
     hangs = ("--members", "hangs", "--max-seconds", "0.2", "--no-cache")
     code, text = mutate(till, *hangs)
     assert (
@@ -109,7 +109,7 @@ def test_a_member_that_dies_kills_nothing(till):
 
 @pytest.mark.system
 def test_a_pattern_that_selects_no_member_is_rejected(till):
-    """Without members every mutant would survive; of several patterns each selects some."""
+    """Without members every mutant would survive; each of several patterns selects some."""
     code, text = mutate(till, "--members", "passes,no such*", "--no-cache")
     assert (code, text.startswith("error: no member is named `no such*`; there are: passes, ")) == (
         30,
@@ -136,7 +136,7 @@ WATCHED = (Path(__file__).parents[1] / "data" / "scenario.txt",)
 
 @pytest.fixture
 def campaign(tmp_path: Path, monkeypatch):
-    """A campaign on the toy, whose binding imports a module that no mutant is of."""
+    """A campaign on the toy, whose binding imports a module without mutants."""
     home = build(tmp_path, WATCHING, MUTANT)
     for name in ("data/scenario.txt", "shelf/helper.py", "shelf/__init__.py"):
         (home / name).parent.mkdir(exist_ok=True)
@@ -155,7 +155,7 @@ def campaign(tmp_path: Path, monkeypatch):
 
 @pytest.mark.parametrize("what", READ)
 def test_an_outcome_is_of_all_that_it_depends_on(campaign, what):
-    """Whatever is changed, what was found out before does not count any more; put back, it does."""
+    """After any change, earlier outcomes are no longer valid; after reverting it, they are."""
     path = campaign.bench.folder / READ[what]
     before, text = campaign._world(), path.read_text()
     path.write_text(f"{text}\n")
@@ -165,7 +165,7 @@ def test_an_outcome_is_of_all_that_it_depends_on(campaign, what):
 
 
 def test_what_is_asked_of_a_mutant_is_part_of_its_outcome_s_name(campaign):
-    """Its patches, the members, and the work that a test may do: another question has another answer."""
+    """Its patches, the members, and the permitted work of a test: another request has another outcome."""
     mutant = Mutant("m", "none", "A flaw.", (Patch("till.drawer", "return 1", "return 2"),))
     ground = Baseline((), (), 1, {"passes": {"till.drawer": frozenset(range(99))}}, {"passes": 10})
     asked = [campaign._asked(mutant)]
@@ -179,7 +179,7 @@ def test_what_is_asked_of_a_mutant_is_part_of_its_outcome_s_name(campaign):
 
 
 def test_the_tests_that_hold_replog_are_watched_with_what_they_read():
-    """A scenario that is changed would be held to the outcomes of the old one."""
+    """A changed scenario would otherwise be compared with the outcomes of the old one."""
     folder = ROOT / "tests" / "replog"
     found = set(listed(ROOT / "conformance" / "mutants", "WATCHED"))
     read = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
@@ -233,7 +233,7 @@ def tried_on(found: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_recording_that_is_too_much_to_explain_is_endless_work(tmp_path: Path, monkeypatch):
-    """The spec has not refused it: it is counted apart from kills, as a test that does not end."""
+    """The spec has not refused it: it is counted apart from kills, like a test that does not end."""
     monkeypatch.setattr(Validator, "explain", lambda *_: Explained(gave_up="event 1 (moved): too many"))
     kills = tried_on(lines(moved("a1")), tmp_path, monkeypatch)
     assert [(kill.reason, kill.is_endless) for kill in kills] == [("event 1 (moved): too many", True)]
@@ -247,7 +247,7 @@ def test_a_recording_that_is_too_much_to_explain_is_endless_work(tmp_path: Path,
     ],
 )
 def test_suites_over_the_model_that_shows_a_mutant_come_first(model, order):
-    """What is no suite stays where it is, and so do all suites where no model is named."""
+    """Members other than suites keep their place, and so do all suites if no model is named."""
     outside = {name: Outside(name, print, ()) for name in ("recordings", "simulation")}
     small, large = SuiteMember("classes small", At("small")), SuiteMember("classes large", At("large"))
     walks = SuiteMember("walks large", At("large", suite="walks"))

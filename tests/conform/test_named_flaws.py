@@ -1,4 +1,4 @@
-"""Flaws that once passed the gate and its lock: a suite of the gate reports each alone, with rule and field.
+"""Flaws that once passed the gate and its lock: a suite reports each alone, with rule and field.
 
 They were planted together, and nothing failed.  Since then the specs have the rules that they break.
 """
@@ -25,7 +25,7 @@ DIVERGES = 13
 
 @dataclass(frozen=True)
 class Flaw:
-    """A patch of replog, a suite of a gate, and what its report has to name: a step or guard, and a field."""
+    """A patch of replog, a suite of a gate, and the names required in its report: step or guard, field."""
 
     name: str
     patches: tuple[Patch, ...]
@@ -122,7 +122,7 @@ def conform(flaw: Flaw) -> tuple[int, str]:
 
 @pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.name.replace(" ", "-"))
 def test_the_gate_alone_reports_the_rule_and_the_field(flaw):
-    """In one suite, which diverges; its last lines name the step or guard, and the value that is wrong."""
+    """In one suite, which diverges; its last lines name the step or guard, and the wrong value."""
     code, report = conform(flaw)
     verdict = "\n".join(line for line in report.splitlines() if line.startswith("!!"))
     assert code == DIVERGES, report

@@ -1,4 +1,4 @@
-"""Steps of named instances are those of the stepper, in whatever order they are taken; ways read once."""
+"""Steps of named instances are those of the stepper, in any order; ways are read once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def writes() -> Instance:
 
 @pytest.mark.parametrize("made", [bank, writes])
 def test_named_steps_are_those_of_the_stepper(made: Callable[[], Instance]):
-    """After steps that are undefined, cut by a horizon or several, the next are as they are alone."""
+    """After steps that are undefined, or cut by horizons, the next ones are as they are alone."""
     program = made().program
     stepper, named = Stepper(program), NamedSteps(program)
     calls = [(number, args) for number, domains in enumerate(stepper._domains) for args in product(*domains)]

@@ -1,4 +1,4 @@
-"""The page of a suite: whole, escaped, self-contained, with the two states side by side at the end."""
+"""The page of a suite: complete, escaped, self-contained, with the two states side by side at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page_of(cls: type[BankBinding], *sections: str) -> str:
 
 @pytest.mark.parametrize("cls", [BankBinding, *(one[0] for one in BROKEN)], ids=lambda cls: cls.__name__)
 def test_every_page_is_whole(cls):
-    """Elements close, ids are unique, nothing is loaded; the steps are as many as the slider has places."""
+    """Elements close, ids are unique, nothing is loaded; the slider has one place for each step."""
     text = page_of(cls)
     parser = Balanced()
     parser.feed(text)
@@ -41,7 +41,7 @@ def test_every_page_is_whole(cls):
 
 
 def test_the_last_step_has_both_states():
-    """Each variable as the spec and as the implementation has it, and marked where they differ."""
+    """Each variable in the spec and in the implementation, marked if they differ."""
     last = page_of(LosesMoney).split('id="step-3"')[1]
     assert "the implementation instead, after transfer(a1, a2)" in last
     assert (
@@ -52,7 +52,7 @@ def test_the_last_step_has_both_states():
 
 
 def test_a_page_without_a_divergence_has_the_counts():
-    """What was taken, refused and impossible, by action; an action never taken is marked."""
+    """The accepted, refused and impossible steps, by action; an action never taken is marked."""
     text = page_of(BankBinding)
     assert "<td><code>toss</code></td>" in text
     assert 'class="step"' not in text
@@ -64,13 +64,13 @@ def test_a_page_without_a_divergence_has_the_counts():
 
 
 def test_further_sections_are_put_in():
-    """As they are, between the actions and the foot."""
+    """Unchanged, between the actions and the foot."""
     text = page_of(BankBinding, "<h2>Classes</h2>")
     assert text.index("never chosen") < text.index("<h2>Classes</h2>") < text.index("<footer>")
 
 
 def test_the_command_writes_the_page(lossy, tmp_path):
-    """With its picture where Graphviz is; the exit code stays that of the verdict."""
+    """With its picture if Graphviz is installed; the exit code stays that of the verdict."""
     target = tmp_path / "found.html"
     result = CliRunner().invoke(command, [str(lossy), "--suite", "product", "--html", str(target)])
     assert result.exit_code == 13

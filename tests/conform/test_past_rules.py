@@ -1,4 +1,4 @@
-"""replog under rules of the past does what replication.spec says of them, flaws and all.
+"""replog under earlier rules conforms to the models of replication.spec with them, flaws included.
 
 The gate is for today's rules; `past_rules.py` is a binding of its own.
 """
@@ -36,14 +36,14 @@ def constants_of(model: str, bounds: dict[str, str] | None = None) -> dict[str, 
 
 @pytest.mark.parametrize("model", ["b1_truncate_to_hw", "b3_fast_failover", "b16_unclean_election"])
 def test_a_flaw_of_the_spec_is_replog_s_with_the_same_rule(model):
-    """Random walks of a model with a rule of the past: each step leads to the spec's state."""
+    """Random walks of a model with an earlier rule: each step leads to the spec's state."""
     result = run_walks(Replayer(PastRulesBinding(program_of(model))), SuiteWalks(3, 10, 30))
     assert result.divergence is None
     assert not result.vacuous
 
 
 def test_replog_of_another_time_diverges():
-    """With today's truncation replog asks its leader where 0.10 cut at once."""
+    """With today's truncation replog queries its leader where 0.10 truncated at once."""
     binding = PastRulesBinding(program_of("b1_truncate_to_hw"))
     binding.constants = {**binding.constants, "truncation": "on_fetch"}
     assert run_walks(Replayer(binding), SuiteWalks(3, 20, 30)).divergence is not None
@@ -72,7 +72,7 @@ def test_todays_rules_are_replog_s_defaults():
     ],
 )  # fmt: skip
 def test_a_rule_that_replog_does_not_have_like_this_is_refused(model, rule):
-    """It would diverge, and the spec would not be to blame."""
+    """It would diverge, and the spec would not be at fault."""
     with pytest.raises(BindingError, match=rule):
         PastRulesBinding(program_of(model))
 

@@ -1,4 +1,4 @@
-"""Many recordings by others: one tally, and one verdict for each, whatever is lost or cut off."""
+"""Many recordings by others: one tally, and one verdict for each, whatever is lost or truncated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def written(recording: Recording) -> bytes:
 
 @dataclass
 class Desk:
-    """A crew of one, on files in memory; dies of recordings with certain names, and counts its work."""
+    """A crew of one, on files in memory; it dies of recordings with certain names, and counts its work."""
 
     folder: Path
     files: dict[str, bytes]
@@ -115,7 +115,7 @@ def test_a_tally_does_not_depend_on_who_counted_what(results, random):
 
 
 def test_a_report_has_a_size_that_recordings_do_not_change():
-    """Ten times as many that diverge, cannot be read or miss a copy: as many lines, and all are counted."""
+    """For ten times as many failures there are as many lines, and all are counted."""
 
     def report(count: int) -> dict[str, Any]:
         results = [
@@ -140,7 +140,7 @@ def test_a_report_has_a_size_that_recordings_do_not_change():
 
 @pytest.mark.parametrize("count", range(len(written(RIGHT)) - 1))
 def test_every_beginning_of_a_recording_may_still_grow(count):
-    """Wherever it is cut, it is neither whole nor garbage."""
+    """Wherever it is truncated, it is neither complete nor garbage."""
     with pytest.raises(Unfinished):
         decode("cut", written(RIGHT)[:count])
 
@@ -152,14 +152,14 @@ def test_the_end_of_a_recording_needs_no_newline():
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"no JSON\n{}\n", b"[]\n", written(RIGHT) + b"more\n"])
 def test_garbage_is_not_waited_for(data):
-    """What no writing can mend is no recording at once."""
+    """A file that further writing cannot complete is rejected at once."""
     with pytest.raises(BadRecording) as caught:
         decode("garbage", data)
     assert not isinstance(caught.value, Unfinished)
 
 
 def test_each_recording_has_one_verdict_whatever_its_file_is(desk):
-    """Whole, wrong, garbage, empty, cut off, or lost since it was listed."""
+    """Whole, wrong, garbage, empty, truncated, or lost since it was listed."""
     files = {"right": written(RIGHT), "wrong": written(WRONG), "garbage": b"\x00\n", "empty": b"",
              "cut": written(RIGHT)[:-9], "other": OTHER}  # fmt: skip
     crew = desk(files)
@@ -176,7 +176,7 @@ def test_each_recording_has_one_verdict_whatever_its_file_is(desk):
 
 
 def test_a_recording_that_ends_its_process_has_no_verdict_and_the_others_have(desk):
-    """It is found among those of its piece, and all rows are written once."""
+    """It is identified among those of its piece, and all rows are written once."""
     files = {f"{n:03}": written(WRONG if n == 7 else RIGHT) for n in range(100)}
     crew = desk(files, ("004", "050"))
     found = run_campaign_by(crew.explainer(), list(files))
@@ -187,7 +187,7 @@ def test_a_recording_that_ends_its_process_has_no_verdict_and_the_others_have(de
 
 
 def test_a_process_that_is_lost_once_changes_nothing(desk):
-    """As when an executor is killed: the work is done again, and each recording is counted once."""
+    """As when an executor is killed: the work is repeated, and each recording is counted once."""
     files = {f"{n:03}": written(RIGHT) for n in range(9)}
     crew = desk(files)
     once, each = [True], crew.each
@@ -206,7 +206,7 @@ def test_a_process_that_is_lost_once_changes_nothing(desk):
 
 
 def test_of_a_lost_wave_only_the_pieces_around_the_lost_one_are_done_alone(desk):
-    """A wave is long, since hands are idle at its end; the pieces of one hand are tried together again."""
+    """A wave is long, since workers are idle at its end; the pieces of one worker are tried together."""
     crew = desk({f"{n:03}": written(RIGHT) for n in range(40)}, kills=("020",))
     waves, each = list[int](), crew.each
 
@@ -225,7 +225,7 @@ def test_of_a_lost_wave_only_the_pieces_around_the_lost_one_are_done_alone(desk)
 
 
 def test_the_collector_does_not_visit_programs(desk, thawed, monkeypatch):
-    """A worker of Spark's collects after each task; and within one, rarely."""
+    """A Spark worker collects after each task, and rarely within one."""
     crew, seen = desk({"a": written(RIGHT), "b": written(RIGHT)}), list[tuple[int, int]]()
     explained, lasting = RecordingExplainer.explained, list[list[int]]()
 
@@ -246,7 +246,7 @@ def test_the_collector_does_not_visit_programs(desk, thawed, monkeypatch):
 
 
 def test_what_was_in_use_at_the_end_of_a_piece_is_collected_some_pieces_later(desk, thawed):
-    """Else the objects of each task of Spark's would stay, which refer to themselves."""
+    """Otherwise self-referencing objects of each Spark task would stay."""
 
     class Task:
         def __init__(self) -> None:
@@ -275,7 +275,7 @@ def followed(crew: Desk) -> tuple[Follower, list[str], Clock]:
 
 
 def test_an_unexplained_recording_is_an_alarm_at_once(desk):
-    """With its place and the event; garbage is one as well, and what is explained is none."""
+    """With its place and the event; garbage is an alarm as well, and an explained recording is not."""
     crew = desk({"/in/right": written(RIGHT), "/in/wrong": written(WRONG), "/in/garbage": b"\x00\n"})
     follower, alarms, _ = followed(crew)
     follower.take("0-", ["/in/right"])
@@ -291,7 +291,7 @@ def test_an_unexplained_recording_is_an_alarm_at_once(desk):
 
 
 def test_a_recording_that_is_being_written_is_waited_for(desk):
-    """It has a verdict when it is whole, and one that stops growing is reported."""
+    """It gets a verdict when it is complete, and one that stops growing is reported."""
     crew = desk({"slow": written(RIGHT)[:20], "stuck": written(RIGHT)[:30], "gone": b""})
     follower, alarms, clock = followed(crew)
     follower.take("0-", ["slow", "stuck", "gone"])
@@ -329,7 +329,7 @@ def test_a_recording_that_does_not_grow_is_not_read_again(desk):
 
 
 def test_what_a_run_leaves_is_counted_and_continued(desk):
-    """What has no end, or is of a batch that was interrupted, has no verdict; the next run continues."""
+    """A recording without an end, or of an interrupted batch, has no verdict; the next run continues."""
     crew = desk({"slow": written(RIGHT)[:20], "right": written(RIGHT), "next": written(RIGHT)})
     follower, _, _ = followed(crew)
     follower.take("0-", ["slow"])

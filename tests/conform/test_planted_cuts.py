@@ -1,4 +1,4 @@
-"""Bugs planted in what a suite is computed with and kept as: its cache, its horizons, its kept steps.
+"""Bugs planted in the computation and storage of a suite: its cache, its horizons, its kept steps.
 
 A suite that loses a case, or takes a step past a horizon for a forbidden one, would pass on anything or
 fail on everything, and no suite would show it.  Three laws would: each holds, and fails under its bugs.
@@ -110,7 +110,7 @@ def states_of(program: Program) -> tuple[set[State], int]:
 
 
 def options_by_instance(program: Program, state: State) -> Iterator[tuple[Step, frozenset[State] | None]]:
-    """Each instance alone: its successors; none that lead beyond a horizon, None where these are all."""
+    """For each instance its successors; none that lead beyond a horizon, None if these are all."""
     for index, declared in enumerate(program.actions):
         for args in product(*(universe(param.type) for param in declared.params)):
             stepper = Stepper(program)
@@ -119,7 +119,7 @@ def options_by_instance(program: Program, state: State) -> Iterator[tuple[Step, 
 
 
 def kept_suites_are_computed_ones() -> None:
-    """Whatever was kept before: of another model, kind or budget, once and again."""
+    """Check suites after any other was kept: of another model, kind or budget, repeatedly."""
     wanted = [
         (instance_of(most), kind, (("Most", most),), *limits)
         for most in ("1", "2") for kind in ("classes", "edges", "lassos")
@@ -131,7 +131,7 @@ def kept_suites_are_computed_ones() -> None:
 
 
 def graphs_are_the_stepper_s() -> None:
-    """All states and edges, and as refusals what no step leads from, also none beyond a horizon."""
+    """Check all states and edges, and the refusals: instances without a step, also none beyond a horizon."""
     program = program_of("2")
     graph = explore(program, keep_edges=True)
     states, edges = states_of(program)
@@ -149,7 +149,7 @@ def graphs_are_the_stepper_s() -> None:
 
 
 def options_are_the_stepper_s() -> None:
-    """In every state, in whatever order they are met: enabled, forbidden, and past a horizon neither."""
+    """Check every state, in any order: instances enabled, forbidden, and, past a horizon, neither."""
     program = program_of("2")
     side = SpecSide(BoxBinding(program))
     for state in sorted(states_of(program)[0]):
@@ -162,7 +162,7 @@ def options_are_the_stepper_s() -> None:
 
 
 def key_without(*left_out: str) -> Bug:
-    """The name of a kept suite lacks something that decides it."""
+    """Planted: the name of a kept suite lacks a part that determines it."""
 
     def named(instance: Instance, kind: str, bounds: Any, limits: Any) -> str:
         model = instance.model.name, instance.model.bindings
@@ -173,13 +173,13 @@ def key_without(*left_out: str) -> Bug:
 
 
 def read_as(change: Callable[[Suite], Suite]) -> Bug:
-    """What is read is another suite than what was written."""
+    """Planted: another suite is read than was written."""
     read = cache.from_json
     return lambda patch: patch.setattr(cache, "from_json", lambda text: change(read(text)))
 
 
 def any_file_will_do(patch: pytest.MonkeyPatch) -> None:
-    """A file is read without a look at the name that it is sealed under."""
+    """Planted: a file is read without checking the name under which it is sealed."""
     read = kept.read
 
     def first(path: Path | None) -> bytes | None:
@@ -190,7 +190,7 @@ def any_file_will_do(patch: pytest.MonkeyPatch) -> None:
 
 
 def wrapped(cls: type[Any], name: str, change: Callable[[Any, Any], Any]) -> Bug:
-    """A method gives something else: `change` of its object and its result."""
+    """Planted: a method returns another value: `change` of its object and its result."""
     method = getattr(cls, name)
 
     def changed(self: Any, *given: Any, **named: Any) -> Any:
@@ -200,7 +200,7 @@ def wrapped(cls: type[Any], name: str, change: Callable[[Any, Any], Any]) -> Bug
 
 
 def lacks_touched(locations: Locations, _: None) -> None:
-    """The last location of each instance is left out."""
+    """Planted: the last location of each instance is left out."""
     locations.of = [
         [Touched(one.all[:-1], tuple([at for at in one.read if at in one.all[:-1]])) for one in all_]
         for all_ in locations.of
@@ -208,7 +208,7 @@ def lacks_touched(locations: Locations, _: None) -> None:
 
 
 def lacks_read(locations: Locations, _: None) -> None:
-    """What instances read first counts as only written."""
+    """Planted: the first read locations of instances count as only written."""
     locations.of = [[Touched(one.all, one.read[1:]) for one in all_] for all_ in locations.of]
 
 
@@ -217,7 +217,7 @@ def a_change_is_lost(_: Instances, behaviour: InstanceSteps) -> InstanceSteps:
 
 
 def ways_are(change: Callable[[Any], Any]) -> Bug:
-    """What an instance allows is something else."""
+    """Planted: the successors of an instance are changed."""
     return wrapped(SpecSide, "_ways", lambda _, ways: lambda numbers: change(ways(numbers)))
 
 
@@ -259,13 +259,13 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("law", dict.fromkeys(law for law, _ in BUGS.values()), ids=lambda law: law.__name__)
 def test_a_law_of_suites_holds(law: Law) -> None:
-    """What is kept, drawn or offered is what the stepper has."""
+    """Kept, drawn and offered steps are those of the stepper."""
     law()
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_of_suites_breaks_its_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each law can fail, and does; of values that are not there the steps fail themselves."""
+    """Each law can fail, and does; steps with missing values fail by themselves."""
     law, bug = BUGS[name]
     bug(monkeypatch)
     with pytest.raises((AssertionError, TypeError)):

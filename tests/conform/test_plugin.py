@@ -1,4 +1,4 @@
-"""The pytest plugin: one item for each case, the same everywhere, and nothing where it is not asked for."""
+"""The pytest plugin: one item for each case, the same everywhere, and none if it is not requested."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_workers_share_the_cases_and_report_their_properties(copy: Copy):
 
 
 def test_a_failing_case_is_told_as_a_report(copy: Copy):
-    """The divergence on a short path, and no traceback of the harness."""
+    """The divergence on a short path, without a traceback of the harness."""
     copy.edit("two_phase.py", "self.state == WORKING and self._enter(ABORTED)", "self._enter(ABORTED)")
     done = copy.pytest("-x")
     assert done.code == 1
@@ -105,7 +105,7 @@ class HalfBinding(Binding):
 
 
 def test_a_fault_inside_a_step_is_not_said_to_be_irreproducible(copy: Copy):
-    """Its path is as short as can be; taken again without the fault it would not diverge."""
+    """Its path is as short as possible; repeated without the fault it would not diverge."""
     (copy.folder / "f.spec").write_text(SPEC)
     (copy.folder / "binding.py").write_text(HALF_DONE)
     done = copy.pytest()
@@ -115,7 +115,7 @@ def test_a_fault_inside_a_step_is_not_said_to_be_irreproducible(copy: Copy):
 
 
 def test_a_binding_that_does_not_fit_is_an_error_of_collection(copy: Copy):
-    """With what is wrong, as `specchk conform` tells it."""
+    """With the errors, as `specchk conform` reports them."""
     copy.edit("binding.py", '@action("hear")', '@action("heard")')
     done = copy.pytest()
     assert done.code == 2
@@ -123,7 +123,7 @@ def test_a_binding_that_does_not_fit_is_an_error_of_collection(copy: Copy):
 
 
 def test_the_plugin_costs_nothing_where_it_is_not_asked_for():
-    """What every pytest loads imports pytest alone."""
+    """The part loaded by every pytest run imports only pytest."""
     script = "import sys, specchk.conform.plugin; print([m for m in sys.modules if m.startswith('specchk.')])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['specchk.conform', 'specchk.conform.plugin']"

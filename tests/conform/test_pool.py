@@ -1,4 +1,4 @@
-"""A task in a process of its own: what it says counts, and it holds nobody up."""
+"""A task in its own process: its messages count, and it delays no other task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_what_a_task_said_before_it_was_killed_counts(tmp_path):
         Event().wait()
 
     def clock():
-        """The time is over when all the rest is, however long that takes."""
+        """A clock whose time is over when everything else is, however long that takes."""
         return 1e9 if len(over) == 3 and (tmp_path / "begun").exists() else 0.0
 
     def lost(say):
@@ -47,7 +47,7 @@ def test_what_a_task_said_before_it_was_killed_counts(tmp_path):
 
 
 def test_a_process_that_outlives_its_last_word_has_until_its_deadline(tmp_path):
-    """A thread that never ends holds it; it has said all, so it is done and not late."""
+    """A thread that never ends holds it; it has sent everything, so it is done and not late."""
 
     def outlives():
         threading.main_thread().join()
@@ -66,7 +66,7 @@ def test_a_process_that_outlives_its_last_word_has_until_its_deadline(tmp_path):
 
 
 def test_a_process_that_a_late_task_has_forked_holds_nobody_up(tmp_path):
-    """It has the task's pipe open, from which nothing will come."""
+    """It has the task's pipe open, from which no data will come."""
 
     def task(say):
         child = os.fork()
@@ -85,7 +85,7 @@ def test_a_process_that_a_late_task_has_forked_holds_nobody_up(tmp_path):
 
 
 def test_a_task_that_is_interrupted_prints_nothing(capfd):
-    """Ctrl-C reaches all processes of a terminal: the parent reports it, and traces would hide that."""
+    """Ctrl-C reaches all processes of a terminal: the parent reports it, and tracebacks would hide that."""
 
     def interrupted(say):
         say("begun")
@@ -117,7 +117,7 @@ run_all([outer], 1)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_processes_end_with_the_one_that_waits_for_them(number):
-    """Those of tasks, and those that tasks have forked: a build that is cancelled leaves none behind."""
+    """Those of tasks, and those that tasks have forked: a cancelled build leaves none behind."""
     with subprocess.Popen([sys.executable, "-c", NESTED], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         assert len({parent.stdout.readline() for _ in range(2)}) == 2

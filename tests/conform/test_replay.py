@@ -1,4 +1,4 @@
-"""Each way to differ from the spec is found, by product and by walks, and is shown with its path."""
+"""Each kind of difference from the spec is found, by product and by walks, and is shown with its path."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def product(binding: type[BankBinding]) -> SuiteResult:
 
 
 def test_a_faithful_implementation_conforms():
-    """Every state and every edge of the spec's graph, and a refusal for all that is disabled."""
+    """Every state and every edge of the spec's graph, and a refusal for every disabled instance."""
     result = product(BankBinding)
     graph = state_graph(bank().program, 1000)
     assert (result.divergence, result.complete, result.vacuous) == (None, True, "")
@@ -48,7 +48,7 @@ def test_a_faithful_implementation_conforms():
 
 
 def test_beyond_a_horizon_nothing_is_tried():
-    """`sleep` is possible for ever; that the spec stops counting does not forbid it."""
+    """`sleep` is always possible; that the spec stops counting does not forbid it."""
     result = product(BankBinding)
     assert result.tally.refused.get("sleep", 0) == 0
     assert result.tally.taken["sleep"] > 0
@@ -65,14 +65,14 @@ def test_a_broken_implementation_is_found_by_a_shortest_path(binding, kind, dept
 
 @pytest.mark.parametrize(("binding", "kind", "depth"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
 def test_a_broken_implementation_is_found_by_walks(binding, kind, depth):
-    """So do a few walks, by some path."""
+    """A few walks find each, too, by some path."""
     result = run_walks(Replayer(binding(bank().program)), SuiteWalks(1, 20, 20))
     assert result.divergence is not None
     assert result.divergence.kind == kind
 
 
 class OverdrawnError(Exception):
-    """An implementation's own, which is no error of Python's."""
+    """An implementation's own exception, not one of Python's."""
 
 
 @pytest.mark.parametrize("error", [OverdrawnError("planted"), SystemExit(0)], ids=["own", "exit"])
@@ -92,7 +92,7 @@ def test_whatever_an_implementation_raises_is_a_finding(method, error, monkeypat
 
 
 def test_a_mistake_of_the_binding_is_not_the_implementations(monkeypatch):
-    """Exceptions of specchk's own contract pass: they are reported as what they are."""
+    """Exceptions of specchk's own contract pass: they are reported as such."""
     mistaken = BindingError((Mistake("planted", "mend it"),))
 
     def fails(*_: Any) -> Any:
@@ -105,7 +105,7 @@ def test_a_mistake_of_the_binding_is_not_the_implementations(monkeypatch):
 
 
 def test_a_restore_that_shares_is_noticed():
-    """Steps that change what was kept are found as one thing or another, never as success."""
+    """Steps that change a snapshot are reported as some divergence, never as success."""
     assert product(SharesOnRestore).divergence is not None
 
 
@@ -118,13 +118,13 @@ def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
 
 
 def test_skipped_probes_are_vacuous(monkeypatch):
-    """Harness mutant: nothing that is forbidden is tried."""
+    """Harness mutant: no forbidden step is tried."""
     monkeypatch.setattr(Replayer, "probe", lambda self, place, instance: None)
     assert "was tried" in product(BankBinding).vacuous
 
 
 def test_an_empty_suite_is_vacuous(monkeypatch):
-    """Harness mutant: the spec has no steps, it seems."""
+    """Harness mutant: the spec appears to have no steps."""
     monkeypatch.setattr(SpecSide, "_options", lambda self, state: ([], []))
     assert product(BankBinding).vacuous == "no step was taken"
     assert (
@@ -146,7 +146,7 @@ def test_steps_that_are_not_compared_are_vacuous(monkeypatch):
 
 
 def test_an_impossible_step_masks_no_mistake():
-    """Each forbidden step has a system of its own: what an impossible one leaves is not there."""
+    """Each forbidden step has its own system: changes by an impossible step do not persist."""
 
     class Strict(BankBinding):
         @action("transfer")
@@ -196,7 +196,7 @@ class Sees(BankBinding):
 
 
 def test_a_binding_may_compare_a_system_with_what_was_kept():
-    """What it finds unchanged is not projected, but for some; the counts are those of projections."""
+    """Unchanged systems are not projected, except for some; the counts are those of projections."""
     binding = Sees(bank().program)
     result = run_product(Replayer(binding))
     assert result.divergence is None
@@ -231,7 +231,7 @@ def test_a_change_is_found_whatever_the_binding_says_of_it():
 
 
 def test_a_comparison_is_not_inherited_by_what_keeps_otherwise():
-    """It is made for what its own class keeps; one of a derived class is for what that keeps."""
+    """It is made for the snapshots of its own class; one of a derived class is for that class's."""
 
     class Packs(Sees):
         @snapshot
@@ -254,7 +254,7 @@ def test_a_comparison_is_not_inherited_by_what_keeps_otherwise():
 
 
 def test_a_binding_that_sees_no_change_is_a_mistake():
-    """Every accepted step shows whether it does; one that changes what was kept is a divergence first."""
+    """Every accepted step shows whether it does; a change of a snapshot is a divergence first."""
 
     class Blind(Sees):
         def look(self, bank: Bank, before: Bank) -> bool:
@@ -279,7 +279,7 @@ def test_the_same_seed_walks_the_same():
 
 
 def test_a_divergence_is_told_so_that_a_stranger_understands():
-    """The verdict, the path in lanes, the step, and the places that differ, spec and implementation."""
+    """The verdict, the path in lanes, the step, and the differing places, spec and implementation."""
     instance = bank()
     binding = LosesMoney(instance.program)
     result = run_product(Replayer(binding))

@@ -1,4 +1,4 @@
-"""replog does what spec/replication.spec says, and a replog with one wrong rule does not."""
+"""replog conforms to spec/replication.spec, and a replog with one wrong rule does not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def replayer(model: str, overrides: Mapping[str, str]) -> Replayer[Any]:
 
 
 def test_every_edge_of_a_model_is_taken():
-    """All states that the reference search finds, each with all of its steps and all that is forbidden."""
+    """All states that the reference search finds, each with all of its steps and all forbidden ones."""
     bounds = {"MaxOffset": "1", "MaxCrashes": "0"}
     result = run_product(replayer("two_brokers", bounds))
     assert (result.divergence, result.vacuous, result.complete) == (None, "", True)
@@ -67,7 +67,7 @@ def test_walks_find_nothing(model, overrides):
 
 
 def test_a_restored_cluster_shares_only_machines_that_nobody_runs():
-    """A snapshot, and what is restored from it, change nothing of each other."""
+    """A snapshot, and the cluster restored from it, do not change each other."""
     binding = ReplogBinding(instantiate(SPEC, "two_brokers", {}).program)
     running = binding.start()
     assert binding.produce(running, "b1") == Accepted()
@@ -85,7 +85,7 @@ def test_a_restored_cluster_shares_only_machines_that_nobody_runs():
 
 
 def test_a_step_beyond_a_horizon_is_neither_taken_nor_probed():
-    """What is disabled in a state is what each instance, taken alone, is forbidden to do."""
+    """The disabled instances of a state are those that each instance, taken alone, is forbidden."""
     at = replayer("two_brokers", {"MaxOffset": "1"})
     places, seen, beyond = [at.begin()], set(), 0
     while len(seen) < 60:
@@ -99,7 +99,7 @@ def test_a_step_beyond_a_horizon_is_neither_taken_nor_probed():
 
 
 def test_a_model_of_older_rules_is_refused():
-    """The binding runs replog by today's rules, and says so of a model that turns one back."""
+    """The binding runs replog by today's rules, and reports a model that disables one."""
     with pytest.raises(BindingError, match="sets `truncation`"):
         replayer("b1_truncate_to_hw", {})
 
@@ -112,7 +112,7 @@ def test_acks_of_a_leader_that_missed_an_epoch():
 
 @pytest.mark.slow
 def test_acks_of_a_leader_that_missed_epochs_and_crashed():
-    """So it does after more elections, and after a crash it answers nobody."""
+    """The same after more elections; after a crash it answers no producer."""
     result = run_walks(replayer("two_brokers", {"MaxCrashes": "2", "MaxEpoch": "3"}), SuiteWalks(0, 150, 80))
     assert result.divergence is None
 
@@ -270,7 +270,7 @@ FLAWS_OF_ANSWERS = [  # the flaw, and the kind of divergence and the action that
 def test_a_flaw_of_the_defaults_is_reported_with_its_action_and_field(
     what, owner, name, wrong, model, action, field, monkeypatch
 ):
-    """A rule of the defaults that is planted wrong diverges in the step that applies it."""
+    """A planted wrong default diverges in the step that applies it."""
     monkeypatch.setattr(owner, name, wrong)
     one = replayer(model, {"MaxOffset": "1"})
     found = run_product(one).divergence
@@ -305,7 +305,7 @@ def test_the_gate_has_a_model_for_what_it_did_not_see(what, owner, name, wrong, 
     FLAWS_OF_ANSWERS, ids=[one[0] for one in FLAWS_OF_ANSWERS],
 )  # fmt: skip
 def test_a_wrong_answer_to_a_consumer_is_reported(what, owner, name, wrong, kind, action, monkeypatch):
-    """No state shows it: the answer itself is the step, which the spec has or has not."""
+    """No state shows it: the answer itself is the step, which the spec has or does not have."""
     monkeypatch.setattr(owner, name, wrong)
     found = run_product(replayer("read_by_consumers", {})).divergence
     assert found is not None

@@ -1,4 +1,4 @@
-"""replog's accepted behaviour is the same everywhere, blind to the inside, and reaches all that ships."""
+"""replog's accepted behaviour is the same everywhere, independent of internals, and covers all of replog."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REPLOG = ROOT / "impl" / "replog"
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    """Transcripts of these tests are kept where no other run finds them."""
+    """Keep transcripts of these tests separate from those of other runs."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -60,7 +60,7 @@ def test_digests_do_not_depend_on_the_environment(seed, tmp_path):
 
 
 class Reached:
-    """The code objects of some folders that were entered."""
+    """The entered code objects of some folders."""
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
         self.folders = tuple(f"{folder}{os.sep}" for folder in folders)
@@ -87,7 +87,7 @@ def name_of(code: CodeType) -> str:
 
 
 def functions(folder: Path) -> set[str]:
-    """All functions of a folder's modules, those inside of others too; expressions without a name aside."""
+    """All functions of a folder's modules, nested ones too, except for expressions without a name."""
     names = set()
     for path in folder.rglob("*.py"):
         waiting = [compile(path.read_text(encoding="utf-8"), str(path), "exec")]
@@ -102,13 +102,13 @@ def functions(folder: Path) -> set[str]:
 
 
 def is_protocol(code: CodeType) -> bool:
-    """Whether a function has nothing but a docstring: a method of an interface."""
+    """Whether a function has only a docstring: a method of an interface."""
     is_empty = all(part is None or isinstance(part, str) for part in code.co_consts)
     return is_empty and not code.co_names and len(code.co_code) <= 8
 
 
 def test_every_function_of_core_and_store_is_executed():
-    """The runs reach all that ships, and none of them ends in an error of its own."""
+    """The runs execute all of replog, and none of them ends in an error of its own."""
     folders = REPLOG / "core", REPLOG / "store"
     reached = Reached(folders)
     with reached.watching():
@@ -171,7 +171,7 @@ PLANTED = {
 def difference_of(
     name: str, planted: tuple[Any, str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> Difference | None:
-    """How a run differs with something planted from the same run without it."""
+    """The difference between a run with a planted change and the same run without it."""
     run = load_behaviours(FILE)().runs()[name]
     before = taken(name, run, None)
     owner, attribute, change = planted
@@ -182,7 +182,7 @@ def difference_of(
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_change_is_named(planted, monkeypatch):
-    """Whatever leaves replog: the observation and its field, in the first run that has it."""
+    """For any output of replog: the observation and its field, in the first run that has it."""
     plant, (kind, place) = PLANTED[planted]
     differences = [difference_of(name, plant, monkeypatch) for name in RUNS]
     assert any(each and each.kind == kind and each.place.endswith(place) for each in differences), differences

@@ -1,4 +1,4 @@
-"""The choices that replog never makes, explored again with the replog that there is.
+"""The choices that replog never makes, explored again with the present replog.
 
 A changed replog does not put the gate below its lock, or every refactoring would be an alarm; and exploring
 takes longer than the gate has.  So it is here that a list is noticed which is no longer true.
@@ -43,10 +43,10 @@ def again(known: Choices) -> Choices:
 
 @pytest.mark.system
 def test_replog_makes_the_choices_that_are_listed(known: Choices, again: Choices):
-    """The same classes are never taken, and the others on the same ways."""
+    """The same classes are never taken, and the others on the same paths."""
     assert again == known, REFRESH
 
 
 def test_every_list_has_a_reason(known: Choices):
-    """Of a person: why replog never does what the spec allows."""
+    """By a person: why replog never does what the spec allows."""
     assert [label for label, listed in known.suites.items() if not listed.reason] == []

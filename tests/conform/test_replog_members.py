@@ -1,4 +1,4 @@
-"""The members of replog's campaigns have all that `make gate` runs, as it runs it."""
+"""The members of replog's campaigns are all parts of `make gate`, run as it runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases find each way to differ, alone as together, on one process as on several."""
+"""Cases find each kind of difference, alone as together, on one process as on several."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_faithful_implementation_conforms(kind):
 
 
 def test_a_suite_that_tries_no_refusal_is_vacuous_unless_its_whole_graph_has_none(monkeypatch):
-    """Probes that are skipped, and a graph in part, show nothing; a spec may forbid nothing."""
+    """Skipped probes, and a partial graph, show nothing; a spec may forbid nothing."""
     monkeypatch.setattr(SpecSide, "forbidden", lambda self, state: [])
     free = replace(suite(), probe_classes=(), probes=())
     found = [run_suite(Replayer(BankBinding(PROGRAM)), one).vacuous
@@ -73,7 +73,7 @@ def test_a_suite_that_tries_no_refusal_is_vacuous_unless_its_whole_graph_has_non
 @pytest.mark.parametrize("kind", ["classes", "edges"])
 @pytest.mark.parametrize(("binding", "of", "depth"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
 def test_a_broken_implementation_is_found(binding, of, depth, kind):
-    """Each break, by what it is; never on a path shorter than the shortest."""
+    """Each break, by its kind; never on a path shorter than the shortest."""
     result = run_suite(Replayer(binding(PROGRAM)), suite(kind))
     assert result.divergence is not None
     assert result.divergence.kind == of
@@ -83,7 +83,7 @@ def test_a_broken_implementation_is_found(binding, of, depth, kind):
 
 @pytest.mark.parametrize("binding", [one[0] for one in BROKEN], ids=lambda x: x.__name__)
 def test_a_case_fails_alone_as_it_fails_among_others(binding):
-    """What cases share changes nothing: the same cases fail, each with its own divergence."""
+    """Sharing between cases changes nothing: the same cases fail, each with its own divergence."""
     runner = Runner(Replayer(binding(PROGRAM)), suite())
     together = {case.id: runner.run(case).divergence for case in suite().cases}
     alone = {case.id: run_case(binding, case).divergence for case in suite().cases}
@@ -100,7 +100,7 @@ def test_several_processes_find_the_same(binding):
 
 @pytest.mark.parametrize("binding", [BankBinding, *(one[0] for one in BROKEN)], ids=lambda x: x.__name__)
 def test_slices_add_up_to_the_whole(binding):
-    """However a suite is cut, the slices together counted what one runner counts, and found the same."""
+    """However a suite is cut, the slices together have the counts and findings of one runner."""
     whole = run_suite(Replayer(binding(PROGRAM)), suite())
     cases = suite().cases
     for count in (2, 3, len(cases)):
@@ -113,7 +113,7 @@ def test_slices_add_up_to_the_whole(binding):
 
 
 def test_slices_have_every_position_once():
-    """Slices are in order, and no more than were asked for."""
+    """Slices are in order, and no more than requested."""
     for count in range(9):
         for parts in range(1, 7):
             found = slices(count, parts)
@@ -122,7 +122,7 @@ def test_slices_have_every_position_once():
 
 
 def test_an_implementation_may_choose():
-    """A choice that the spec leaves and the implementation never makes is no divergence, but is told."""
+    """A choice left by the spec and never made by the implementation is not a divergence, but is reported."""
 
     class Lucky(BankBinding):
         @action("toss", ways=("heads",))
@@ -136,21 +136,21 @@ def test_an_implementation_may_choose():
 
 
 def test_a_case_of_another_spec_is_stale():
-    """It is said, and is no divergence of the implementation."""
+    """It is reported, and is not a divergence of the implementation."""
     case = replace(suite().cases[0], steps=(CaseStep("transfer", ("a1", "a1")),), classes=((0,),))
     with pytest.raises(StaleCase, match="transfer"):
         run_case(BankBinding, case)
 
 
 def test_a_disk_that_forgets_is_found():
-    """What is opened again is compared in every state of a case."""
+    """A reopened system is compared in every state of a case."""
     result = run_suite(Replayer(ForgetsOnDisk(PROGRAM)), suite())
     assert result.divergence is not None
     assert result.divergence.kind == "reopened"
 
 
 def test_opening_again_is_counted():
-    """Once in each place; not at all where the binding cannot."""
+    """Once in each place; not at all if the binding cannot reopen."""
 
     class Reopens(BankBinding):
         @reopen
@@ -171,7 +171,7 @@ def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_skipped_probes_are_vacuous(monkeypatch, workers):
-    """Harness mutant: nothing that is forbidden is tried."""
+    """Harness mutant: no forbidden step is tried."""
     monkeypatch.setattr(Replayer, "probe", lambda self, place, instances: [True] * len(instances))
     assert "was tried" in run_suite(Replayer(BankBinding(PROGRAM)), suite(), workers=workers).vacuous
     runner, cases = Runner(Replayer(BankBinding(PROGRAM)), suite(), is_probing=False), suite().cases
@@ -198,12 +198,12 @@ def test_a_last_step_that_is_not_compared_is_found(monkeypatch):
 
 
 def test_tasks_keep_their_order():
-    """Whoever is done first."""
+    """Whichever is done first."""
     assert each([lambda n=n: n * n for n in range(7)], 2) == [n * n for n in range(7)]
 
 
 def test_what_a_task_raises_is_raised_here():
-    """With all that it says."""
+    """With its whole message."""
 
     def fails() -> int:
         raise BindingError(())
@@ -214,7 +214,7 @@ def test_what_a_task_raises_is_raised_here():
 
 @pytest.mark.system
 def test_a_process_that_dies_is_no_success():
-    """Its task is lost, not done; asked in an interpreter of its own, where no test has left a thread."""
+    """Its task is lost, not done; run in a separate interpreter, where no test has left a thread."""
     program = "import os; from specchk.conform.work.forks import each; each([os.abort] * 2, 2)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
@@ -223,7 +223,7 @@ def test_a_process_that_dies_is_no_success():
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which suites are kept."""
+    """The folder of kept suites."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "specchk" / "suites"
 
@@ -251,7 +251,7 @@ def test_a_key_has_everything_that_a_suite_depends_on():
 
 
 def test_a_key_has_the_words_of_what_a_spec_imports(tmp_path: Path):
-    """Classes are told in the words of definitions, which may mean the same in other words."""
+    """Classes are named in the words of definitions, which may have another meaning in the same words."""
     (tmp_path / "s.spec").write_text(
         "spec s\nimport lib\nvar n : 0..3 = 0\naction up():\n    require lib.low(n)\n    n' = n + 1\n"
     )
@@ -277,7 +277,7 @@ def test_a_tier_runs_all_its_suites(kept):
 
 
 def test_a_smoke_run_that_leaves_cases_out_is_not_complete(kept):
-    """A sample is said to be one."""
+    """A sample is reported as one."""
     checked = check("bank.spec", bank().program.actions[0].span.source.text)
     parts = parts_of(BankBinding, checked, [At("small")])
     (whole,) = run_parts(parts, BUDGETS["smoke"], 1)
@@ -288,7 +288,7 @@ def test_a_smoke_run_that_leaves_cases_out_is_not_complete(kept):
 
 
 def test_what_the_spec_forbids_is_computed_once(monkeypatch, tmp_path):
-    """The second run of a suite that is kept reads it, whole or in slices, and has the same numbers."""
+    """The second run of a kept suite reads it, whole or in slices, and has the same numbers."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     wanted = cached_suite(INSTANCE)
     first = run_suite(Replayer(BankBinding(PROGRAM)), wanted)
@@ -302,7 +302,7 @@ def test_what_the_spec_forbids_is_computed_once(monkeypatch, tmp_path):
 
 
 def test_what_a_suite_without_a_name_forbids_is_not_kept(monkeypatch, tmp_path):
-    """A suite that was built or read from a file has no name that would change with the spec."""
+    """A suite that was built or read from a file has no name that changes with the spec."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     run_suite(Replayer(BankBinding(PROGRAM)), suite())
     assert read_known(suite()) == {}
@@ -320,7 +320,7 @@ class Controlled(BankBinding):
 
 @pytest.mark.parametrize("last", ["the one that caught it", "one that sees no sleep", "none"])
 def test_the_case_that_caught_a_control_is_tried_first(monkeypatch, tmp_path, last):
-    """It is kept alone, and the others are not loaded; if it does not catch it any more, all are run."""
+    """It is kept alone, and the others are not loaded; if it no longer catches it, all are run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     everything = suite()
     trial = Trial(0, PROGRAM, lambda: everything, "key")

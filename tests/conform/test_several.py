@@ -1,4 +1,4 @@
-"""`specchk conform` for several bindings: each as it is alone, and one exit code for them all."""
+"""`specchk conform` for several bindings: each report as if alone, and one exit code for all of them."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def conform(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def untimed(text: str) -> str:
-    """A report without how long it took."""
+    """A report without its durations."""
     return re.sub(r"\d+\.\d+ s\b", "S", text)
 
 
 @pytest.mark.parametrize("options", [("--suite", "product"), ("--tier", "gate")])
 def test_each_report_is_that_of_the_binding_alone(sound: Path, lossy: Path, options: tuple[str, ...]):
-    """Under a heading, in the order that was given; 13, since one diverges."""
+    """Under a heading, in the given order; 13, since one diverges."""
     alone = [conform(path, *options) for path in (lossy, sound)]
     both = conform(lossy, sound, *options)
     assert [one.returncode for one in alone] == [13, 0]
@@ -72,7 +72,7 @@ def test_each_report_is_that_of_the_binding_alone(sound: Path, lossy: Path, opti
 
 
 def test_all_that_conform_are_a_success(sound: Path):
-    """0, and nobody failed."""
+    """0, and none failed."""
     other = sound.with_name("other.py")
     other.write_text(SOUND)
     both = conform(sound, other, "--tier", "smoke")
@@ -85,7 +85,7 @@ def test_all_that_conform_are_a_success(sound: Path):
     ("SIGKILL", 21, "inconclusive: a process that ran the implementation was killed"),
 ])  # fmt: skip
 def test_a_process_that_ends_does_not_end_the_others(sound: Path, ending: str, code: int, said: str):
-    """It is reported with what it had written, and the others run to their ends."""
+    """It is reported with its output so far, and the others run to their ends."""
     ends = sound.with_name("ends.py")
     ends.write_text(ENDS.format(signal=ending))
     both = conform(ends, sound, "--suite", "product")
@@ -97,7 +97,7 @@ def test_a_process_that_ends_does_not_end_the_others(sound: Path, ending: str, c
 
 
 def test_a_divergence_comes_before_what_could_not_be_run(sound: Path, lossy: Path):
-    """13 even behind a file that is no binding; without a divergence the first code that is not 0."""
+    """13 even after a file that is not a binding; without a divergence the first code that is not 0."""
     nothing = sound.with_name("nothing.py")
     nothing.write_text("x = 1\n")
     both = conform(nothing, lossy, "--tier", "smoke")
@@ -108,7 +108,7 @@ def test_a_divergence_comes_before_what_could_not_be_run(sound: Path, lossy: Pat
 
 
 def test_json_is_one_object_with_every_report(sound: Path, lossy: Path):
-    """The objects that each prints alone; of a file that is no binding what it wrote as an error."""
+    """The objects that each prints alone; for a file that is not a binding its output as an error."""
     nothing = sound.with_name("nothing.py")
     nothing.write_text("x = 1\n")
     both = conform(sound, lossy, nothing, "--suite", "product", "--json")
@@ -134,7 +134,7 @@ def test_junit_is_a_file_for_each(sound: Path, lossy: Path, tmp_path: Path):
 
 
 def test_a_folder_that_cannot_be_made_is_reported_before_the_run(sound: Path, lossy: Path):
-    """One word, and nothing was run."""
+    """One sentence, and nothing was run."""
     done = conform(sound, lossy, "--junit", sound)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"cannot write to {sound}" in done.stderr

@@ -1,4 +1,4 @@
-"""Machines of a snapshot are copied when they are first reached; no bug hides behind that.
+"""Machines of a snapshot are copied at their first use; this hides no bug.
 
 Each bug of `hidden_states` is planted twice: under the binding as it is, and with whole copies that are all
 projected after a refused step.
@@ -38,7 +38,7 @@ def found(cls: type[ReplogBinding], limit: int) -> tuple[Any, ...] | None:
 
 
 def copy_whole(patch: pytest.MonkeyPatch) -> None:
-    """Every copy of a cluster has all machines and the controller of its own at once."""
+    """Every copy of a cluster has its own copies of all machines and the controller at once."""
     copy = Cluster.copy
 
     def whole(self: Cluster) -> Cluster:
@@ -77,7 +77,7 @@ def test_a_bug_is_found_with_shared_machines_as_with_whole_copies(
 @pytest.mark.system
 @pytest.mark.parametrize("name", ON_FILES)
 def test_a_bug_of_files_is_found_as_with_whole_copies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The projection opens the files of a machine that is shared; what that does is seen as well."""
+    """The projection opens the files of a shared machine; the effects of that are seen as well."""
     expected = found_with_whole_copies(FilesBinding, ON_FILES[name], 80)
     ON_FILES[name](monkeypatch)
     assert found(FilesBinding, 80) == expected
@@ -85,7 +85,7 @@ def test_a_bug_of_files_is_found_as_with_whole_copies(name: str, monkeypatch: py
 
 
 def test_a_machine_that_is_reached_is_the_cluster_s_own() -> None:
-    """What the comparison rests on: whole copies share nothing, the others share what was not reached."""
+    """The basis of the comparison: whole copies share nothing, the others share the unused machines."""
     program = instantiate(SPEC, "two_brokers", {"MaxOffset": "1"}).program
     cluster = ReplogBinding(program).start()
     first = cluster.copy()

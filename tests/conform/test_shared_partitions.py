@@ -1,4 +1,4 @@
-"""Snapshots of a partition share what they do not run; no bug hides behind that.
+"""Snapshots of a partition share the parts that handle no event; this hides no bug.
 
 A bug of `hidden_states` is planted twice: under the bindings as they are, and with whole copies and every
 log read again.
@@ -44,7 +44,7 @@ def found(binding: Binding[Any]) -> tuple[Any, ...] | None:
 
 
 def copy_whole(patch: pytest.MonkeyPatch) -> None:
-    """Every snapshot has all parts of its own at once, and a start reads its disk."""
+    """Every snapshot has its own copies of all parts at once, and a start reads its disk."""
     copy = Shared.copy
 
     def whole(self: Shared[Any]) -> Shared[Any]:
@@ -92,7 +92,7 @@ def test_a_bug_is_found_as_with_whole_copies(folder: str, name: str, monkeypatch
 
 @pytest.mark.parametrize("folder", MODELS)
 def test_what_is_run_is_the_cluster_s_own(folder: str) -> None:
-    """What the comparison rests on: a part that is run belongs to one cluster, the others to several."""
+    """The basis of the comparison: a used part belongs to one cluster, the others to several."""
     cluster = bound(folder).start()
     twin = cluster.copy()
     assert twin.brokers.seen[0] is cluster.brokers.seen[0]

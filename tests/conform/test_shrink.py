@@ -1,4 +1,4 @@
-"""A divergence found on a long path is told on a short one, which the implementation has taken."""
+"""A divergence found on a long path is reported on a short one, which the implementation has taken."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Lift(Binding[list[int]]):
 
 
 class HoldsThree(BankBinding):
-    """Its second account holds three coins at most."""
+    """Its second account has at most three coins."""
 
     @action("transfer")
     def transfer(self, bank: Bank, source: str, target: str) -> Answer:
@@ -112,7 +112,7 @@ def walked(cls: type[Binding[Any]], seed: int) -> Divergence | None:
 @pytest.mark.parametrize(("cls", "steps"), [(HoldsThree, 1), (TossesWhenPoor, 3), (Fails, 1)])
 @given(seed=st.integers(0, 1000))
 def test_a_walk_is_shrunk_to_the_length_that_the_product_finds(cls, steps, seed):
-    """Whatever the walk, the path is then as short as any; kind and action are those found."""
+    """Whatever the walk, the path is then as short as any; kind and action are those of the walk."""
     found = walked(cls, seed)
     assert found is not None
     short = shrunk(Replayer(cls(PROGRAM)), found)
@@ -139,7 +139,7 @@ def test_the_short_path_is_a_behaviour_in_ways_that_lead_along_it(seed):
 
 
 def test_a_detour_is_cut_off():
-    """Where no step can be left out, the spec's shortest path to the state is tried."""
+    """If no step can be omitted, the spec's shortest path to the state is tried."""
     program = instantiate(check("lift.spec", LIFT)).program
     replayer = Replayer(Lift(program))
     place = replayer.begin()
@@ -154,7 +154,7 @@ def test_a_detour_is_cut_off():
 
 
 def test_what_does_not_happen_again_is_told_as_it_was_found():
-    """An implementation that is no function of its steps: the path stays, and the report says so."""
+    """An implementation that is not a function of its steps: the path is kept, and the report states this."""
 
     class Moody(BankBinding):
         calls = 0
@@ -173,7 +173,7 @@ def test_what_does_not_happen_again_is_told_as_it_was_found():
 
 
 def test_a_snapshot_that_forgets_is_shrunk_too():
-    """What diverges without a step is looked at again without one."""
+    """A divergence without a step is checked again without one."""
     found = walked(ForgetsOnRestore, 1)
     assert found is not None
     assert found.kind == "restored"

@@ -45,7 +45,7 @@ VALIDATOR = Validator(bank())
 
 
 class ForksTracing(Tracing):
-    """Which way was taken is not recorded."""
+    """The chosen branch is not recorded."""
 
     silent: ClassVar[tuple[str, ...]] = ("hidden",)
 
@@ -127,7 +127,7 @@ def test_a_repeated_line_is_no_more_steps_than_its_bound():
 
 
 class OverdrawingTracing(BankTracing):
-    """A line is more payments than there are coins, behind none or one that another account made."""
+    """A line has more payments than there are coins, after no step or one by another account."""
 
     @event("paid")
     def paid(self, found: Event) -> Ways:
@@ -136,7 +136,7 @@ class OverdrawingTracing(BankTracing):
 
 
 def test_the_nearest_miss_of_a_repeated_line_is_the_call_that_was_blocked():
-    """Two or three payments were taken; in the state behind them there is no coin left."""
+    """Two or three payments were taken; in the state after them there is no coin left."""
     found = paid(by=OverdrawingTracing)
     assert found.blocked is not None
     misses = near_misses(VALIDATOR, found.blocked)
@@ -149,13 +149,13 @@ def test_the_nearest_miss_of_a_repeated_line_is_the_call_that_was_blocked():
 
 @pytest.mark.parametrize(("least", "most"), [(-1, 2), (3, 2), (0, 0)])
 def test_bounds_of_a_repeated_step_have_an_order(least, most):
-    """What could be no step at all is written `()`."""
+    """An event that could be no step at all is written `()`."""
     with pytest.raises(ValueError, match="cannot be repeated"):
         Repeated(Call("sleep"), least, most)
 
 
 def test_a_recording_explained_by_silence_is_idle():
-    """Until an event has to be a step."""
+    """Until an event must be a step."""
     slept = {"event": "looked", "after": {"days": 1}}
     alone = recorded(slept, slept)
     assert VALIDATOR.explain(BankTracing(VALIDATOR.program, alone), alone).is_idle
@@ -200,7 +200,7 @@ def test_a_campaign_of_silent_steps_is_vacuous(tmp_path):
 
 
 def test_too_many_candidates_are_no_divergence(tmp_path, monkeypatch):
-    """What was not followed to its end may be a behaviour."""
+    """A search that was not completed may have missed a behaviour."""
     monkeypatch.setattr(module, "MOST_CANDIDATES", 1)
     found = campaign(tmp_path, recorded(moved("a1")), recorded({"event": "tossed"}))
     assert verdict(found) == "vacuous"

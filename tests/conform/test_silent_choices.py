@@ -1,4 +1,4 @@
-"""Silent steps that depend on what was read, hide behind a wrong choice, or are too many to follow."""
+"""Silent steps that depend on earlier events, follow a wrong choice, or are too many to search."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ model only:
 
 
 class RememberingTracing(Tracing):
-    """Which silent step may come is known from the events that were read."""
+    """The events read so far determine the next possible silent step."""
 
     silent: ClassVar[tuple[str, ...]] = ("hidden",)
     number = 0
@@ -103,7 +103,7 @@ class RememberingTracing(Tracing):
 
 
 class TracksTracing(Tracing):
-    """Which track was chosen is not recorded."""
+    """The chosen track is not recorded."""
 
     silent: ClassVar[tuple[str, ...]] = ("hidden",)
 
@@ -141,7 +141,7 @@ def explained(spec: str, cls: type[Tracing], events: Iterable[str]) -> Explained
 
 
 def test_silent_steps_are_those_that_were_near_when_the_event_was_read():
-    """A tracing remembers; a second search through the same events must not see what came later."""
+    """A tracing has memory; a second search through the same events must not see later state."""
     found = explained(FORKS, RememberingTracing, ["chose", "left", "finish"])
     assert (found.blocked, found.gave_up, found.consumed) == (None, "", 3)
 
@@ -153,6 +153,6 @@ def test_silent_steps_behind_a_wrong_choice_are_counted():
 
 
 def test_events_that_say_nothing_do_not_end_a_search():
-    """Whether silent steps alone explain them is a guard, which gives up alone."""
+    """A limit applies to the check whether silent steps alone explain them, which is then skipped alone."""
     found = explained(IDLE, TicksTracing, [*["beat"] * 12, "go"])
     assert (found.gave_up, found.blocked, found.consumed, found.is_idle) == ("", None, 13, False)

@@ -1,4 +1,4 @@
-"""What a change concerns is never less than what it can touch."""
+"""The affected part of a change is never less than the part that it can reach."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_change_of_a_function_concerns_the_actions_that_run_it():
 
 
 def test_layout_and_comments_concern_nothing():
-    """What is compared are syntax trees."""
+    """Syntax trees are compared."""
     then = edited("    def read(self, at=LIMIT):", "    # gets\n    def read( self,at = LIMIT ):")
     assert plan(KNOWN, then, NOW).actions == set()
 
@@ -69,7 +69,7 @@ def test_layout_and_comments_concern_nothing():
      ("@functools.lru_cache", "@functools.cache")],
 )  # fmt: skip
 def test_what_stands_outside_of_functions_concerns_everything(was: str, now: str):
-    """Constants, fields, defaults, imports, decorators; and what a cache may answer without a call."""
+    """Constants, fields, defaults, imports, decorators; and cached results without a call."""
     found = plan(KNOWN, edited(was, now), NOW)
     assert found.actions is None
     assert "outside functions changed in log.py" in found.reason
@@ -92,7 +92,7 @@ def test_what_is_not_known_concerns_everything():
 
 
 def test_what_no_case_ran_concerns_everything():
-    """As a function of which a table is made when its module is imported."""
+    """Such as a function that fills a table when its module is imported."""
     known = CallMap({"put": (WRITE,), REST: ()}, NOW)
     found = plan(known, edited("return at", "return at + 1"), NOW)
     assert found.actions is None
@@ -100,13 +100,13 @@ def test_what_no_case_ran_concerns_everything():
 
 
 def test_a_map_of_other_texts_concerns_what_ran_them():
-    """Since the calls were noted `read` changed: nobody knows what `get` calls now."""
+    """Since the calls were recorded `read` has changed: the calls of `get` are unknown now."""
     older = CallMap(KNOWN.calls, edited("return at", "return at + 1"))
     assert plan(older, NOW, NOW).actions == {"get"}
 
 
 def test_files_of_which_it_is_not_clear_what_they_do(tmp_path: Path):
-    """Specs and data are not clear; documents, and Python files that nobody imports, are."""
+    """Specs and data may matter; documents, and Python files that are never imported, do not."""
     names = ("a.spec", "data.json", "README.md", "stray.py", "log.py")
     found = unclear_files([tmp_path / name for name in names], [tmp_path / "log.py"])
     assert [path.name for path in found] == ["a.spec", "data.json"]
@@ -165,7 +165,7 @@ class Tables(Binding):
 
 
 def test_what_an_import_calls_is_a_part_of_every_case(tmp_path: Path):
-    """Also through another function or a class; a binding that cannot be imported again is not judged."""
+    """Also through another function or a class; a binding that cannot be imported again is not evaluated."""
     for name, text in TABLES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     names = {str(tmp_path / "tables.py"): "tables.py"}
@@ -180,7 +180,7 @@ def test_what_an_import_calls_is_a_part_of_every_case(tmp_path: Path):
 def test_what_an_import_in_an_action_calls_is_a_part_of_every_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """It runs in the first action that needs it, and the others find what it made."""
+    """It runs in the first action that needs it, and the others use its results."""
     (tmp_path / "lazy.py").write_text(TABLES["lazy.py"], encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     tracer = CallTracer(within="get")
@@ -192,7 +192,7 @@ def test_what_an_import_in_an_action_calls_is_a_part_of_every_case(
 
 
 def test_values_that_cases_change_concern_everything():
-    """What one case made another finds."""
+    """A value created by one case is visible to another."""
     known = CallMap({**KNOWN.calls, REST: (("values that outlive cases", "TABLE of log.py"),)}, NOW)
     found = plan(known, edited("return entry", "return None"), NOW)
     assert found.actions is None
@@ -200,7 +200,7 @@ def test_values_that_cases_change_concern_everything():
 
 
 def test_a_table_made_where_it_is_first_needed_concerns_everything(copy: Copy):
-    """Only the action that comes first calls what makes it."""
+    """Only the first action calls the function that creates it."""
     copy.edit("two_phase.py", "\n\nclass Log:", "\nENDS = []\n\n\ndef ends():\n    if not ENDS:\n"
               "        ENDS.extend(both())\n    return ENDS\n\n\ndef both():\n"
               "    return [COMMITTED, ABORTED]\n\n\nclass Log:")  # fmt: skip
@@ -229,7 +229,7 @@ def test_a_table_made_by_an_import_concerns_everything(copy: Copy):
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a repository whose first gate has noted the calls of its actions, and the cache."""
+    """A folder with a repository whose first gate has recorded the calls of its actions, and the cache."""
     place = tmp_path_factory.mktemp("learned")
     (place / "now" / "gate").mkdir(parents=True)
     copy = Copy(place / "now" / "gate")
@@ -247,7 +247,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(learned: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
-    """As learned, in the same place: what is kept is kept under its path."""
+    """A copy of that folder in the same place: kept files are named by its path."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(learned / "now" / "cache"))
     shutil.rmtree(learned / "now")
     (learned / "now" / "gate").mkdir(parents=True)
@@ -258,7 +258,7 @@ def copy(learned: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
 
 
 def test_the_first_run_learns_and_the_next_leaves_out(copy: Copy):
-    """Nothing changed: nothing is run but the controls; a harmless change of one method: what calls it."""
+    """Nothing changed: only controls are run; a harmless change of one method: the cases that call it."""
     done = copy.conform("--since", "HEAD", "--audit")
     assert done.code == 0
     assert "affected: no action" in done.text
@@ -271,7 +271,7 @@ def test_the_first_run_learns_and_the_next_leaves_out(copy: Copy):
 
 
 def test_a_bug_in_a_changed_function_is_found_by_its_cases(copy: Copy):
-    """13, as the whole gate would say."""
+    """13, as in the whole gate."""
     copy.edit("two_phase.py", "self.state == WORKING and self._enter(ABORTED)", "self._enter(ABORTED)")
     done = copy.conform("--since", "HEAD")
     assert done.code == 13
@@ -279,7 +279,7 @@ def test_a_bug_in_a_changed_function_is_found_by_its_cases(copy: Copy):
 
 
 def test_the_cases_that_ran_are_those_that_count(copy: Copy):
-    """The first divergence ends a suite: what it left out is neither counted nor green."""
+    """The first divergence ends a suite: omitted cases are neither counted nor passed."""
     copy.edit("two_phase.py", "self.state == WORKING and self._enter(ABORTED)", "self._enter(ABORTED)")
     done = copy.conform("--since", "HEAD", "--json", "--junit", "cases.xml")
     suite = ElementTree.parse(copy.folder / "cases.xml").getroot()[0]
@@ -313,7 +313,7 @@ def by_a_program(function):
     (call, {"put"}), (in_a_thread, {REST}), (in_a_fork, {REST}), (by_a_program, {REST}),
 ])  # fmt: skip
 def test_what_runs_beside_an_action_may_be_of_any(way, actions):
-    """A thread may do the work of an earlier action; what another process runs is not seen."""
+    """A thread may do the work of an earlier action; code run by another process is not seen."""
     tracer = CallTracer(within="put")
     with tracer.running():
         way(lambda: None)
@@ -325,7 +325,7 @@ def test_what_runs_beside_an_action_may_be_of_any(way, actions):
 
 
 def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):
-    """A map that is wrong, as a value kept from an earlier call makes it, does not get past the audit."""
+    """A wrong map, as results from an earlier call's value, does not pass the audit."""
     calls = next((copy.folder.parent / "cache").rglob("calls/*.json"))
     known = kept.read(calls)
     assert known is not None
@@ -343,5 +343,5 @@ def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):
 
 
 def test_an_unknown_revision_is_an_error(copy: Copy):
-    """Not a reason to run nothing."""
+    """The command does not silently run nothing."""
     assert copy.conform("--since", "nowhere").code == 2

@@ -55,7 +55,7 @@ def bound(folder: str, model: str, bounds: dict[str, str] | None = None) -> Bind
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(5))
 def test_the_store_conforms_on_other_paths_than_those_of_its_gate(number):
-    """A product has one system for each state, and what is on the disk depends on the way to it, too.
+    """A product has one system for each state, and the contents of the disk depend also on the path to it.
 
     In the last suite the power fails inside of every call, also of starts and of cuts below the log start.
     """
@@ -79,7 +79,7 @@ def test_replog_conforms_in_a_second(folder):
     "path", [*map(path_of, FOLDERS), *LARGE], ids=lambda path: str(path.relative_to(CONFORMANCE))
 )
 def test_every_planted_error_fits_the_source(path):
-    """A control whose text is not there ends a gate with an error, and gates take minutes."""
+    """A control without its text ends a gate with an error, and gates take minutes."""
     found = [one for one in load_binding(path).controls if isinstance(one, BadCode)]
     assert found
     for one in found:
@@ -96,7 +96,7 @@ def test_a_binding_imports_its_own_neighbours(monkeypatch):
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_the_lock_has_every_suite_and_every_control(folder):
-    """The gate of each binding runs in `make gate`, held to this lock, and not here."""
+    """The gate of each binding runs in `make gate`, compared with this lock, and not here."""
     binding = load_binding(path_of(folder))
     lock = read(path_of(folder).with_name(NAME))
     assert lock is not None
@@ -155,6 +155,6 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
      ("delivery", "exactly_once", {"idempotent": "false"}), ("delivery", "exactly_once", {"inflight": "1"})],
 )  # fmt: skip
 def test_rules_that_replog_does_not_follow_here_are_refused(folder, model, change):
-    """A binding that ran replog by its own rules would diverge, and the spec would not be to blame."""
+    """A binding that ran replog by its own rules would diverge, and the spec would not be at fault."""
     with pytest.raises(BindingError, match=next(iter(change))):
         bound(folder, model, change)

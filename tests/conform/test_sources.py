@@ -1,4 +1,4 @@
-"""Which files an implementation is made of, and mistakes that are planted in it."""
+"""The files of an implementation, and mistakes that are planted in it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def names(binding: Path, *patterns: str) -> list[str]:
 
 
 def test_what_is_imported_is_followed_through_packages(package: Path):
-    """Relative imports and the packages around modules too; not the library, not what nobody imports."""
+    """Relative imports and the packages around modules too; not the library, not unimported files."""
     load_binding(package)
     assert names(package) == ["gate_binding.py", "shop/__init__.py", "shop/coins.py", "shop/deep/__init__.py",
                               "shop/deep/drawer.py", "shop/till.py"]  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_file_is_shown_from_the_binding(tmp_path: Path):
 
 
 def test_the_files_of_replog_are_its_core_and_its_binding():
-    """The lock of conformance/ is about what its binding runs: no network, no command line."""
+    """The lock of conformance/ covers the code that its binding runs: no network, no command line."""
     binding = ROOT / "conformance" / "binding.py"
     load_binding(binding)
     found = names(binding)
@@ -113,7 +113,7 @@ def twice(amount: int) -> int:
 
 
 def test_a_mistake_is_there_inside_and_gone_after():
-    """Whoever holds the function runs it, and an exception takes it away too."""
+    """Every caller of the function runs it, and an exception removes it too."""
     held = twice
     wrong = BadCode("thrice", twice, "2 * amount", "3 * amount", "small")
     with planted(wrong):
@@ -126,6 +126,6 @@ def test_a_mistake_is_there_inside_and_gone_after():
 
 @pytest.mark.parametrize(("function", "was"), [(twice, "4 * amount"), (twice, "amount"), (Bank, "coin")])
 def test_a_text_that_does_not_stand_once_is_told(function, was: str):
-    """A control that plants nothing would be a gate that looks blind; one that is no function too."""
+    """A control that plants nothing would make a gate look blind; also one without a function."""
     with pytest.raises(NoSuchText), planted(BadCode("nothing", function, was, "0", "small")):
         pass

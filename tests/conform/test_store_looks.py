@@ -1,4 +1,4 @@
-"""What the gate sees of replog's store when the power fails inside of a call, by errors that only this shows.
+"""The gate's checks of replog's store when the power fails in a call, by errors that only these show.
 
 The binding's controls are held to classes of steps, in which no call is interrupted.
 """
@@ -38,7 +38,7 @@ ERRORS = (
 
 @pytest.mark.parametrize("mistake", ERRORS, ids=lambda mistake: mistake.name.replace(" ", "-"))
 def test_an_order_of_writes_is_compared(mistake: BadCode) -> None:
-    """Each is in a suite of the gate, which is green without it."""
+    """Each is in a suite of the gate, which passes without it."""
     cls = load_binding(ROOT / "conformance" / "store" / "binding.py")
     suites = [(at.model, dict(at.bounds)) for at in cls.gate if at.suite == "faults"]
     assert mistake.model in [model for model, _ in suites]

@@ -41,7 +41,7 @@ BUGS = {
 
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch):
-    """The binding class, on the implementation's text with some words replaced."""
+    """The binding class, for the implementation's text with some words replaced."""
     monkeypatch.setattr(sys, "path", list(sys.path))
 
     def make(was: str = "", now: str = "") -> type[Binding[Any]]:

@@ -1,4 +1,4 @@
-"""A recording is accepted iff some behaviour of the spec shows all that it shows."""
+"""A recording is accepted exactly if some behaviour of the spec has all recorded values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def told_of(recording: Recording) -> str:
 
 
 def walk(steps: list[tuple[str, bool, bool]]) -> list[dict]:
-    """A bank's run, of which some arguments and balances are told."""
+    """A bank's run, with some of its arguments and balances."""
     balance, events = {"a1": 2, "a2": 2}, []
     for source, tells_to, tells_after in steps:
         to = "a2" if source == "a1" else "a1"
@@ -52,7 +52,7 @@ def walk(steps: list[tuple[str, bool, bool]]) -> list[dict]:
 
 @given(STEPS)
 def test_what_the_spec_allows_is_accepted_however_little_is_told(steps):
-    """Leaving out arguments and fields never makes a behaviour unexplained."""
+    """Omitting arguments and fields never makes a behaviour unexplained."""
     recording = recorded(*walk(steps))
     found = explained(recording)
     assert found.blocked is None
@@ -61,7 +61,7 @@ def test_what_the_spec_allows_is_accepted_however_little_is_told(steps):
 
 @given(STEPS, st.integers(min_value=1, max_value=4))
 def test_a_wrong_balance_at_the_end_is_never_accepted(steps, more):
-    """Whatever was left out before, what is shown must be the spec's."""
+    """Whatever was omitted before, recorded values must be the spec's."""
     events = walk(steps)
     right = 2 + sum(1 if one["from"] == "a2" else -1 for one in events)
     wrong = {"event": "looked", "after": {"a1": (right + more) % 5}}
@@ -69,7 +69,7 @@ def test_a_wrong_balance_at_the_end_is_never_accepted(steps, more):
 
 
 def test_an_open_choice_is_two_candidates_until_something_shows_it():
-    """A toss that shows no coin leaves both; a look at it leaves one."""
+    """A toss that shows no coin leaves both; observing it leaves one."""
     toss, heads = {"event": "tossed"}, {"event": "looked", "after": {"coin": "heads"}}
     assert explained(recorded(toss)).most == 2
     found = explained(recorded(toss, heads, heads))
@@ -80,12 +80,12 @@ def test_an_open_choice_is_two_candidates_until_something_shows_it():
 
 
 def test_an_event_may_be_one_of_several_steps_or_none():
-    """Each way is followed, also the one that is no step."""
+    """Each possibility is followed, also that of no step."""
     assert explained(recorded({"event": "perhaps"})).most == 3
 
 
 def test_silent_steps_are_taken_only_where_nothing_else_explains():
-    """Nights pass unseen, as many as are needed and no more than the spec has."""
+    """Nights are not recorded; as many are assumed as needed, and no more than the spec has."""
     assert explained(recorded(moved("a1"), moved("a2"))).silent == 0
     slept = explained(recorded(moved("a1"), {"event": "looked", "after": {"days": 2}}))
     assert (slept.silent, slept.blocked) == (2, None)
@@ -101,13 +101,13 @@ def test_a_guard_in_the_way_is_named_with_its_values():
 
 
 def test_a_field_in_the_way_is_named_with_both_values():
-    """Where the step is possible, the report has what it shows otherwise."""
+    """If the step is possible, the report has the values in which it differs."""
     text = told_of(recorded(moved("a1", "a2", a1=0)))
     assert "balance[a1] is 1; the recording has a1 0" in text
 
 
 def test_a_step_that_would_explain_the_event_is_suggested():
-    """Another action after which all is as shown is told as such."""
+    """Another action after which all values agree is reported as such."""
     text = told_of(recorded(moved("a1", "a2", a1=3, a2=1)))
     assert "steps that lead to a state like the event's: transfer(a2, a1)" in text
 
@@ -122,7 +122,7 @@ def test_a_step_that_would_explain_the_event_is_suggested():
     ],
 )
 def test_an_event_that_cannot_be_read_is_not_explained(event, reason):
-    """What makes no sense is told as such, and never passed over."""
+    """An event without a meaning is reported as such, and never skipped."""
     assert reason in told_of(recorded(event))
 
 
@@ -143,7 +143,7 @@ def test_whatever_a_tracing_raises_is_of_its_event(error, monkeypatch):
 
 
 def test_a_value_outside_the_spec_is_not_explained():
-    """A balance that the spec has no number for equals none."""
+    """A balance that the spec cannot express equals none."""
     assert explained(recorded({"event": "looked", "after": {"a1": 99}})).blocked is not None
 
 
@@ -172,14 +172,14 @@ ONE, TWO = {"at": 1, "seq": 1, "event": "e"}, {"at": 1, "seq": 2, "event": "e"}
     ],
 )
 def test_a_recording_that_is_not_whole_is_refused(given_, reason):
-    """A line lost anywhere, at the end too, is noticed before anything is explained."""
+    """A lost line, at the end too, is detected before anything is explained."""
     with pytest.raises(BadRecording, match=reason):
         parse("r", given_)
 
 
 @given(STEPS.filter(lambda steps: len(walk(steps)) > 2), st.sampled_from(KINDS), st.integers())
 def test_a_spoiled_copy_is_whole_and_differs(steps, kind, seed):
-    """A copy is refused for what it says, not for its numbers."""
+    """A copy is refused for its contents, not for its numbering."""
     right = recorded(*walk(steps))
     spoiled = spoil(right, kind, Random(seed))
     if spoiled is not None:
@@ -200,7 +200,7 @@ def test_a_tracing_understands_what_it_marks():
 
 
 def test_a_string_may_have_other_ends_of_lines() -> None:
-    """JSON escapes neither U+0085 nor U+2028; a line ends at its newline, and the last may lack one."""
+    """JSON escapes neither U+0085 nor U+2028; a line ends at its newline, which the last may lack."""
     text = "\u0085 and \u2028"
     event = json.dumps({"at": 1, "seq": 1, "event": "a", "text": text}, ensure_ascii=False)
     lines = "\n".join(['{"format": "f"}', event, '{"end": true, "events": 1}'])
@@ -210,14 +210,14 @@ def test_a_string_may_have_other_ends_of_lines() -> None:
 
 @pytest.mark.parametrize("data", ["[" * 100_000, "", "\n", "{}", "1" * 5_000])
 def test_what_is_no_recording_is_refused(data: str) -> None:
-    """Whatever it is that cannot be read."""
+    """For any unreadable content."""
     with pytest.raises(BadRecording, match=r"^r:1: "):
         decode("r", data.encode())
 
 
 @pytest.mark.system
 def test_a_tracing_that_ends_its_process_explains_nothing(tmp_path):
-    """`os._exit(0)` gives specchk neither its exit code nor its silence."""
+    """`os._exit(0)` determines neither specchk's exit code nor its output."""
     text = Path(bank_tracing.__file__).read_text().replace('return Call("toss")', "os._exit(0)")
     (tmp_path / "tracing.py").write_text(text.replace("from __future__ import annotations", "import os"))
     (tmp_path / "bank.spec").write_text(SPEC)
@@ -237,7 +237,7 @@ def test_a_tracing_that_ends_its_process_explains_nothing(tmp_path):
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=2 * MOST_COMPARED))
 def test_states_are_kept_once_and_in_their_order(states: list[tuple[int, bool]]) -> None:
-    """Compared in pairs or by hash, depending on how many there are, the same states are left."""
+    """Compared in pairs or by hash, depending on their number, the same states are kept."""
     assert list(distinct(states)) == list(dict.fromkeys(states))
 
 
@@ -246,7 +246,7 @@ def test_states_are_kept_once_and_in_their_order(states: list[tuple[int, bool]])
     [(1, True), ({1, 2}, {True, 2}), tuple(Table([("a1", n), ("a2", 0)]) for n in (1, True))],
 )
 def test_equal_values_of_other_types_are_not_mistaken_for_each_other(shown: tuple[object, object]) -> None:
-    """What was read for 1 is not what is read for True, which Python has as equal; nor inside of others."""
+    """Values read for 1 are not those read for True, which are equal in Python; nor inside others."""
     kinds = {int: "days", set: "{1, 2}", Table: "{ a: days for a in Account }"}
     number, truth = shown
     for first, second in (shown, shown[::-1]):

@@ -56,7 +56,7 @@ def test_a_run_with_faults_is_a_behaviour_of_the_spec(seed):
 
 @pytest.mark.system
 def test_a_report_has_its_sets_in_the_words_of_the_spec_in_every_process(tmp_path):
-    """Whatever the hashes of names are there; this event is read as two steps with a set of brokers."""
+    """For any hashes of names; this event is read as two steps with a set of brokers."""
     lines = record(9)
     spoiled = json.loads(lines[76])
     assert spoiled["late"] == spoiled["gone"] == [1, 2]
@@ -174,7 +174,7 @@ def test_a_few_recordings_are_explained(runs):
 
 
 def test_a_campaign_that_shows_no_variety_is_vacuous(runs):
-    """21 where events were never seen, or a field had one value only, unless it is called partial."""
+    """21 if an event was never seen, or a field had only one value, unless it is declared partial."""
     code, text = validate(runs / "seed-2.ndjson", "--no-power")
     assert code == 21
     assert "vacuous: no recording has the events power-loss, settle, shrink" in text
@@ -182,7 +182,7 @@ def test_a_campaign_that_shows_no_variety_is_vacuous(runs):
 
 
 def test_a_recording_that_was_cut_off_is_vacuous(runs):
-    """21: what is missing could have been anything."""
+    """21: the missing part could have been anything."""
     path = runs / "seed-1.ndjson"
     lines = path.read_text().splitlines()[:-1]
     path.write_text("\n".join(lines))

@@ -114,7 +114,7 @@ SEEDS = {
 
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_a_run_of_a_flawed_implementation_is_not_explained(flaw):
-    """At some seed each flaw leaves a recording that is not explained, and the event is the right one."""
+    """Each flaw leaves, for some seed, a recording that is not explained, and the event is the right one."""
     profile, seed, event = SEEDS[flaw]
     with planted(FLAWS[flaw]):
         lines = record_starts(seed, profile)
@@ -127,7 +127,7 @@ def test_a_run_of_a_flawed_implementation_is_not_explained(flaw):
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_campaign_of_log_starts_is_explained_with_power(tmp_path, profile):
-    """Fifty seeds: no false alarm, every event but the other profile's, corrupted copies rejected."""
+    """Fifty seeds: no false alarm, every event except the other profile's, corrupted copies rejected."""
     for seed in range(50):
         lines = "\n".join(record_starts(seed, profile))
         (tmp_path / f"seed-{seed}.ndjson").write_text(lines, encoding="utf-8")

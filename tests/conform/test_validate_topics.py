@@ -1,4 +1,4 @@
-"""Of several partitions each is a behaviour of the spec, and one that another has disturbed is not."""
+"""Each of several partitions is a behaviour of the spec, and one that another has disturbed is not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def explained(lines: list[str]) -> Explained:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_each_partition_is_a_behaviour_of_the_spec(seed):
-    """Seed n records partition n: every event is explained, as of a run with that partition alone."""
+    """Seed n records partition n: every event is explained, as in a run with that partition alone."""
     lines = record_topic(seed)
     found = explained(lines)
     assert found.blocked is None

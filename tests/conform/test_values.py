@@ -56,7 +56,7 @@ TYPES = st.recursive(SCALARS, _deeper, max_leaves=4).filter(lambda kind: cardina
              Map(BROKER, Set(SIDE)), Record((("isr", Set(BROKER)), ("late", BOOL)))],
 )  # fmt: skip
 def test_words_are_those_of_the_spec(kind: Type):
-    """A plain value is written as the spec's is, but for `some`, which most plain values do not have."""
+    """A plain value is written like the spec's, except for `some`, which most plain values do not have."""
     for value in universe(kind):
         text = show(value, kind)
         assert words(plain(value, kind)) == re.sub(r"^some\((.*)\)$", r"\1", text)
@@ -95,13 +95,13 @@ def test_plain_values_are_what_a_python_program_would_have():
     ],
 )  # fmt: skip
 def test_what_is_no_value_of_a_type_is_refused(form: object, kind: Type):
-    """Nothing is clipped, cut or guessed."""
+    """No value is clipped, truncated or guessed."""
     with pytest.raises(NotAValue):
         raw(form, kind)
 
 
 def test_a_refusal_names_the_place():
-    """The place is written as the spec would write it."""
+    """The place is written in the spec's syntax."""
     kind = Map(BROKER, Record((("hw", Int(0, 1)),)))
     with pytest.raises(NotAValue) as caught:
         raw({"b1": {"hw": 0}, "b2": {"hw": 7}}, kind)
@@ -110,6 +110,6 @@ def test_a_refusal_names_the_place():
 
 @pytest.mark.parametrize("form", [{"a": {"x", "y", "z"}}, [{"z", "y", "x"}], ("t", {"y", "x", "z"})])
 def test_a_refusal_is_the_same_text_in_each_process(form: object):
-    """A set anywhere in a value that is refused is written in order, not by hash."""
+    """A set anywhere in a refused value is written in order, not by hash."""
     with pytest.raises(NotAValue, match=r"\{x, y, z\}.* is not a value of bool"):
         raw(form, BOOL)

@@ -1,4 +1,4 @@
-"""Work is counted the same on every machine, and code that counts does what it did."""
+"""Work is counted equally on every machine, and counting does not change the code's results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_calls_times_round_and_items_are_counted(body: str, work: int) -> None:
     ],
 )  # fmt: skip
 def test_what_never_ends_ends_when_its_work_is_done(body: str) -> None:
-    """At the same place in every run, also where everything is caught; and is free again afterwards."""
+    """At the same place in every run, also if everything is caught; and it runs freely afterwards."""
     text = f"def g():\n    while True: yield 1\n\ndef f(n=1):\n    if n:\n        {body}\n"
     meter, ends = WorkMeter(), []
     made = run(text, meter)
@@ -84,13 +84,13 @@ def functions(code: CodeType) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_lines_stay_where_they_are(path: Path) -> None:
-    """Which lines of replog a member runs is the same with a count and without."""
+    """The executed lines of replog of a member are the same with and without counting."""
     text = path.read_text(encoding="utf-8")
     assert functions(counted(text, str(path))) == functions(compile(text, str(path), "exec"))
 
 
 def test_a_test_that_catches_its_own_end_has_failed_all_the_same() -> None:
-    """What was given is over, so it is no test that passed."""
+    """Its budget is used up, so it did not pass."""
     kills: list[Kill] = []
     reporter = Reporter(0, {"m": 10}, kills.append, member="m")
     made = run(
@@ -103,7 +103,7 @@ def test_a_test_that_catches_its_own_end_has_failed_all_the_same() -> None:
 
 
 def test_packages_are_counted_from_their_import_on(tmp_path: Path, monkeypatch: Any) -> None:
-    """With their patches, and nothing else is; a module that is loaded is not patched in silence."""
+    """With their patches, and nothing else is; a loaded module is not patched silently."""
     (tmp_path / "shelf").mkdir()
     (tmp_path / "shelf" / "__init__.py").write_text("")
     (tmp_path / "shelf" / "book.py").write_text("def read():\n    return 1\n")

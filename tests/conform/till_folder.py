@@ -82,7 +82,7 @@ def build(folder: Path, members: str, mutants: str) -> Path:
 
 
 def mutate(*arguments: str) -> tuple[int, str]:
-    """The exit code of `specchk mutate`, and what it says."""
+    """The exit code of `specchk mutate`, and its output."""
     command = [sys.executable, "-m", "specchk", "mutate", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout or done.stderr

@@ -1,4 +1,4 @@
-"""A copy of docs/two_phase to be broken, and the programs that look at it."""
+"""A copy of docs/two_phase for planting errors, and the programs that check it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FOLDER = Path(__file__).parents[2] / "docs" / "two_phase"
 
 @dataclass(frozen=True)
 class Done:
-    """An exit code and what was printed, both streams together."""
+    """An exit code and the output, both streams together."""
 
     code: int
     text: str
 
 
 class Copy:
-    """The three files in a folder of their own."""
+    """The three files in their own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,7 +42,7 @@ class Copy:
         path.write_text(text.replace(was, now), encoding="utf-8")
 
     def shorten(self) -> None:
-        """Leave one small suite of the gate, for tests of what is around its suites."""
+        """Reduce the gate to one small suite, for tests of its other parts."""
         small = 'gate = (At("two", {"MaxCrashes": "0"}),)'
         self.edit("binding.py", 'gate = (At("two"), At("three"))', small)
 
@@ -56,7 +56,7 @@ class Copy:
         return Done(done.returncode, done.stdout.decode())
 
     def conform(self, *options: str) -> Done:
-        """In this process, which forgets the modules of other copies first."""
+        """Run `specchk conform` in this process, which forgets the modules of other copies first."""
         kept = list(sys.path), sys.dont_write_bytecode
         sys.modules.pop("two_phase", None)
         sys.dont_write_bytecode = True  # an edit within a second would not be seen
