@@ -266,7 +266,7 @@ class Naive:
         raise AssertionError(f"not listed here: {kind}")
 
     def stored(self, value: Any, kind: lang.Type) -> Any:
-        """The value; `Nothing` where it is outside the type's ranges, `Cut` above a horizon."""
+        """The value; `Nothing` if it is outside the type's ranges, `Cut` above a horizon."""
         match kind:
             case lang.Int():
                 low, high = self.value(kind.low, Dict(), {}), self.value(kind.high, Dict(), {})
@@ -328,7 +328,7 @@ class Naive:
         return found
 
     def run(self, body, state, names, writes) -> Iterator[dict[tuple[Any, ...], Any]]:
-        """The ways through a block, each as what it writes: (variable, *path) -> value."""
+        """The paths through a block, each as its writes: (variable, *path) -> value."""
         if not body:
             yield writes
             return

@@ -1,5 +1,5 @@
 # ruff: noqa: C901 - one case a function
-"""The values of the naive reading, and the built-in functions on them (see `naive`)."""
+"""The values of the naive interpreter, and the built-in functions on them (see `naive`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Dict(dict):  # type: ignore[type-arg]
 
 
 def order(value: Any) -> Any:
-    """A key by which values of one type sort as the language says: records and maps by their keys."""
+    """A key that sorts values of one type in the order of the language: records and maps by their keys."""
     if isinstance(value, frozenset):
         return sorted(order(item) for item in value)
     if isinstance(value, Dict):
@@ -110,7 +110,7 @@ def binding(names: dict[str, Any], bound: Bound, value: Any) -> dict[str, Any]:
 
 
 def read(names: dict[str, Any], bound: Bound) -> Any:
-    """The value that was bound."""
+    """The bound value."""
     if isinstance(bound, str):
         return names[bound]
     return Dict({str(number): read(names, part) for number, part in enumerate(bound, 1)})

@@ -1,4 +1,4 @@
-"""Small random specs, and what the tests of search and steps share."""
+"""Small random specs, and helpers shared by the tests of search and steps."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def instance_of(text: str, **overrides: str) -> Instance:
 
 
 def outcome_of(text: str, options: Options = Options(symmetry=False), **overrides: str) -> Outcome:
-    """What the reference engine finds of a spec's first model."""
+    """The reference engine's result for a spec's first model."""
     return search(instance_of(text, **overrides).program, options)
 
 
@@ -122,13 +122,13 @@ def first(outcome: Outcome) -> Violation:
 
 
 def timeless(outcome: Outcome) -> tuple[Any, ...]:
-    """All of an outcome but its seconds."""
+    """Everything in an outcome except its seconds."""
     statistics: Statistics = replace(outcome.statistics, seconds=0.0)
     return outcome.verdict, statistics, outcome.coverage, outcome.warnings, outcome.witnesses
 
 
 def bfs(naive: Naive, levels: int = 30) -> Iterator[tuple[int, Dict]]:
-    """(steps, state) of every state that is reached, breadth first; a faulty state has no successors."""
+    """(steps, state) of every reached state, breadth first; a faulty state has no successors."""
     frontier = naive.initial()
     seen = set(frontier)
     for steps in range(levels):

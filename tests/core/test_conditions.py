@@ -1,4 +1,4 @@
-"""Conditions that decide: by hand, and against what single states say."""
+"""Conditions that decide: written by hand, and compared with the values in single states."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def shown(found: tuple[Condition, ...]) -> set[tuple[str, str, str]]:
 
 
 def test_what_never_decides_is_listed(tmp_path: Path) -> None:
-    """Each with what it never does alone; all others do."""
+    """Each with the effect that it never has alone; all others have it."""
     found = decide(program_of(TANK, tmp_path))
     assert shown(found.never) == {
         ("fill", "forbids", "level < limit"),  # the next guard says the same
@@ -99,7 +99,7 @@ def test_what_never_decides_is_listed(tmp_path: Path) -> None:
 
 
 def test_a_part_that_gives_another_a_meaning_decides(tmp_path: Path) -> None:
-    """Where it is false the other has no value, and is not evaluated."""
+    """If it is false the other has no value, and is not evaluated."""
     text = """spec guarded
 type Place = 0..2
 var here : Place? = none
@@ -114,7 +114,7 @@ action go():
 
 
 def test_a_part_decides_only_where_the_others_were_found_true(tmp_path: Path) -> None:
-    """Also where these may have no value: `on` is true in states in which the other forbids the step."""
+    """Also if these may have no value: `on` is true in states in which the other forbids the step."""
     text = """spec partial
 type Place = 0..2
 var here : Place = 1
@@ -136,7 +136,7 @@ invariant calm: on implies (not go or not (on and 2 // here > 2))
 
 
 def test_a_condition_without_a_value_hides_no_budget(tmp_path: Path) -> None:
-    """The verdict is a violation, and what was not searched may decide."""
+    """The verdict is a violation, and conditions may decide in the unsearched part."""
     text = """spec cut
 var n : 0..9 = 0
 action up():
@@ -181,13 +181,13 @@ action odd():
 def test_behind_what_is_undefined_nothing_was_searched(
     start: str, constraint: str, ended: str, tmp_path: Path
 ) -> None:
-    """Such a state has no successors, so what does not decide here may decide in them."""
+    """Such a state has no successors, so a condition that does not decide here may decide in them."""
     found = decide(program_of(FAULTY.format(start=start, constraint=constraint), tmp_path))
     assert (found.ended, found.is_complete, found.is_budget) == (ended, False, False)
 
 
 def parts(action: Action) -> list[Expr] | None:
-    """The parts of an action's guards; None unless it is guards, then assignments, and all have a value."""
+    """The parts of an action's guards; None unless it is guards, then assignments, all with values."""
     conditions = [stmt.condition for stmt in action.body if isinstance(stmt, Guard)]
     if not conditions or not all(isinstance(stmt, Guard | Assign) for stmt in action.body):
         return None
@@ -196,7 +196,7 @@ def parts(action: Action) -> list[Expr] | None:
 
 
 def alone(program: Program, action: Action, wanted: list[Expr]) -> set[str]:
-    """The places of the parts that are false in some state, for some arguments, where all others are true."""
+    """The places of the parts that are false in some state, for some arguments, while all others are true."""
     engine = ReferenceEngine(Search(asking_conditions(program, ()), Options(symmetry=False)))
     explore(engine)
     tests = [Evaluator(len(program.variables)).compile(part) for part in wanted]
@@ -219,7 +219,7 @@ def forbidding(found: tuple[Condition, ...], action: Action) -> set[str]:
 
 @pytest.mark.parametrize("block", few_of(range(4)))
 def test_guards_decide_as_in_single_states(block: int, tmp_path: Path) -> None:
-    """Of random specs: exactly the parts that some state and some arguments show."""
+    """In random specs: exactly the parts that some state and some arguments show."""
     compared = 0
     for seed in range(block * 40, block * 40 + 40):
         try:

@@ -1,4 +1,4 @@
-"""A class whose methods are deferred does what the same class of `dataclasses` does."""
+"""A class with deferred methods behaves like the same class of `dataclasses`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTH = {"deferred": deferred.dataclass, "eager": dataclasses.dataclass}
 
 
 def family(dataclass: Decorator) -> dict[str, type]:
-    """Classes of each kind that the product has, made by one of the two decorators."""
+    """Classes of each kind used in the product, created by one of the two decorators."""
 
     @dataclass(frozen=True, slots=True)
     class Base:
@@ -106,7 +106,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
 
 
 def result(action: Callable[[], Any]) -> str:
-    """What an action returns or raises, as text that is equal for both decorators."""
+    """The result or exception of an action, as text that is equal for both decorators."""
     try:
         value = action()
     except (AttributeError, TypeError, dataclasses.FrozenInstanceError) as error:
@@ -153,7 +153,7 @@ def answers(kind: type, arguments: list[tuple[Any, ...]], *, first: int) -> list
 @pytest.mark.parametrize("name", ARGUMENTS)
 @pytest.mark.parametrize("first", range(20))
 def test_a_class_does_the_same_whatever_is_used_first(name: str, first: int) -> None:
-    """Instances, equality, hashes, order, texts, patterns, fields, and what is refused with which words."""
+    """Instances, equality, hashes, order, texts, patterns, fields, and errors with their messages."""
     ours, theirs = (answers(family(made)[name], ARGUMENTS[name], first=first) for made in BOTH.values())
     assert ours == theirs
 
@@ -168,7 +168,7 @@ class Kept:
 
 @deferred.dataclass(frozen=True, slots=True)
 class KeptMore(Kept):
-    """One that has a field more."""
+    """A class with one more field."""
 
     c: str = field(init=False, default="c")
 
@@ -183,7 +183,7 @@ def test_frozen_instances_are_restored(protocol: int) -> None:
 
 
 def test_an_instance_restored_before_anything_is_written_matches_by_position() -> None:
-    """Pickle makes instances without `__init__`; a pattern is then what looks at the class first."""
+    """Pickle creates instances without `__init__`; a pattern is then the first use of the class."""
     made = family(deferred.dataclass)["Derived"]
     restored = made.__new__(made)
     restored.__setstate__([1, "x", (2,)])
@@ -196,7 +196,7 @@ def test_an_instance_restored_before_anything_is_written_matches_by_position() -
 
 
 def test_methods_are_written_when_first_used() -> None:
-    """Making a class runs none of the library's writers; a derived class's first use writes its base's."""
+    """Creating a class calls no writer of the library; a derived class's first use writes its base's."""
     made = family(deferred.dataclass)
     names = ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__dataclass_fields__")
     assert {type(vars(made["Base"])[name]).__name__ for name in names} == {"_Deferred"}
@@ -207,7 +207,7 @@ def test_methods_are_written_when_first_used() -> None:
 
 
 def test_threads_that_use_a_class_first_write_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sees whole methods, and the class keeps those of one writing."""
+    """Each sees complete methods, and the class keeps those of one writer."""
     written, eager = [], dataclasses.dataclass
 
     def counted(*args: Any, **options: Any) -> Any:
@@ -232,7 +232,7 @@ def test_threads_that_use_a_class_first_write_it_once(monkeypatch: pytest.Monkey
 
 
 def test_a_field_that_slots_cannot_hold_is_refused() -> None:
-    """`InitVar` has no slot: the class says so at its first use, and loses nothing in silence."""
+    """`InitVar` has no slot: the class reports it at its first use, and loses nothing silently."""
 
     @deferred.dataclass(slots=True)
     class Wrong:
@@ -244,7 +244,7 @@ def test_a_field_that_slots_cannot_hold_is_refused() -> None:
 
 
 def test_a_slot_for_weak_references_is_no_field() -> None:
-    """Its descriptor cannot be assigned, so what looks like a field would fail at the first use."""
+    """Its descriptor cannot be assigned, so an apparent field would fail at the first use."""
     with pytest.raises(TypeError, match="Referred has a field __weakref__: write weakref_slot=True"):
 
         @deferred.dataclass(slots=True)

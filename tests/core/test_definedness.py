@@ -1,4 +1,4 @@
-"""Where an expression has no value, and what is not evaluated so that it need not have one."""
+"""Where an expression has no value, and which parts are not evaluated and need none."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answer(text: str) -> str:
     ],
 )
 def test_what_is_not_needed_is_not_evaluated(text: str, wanted: str) -> None:
-    """and, or, implies, if, match, quantifiers, choose and conditions stop where the value is decided."""
+    """and, or, implies, if, match, quantifiers, choose and conditions stop when the value is decided."""
     assert answer(text) == wanted
 
 

@@ -106,7 +106,7 @@ def test_blame_is_in_the_words_of_the_caller(invariant: str, text: str, values: 
 def test_blame_is_in_the_words_of_the_outermost_call(
     invariant: str, text: str, values: dict[str, str]
 ) -> None:
-    """The calls inside of a recursive definition have its text, and other arguments."""
+    """The calls inside a recursive definition have its text, and other arguments."""
     definitions = (
         "def deep(b: R, depth: 0..2): bool decreases depth =\n"
         "    exists c in R: some(c) == p and m[b] > 0 and deep(c, depth - 1)\n"
@@ -122,7 +122,7 @@ def test_blame_is_in_the_words_of_the_outermost_call(
 
 
 def test_a_definition_of_the_state_after_the_step_is_not_reworded() -> None:
-    """`low(x)'` is the definition after the step; only a name is put in place of another."""
+    """`low(x)'` is the definition after the step; only a name is replaced by another."""
     grow = "action up():\n    x' = 3\n"
     blame = first(outcome_of(f"{SPEC}{grow}step invariant s: low(x)'\nmodel two:\n    R = 2\n")).blame
     assert blame is not None
@@ -130,7 +130,7 @@ def test_a_definition_of_the_state_after_the_step_is_not_reworded() -> None:
 
 
 def test_blame_shows_the_operands_that_are_not_plain() -> None:
-    """A comparison shows what its sides are worth, constants left out."""
+    """A comparison shows the values of its sides, except for constants."""
     assert dict(blamed("m[get({r: some(r) for r in R}[choose a in R: true])] + x < 3").values)["x"] == "2"
     assert dict(blamed("x < 2").values) == {"x": "2"}
     assert dict(blamed("x + 1 < 2 or m[get(p, choose a in R: true)] > 1").values)["x + 1"] == "3"
@@ -145,7 +145,7 @@ def test_blame_of_a_step_invariant_shows_both_states() -> None:
 
 
 def test_blame_of_an_undefined_property_is_its_reason() -> None:
-    """The innermost part without a value, and why."""
+    """The innermost part without a value, and the reason."""
     blame = blamed("forall a in R: m[a] // (x - 2) < 3")
     assert blame.text == "division by zero"
     assert blame.span.text == "m[a] // (x - 2)"

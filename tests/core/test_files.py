@@ -1,4 +1,4 @@
-"""Specs of several files mean what one file with everything in it would mean."""
+"""Specs of several files have the meaning of one file with all of their contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables with one value in every state, and conditions that are impossible for it: against the search."""
+"""Variables with one value in every state, and conditions impossible because of it, against the search."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fixed_names(program: Program) -> dict[str, object]:
 
 
 def differences(program: Program) -> list[str]:
-    """The variables that have another value than the supposed one, in one of the first states."""
+    """The variables that have another value than the assumed one, in one of the first states."""
     supposed, stepper = fixed(program), Stepper(program)
     seen = set(initial_states(program))
     left = list(seen)
@@ -74,13 +74,13 @@ def differences(program: Program) -> list[str]:
 
 
 def impossible(program: Program) -> set[tuple[str, str, str]]:
-    """The conditions that are shown to be impossible."""
+    """The conditions that are proved impossible."""
     supposed = fixed(program)
     return {c.key for c, witness in conditions(program).items() if is_never_true(witness.body, supposed)}
 
 
 def test_what_a_rule_of_the_past_sets_is_fixed_today() -> None:
-    """Two suppositions that rest on each other, and on a constant."""
+    """Two assumptions that depend on each other, and on a constant."""
     checked = check("marks.spec", SPEC)
     today, earlier = (instantiate(checked, model).program for model in ("today", "earlier"))
     assert fixed_names(today) == {"marked": False, "last": 0}
@@ -91,7 +91,7 @@ def test_what_a_rule_of_the_past_sets_is_fixed_today() -> None:
 
 
 def test_what_is_impossible_decides_in_no_search() -> None:
-    """The search finds no state for what was shown, and some for the rest."""
+    """The search finds no state for the impossible ones, and some for the rest."""
     program = instantiate(check("marks.spec", SPEC), "today").program
     found = decided_conditions(program, quiet=True)
     assert {c.key for c in found.never} >= impossible(program)
@@ -100,7 +100,7 @@ def test_what_is_impossible_decides_in_no_search() -> None:
 
 @pytest.mark.parametrize("seed", few_of(range(16), 8))
 def test_fixed_variables_of_random_specs_are_fixed(seed: int, tmp_path: Path) -> None:
-    """In all states of the search; and no condition that decides in one was shown to be impossible."""
+    """In all states of the search; and no condition that decides in one was proved impossible."""
     program = of_seed(seed, tmp_path)
     if program is None:
         return
@@ -114,7 +114,7 @@ def test_fixed_variables_of_random_specs_are_fixed(seed: int, tmp_path: Path) ->
 
 @pytest.mark.system
 def test_fixed_variables_of_the_examples_are_fixed() -> None:
-    """Of every model of every example, as far as its first states go."""
+    """For every model of every example, in its first states."""
     compared = 0
     for path in sorted((ROOT / "spec" / "examples").glob("*.spec")):
         checked = check(str(path))
@@ -127,7 +127,7 @@ def test_fixed_variables_of_the_examples_are_fixed() -> None:
 
 
 def test_a_wrong_supposition_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison can fail: where nothing drops a supposition, three variables have other values."""
+    """The comparison can fail: if no assumption is dropped, three variables have other values."""
     monkeypatch.setattr(variables, "_keeps", lambda *_: True)
     program = instantiate(check("marks.spec", SPEC), "earlier").program
     assert differences(program) == ["last", "marked", "turns"]

@@ -1,4 +1,4 @@
-"""Forecasts: what is extrapolated, from which smaller models, and what follows for memory and time."""
+"""Forecasts: what is extrapolated, from which smaller models, and the resulting memory and time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def curve(total: float, depth: int) -> tuple[int, ...]:
 
 
 def known(levels: tuple[int, ...], budget: int) -> tuple[int, ...]:
-    """The first levels, as far as the budget goes."""
+    """The first levels, as far as the budget permits."""
     found: list[int] = []
     while len(found) < len(levels) and sum(found) + levels[len(found)] <= budget:
         found.append(levels[len(found)])
@@ -38,7 +38,7 @@ def known(levels: tuple[int, ...], budget: int) -> tuple[int, ...]:
 def planted(
     start: float, slopes: list[float], depths: list[int], share: int
 ) -> tuple[int, tuple[int, ...], list[Smaller]]:
-    """A search whose total and depth grow by dial: its states, the first levels seen of it, smaller ones."""
+    """A search whose total and depth grow with dials: its states, its first levels, smaller ones."""
     total, depth = math.exp(start + sum(slopes)), 20 + sum(depths[: len(slopes)])
     smaller = [Smaller((0.0,) * len(slopes), curve(math.exp(start), 20))]
     for i, slope in enumerate(slopes if len(slopes) > 1 else []):
@@ -49,7 +49,7 @@ def planted(
 
 
 def is_enough(sample: tuple[int, ...]) -> bool:
-    """Whether a sample has as many levels and states as the documents ask for."""
+    """Whether a sample has the documented minimum of levels and states."""
     return len(sample) >= 6 and sum(sample) >= 200
 
 
@@ -62,7 +62,7 @@ def is_enough(sample: tuple[int, ...]) -> bool:
 def test_the_interval_has_the_number_of_planted_searches(
     start: float, slopes: list[float], depths: list[int], share: int
 ) -> None:
-    """Where totals and depths grow by dial and levels are humps, the forecast holds or is refused as said."""
+    """If totals and depths grow with dials and levels are humps, the forecast holds or is refused."""
     states, sample, smaller = planted(start, slopes, depths, share)
     if not is_enough(sample):
         with pytest.raises(TooSmall, match=f"{sum(sample)} states in {len(sample)} levels is too small"):
@@ -74,7 +74,7 @@ def test_the_interval_has_the_number_of_planted_searches(
 
 
 def test_hardly_any_planted_search_is_refused_a_forecast() -> None:
-    """What is refused shows nothing: of more than 500 searches on a grid at most one in twenty is."""
+    """A refusal shows nothing: of more than 500 searches on a grid at most one in twenty is refused."""
     grid = product(
         (6.0, 6.5, 7.0, 8.0, 9.0), ([0.5], [3.0], [2.0, 1.0], [0.5, 1.0, 3.0]), (1, 9), range(3, 31, 2)
     )
@@ -85,7 +85,7 @@ def test_hardly_any_planted_search_is_refused_a_forecast() -> None:
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=40))
 def test_no_forecast_is_below_what_was_seen(levels: list[int]) -> None:
-    """What is likely is never less than the sample, and never without an interval around it."""
+    """The lower end is never less than the sample, and there is always an interval around it."""
     try:
         found = estimate(levels, [])
     except TooSmall:
@@ -96,13 +96,13 @@ def test_no_forecast_is_below_what_was_seen(levels: list[int]) -> None:
 
 @pytest.mark.parametrize("levels", [(), (1, 2, 3), (1, 1, 1, 1, 1, 1, 1, 1)])
 def test_a_sample_that_tells_nothing_is_refused(levels: tuple[int, ...]) -> None:
-    """Few levels or few states are said to be too few."""
+    """Few levels or few states are reported as too few."""
     with pytest.raises(TooSmall, match=f"{sum(levels)} states in {len(levels)} levels is too small"):
         estimate(levels, [])
 
 
 def test_more_of_the_search_makes_the_interval_narrower() -> None:
-    """A sample of a third says more than one of a thirtieth."""
+    """A sample of a third gives more information than one of a thirtieth."""
     levels = curve(1e6, 40)
     smaller = [Smaller((0.0,), curve(2e4, 30))]
     wide, narrow = (estimate(known(levels, 10**6 // share), smaller) for share in (30, 3))
@@ -110,7 +110,7 @@ def test_more_of_the_search_makes_the_interval_narrower() -> None:
 
 
 def test_the_regression_adds_slopes_and_knows_when_it_guesses() -> None:
-    """What is measured comes back; a dial that nobody turned adds the prior's deviation."""
+    """Measured slopes are recovered; an unmeasured dial adds the prior's deviation."""
     points = [((0.0, 0.0), 5.0), ((1.0, 0.0), 6.0), ((0.0, 1.0), 8.0)]
     value, deviation = predicted(points, (1.0, 0.0), TOTALS)
     assert value == pytest.approx(6.0, abs=0.05)
@@ -121,7 +121,7 @@ def test_the_regression_adds_slopes_and_knows_when_it_guesses() -> None:
 
 
 def chosen(dials: Mapping[str, int], most: int = 5000, searches: int = 12) -> tuple[list[Smaller], list[int]]:
-    """The models chosen where a dial doubles, one trebles and one does nothing; totals in order."""
+    """The chosen models if a dial doubles, one trebles and one has no effect; totals in order."""
     asked: list[tuple[int, ...]] = []
     totals: list[int] = []
 
@@ -159,7 +159,7 @@ def test_a_dial_that_changes_nothing_is_left_alone() -> None:
 
 
 def test_models_that_would_be_too_large_are_not_searched() -> None:
-    """Once the dials are known, nothing is begun that is expected to be over the budget."""
+    """Once the dials are known, no search is started that is expected to exceed the budget."""
     found, totals = chosen({"two": 8, "three": 6}, most=2000)
     assert len(found) >= 4
     assert sum(total > 2000 for total in totals) <= 1
@@ -203,7 +203,7 @@ GB = 1 << 30
     ("limit", "free"), [("max", 8 * GB), (str(4 * GB), 3 * GB), (str(64 * GB), 8 * GB), (str(GB // 2), 0)]
 )
 def test_a_container_s_limit_counts(tmp_path: Path, limit: str, free: int) -> None:
-    """Less what is used, but for files that the system only keeps for another time."""
+    """Minus the used part, except for files that the system only caches."""
     group = {
         "memory.max": limit,
         "memory.current": str(2 * GB),
@@ -221,6 +221,6 @@ def test_the_older_kind_of_limit_counts_too(tmp_path: Path) -> None:
 
 
 def test_without_limits_the_machine_s_own_memory_counts(tmp_path: Path) -> None:
-    """And nothing is said where the system does not tell."""
+    """And no limit is reported if the system does not provide one."""
     assert free_bytes(system(tmp_path)) == 8 * GB
     assert free_bytes(tmp_path / "nowhere") == 0

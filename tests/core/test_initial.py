@@ -1,4 +1,4 @@
-"""Initial states: the conditions of `init` one after the other, as if whole states were tested."""
+"""Initial states: the conditions of `init` one after the other, as if complete states were tested."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONDITIONS = (
 
 
 def naive(program: Program) -> list[State]:
-    """Every state whose parts are possible, if all conditions are true of it, in their order."""
+    """Every state whose parts are possible and in which all conditions are true, in order."""
     domains = []
     for start, variable in zip(program.starts, program.variables, strict=True):
         fixed = start.value if start.value is not None else start.choices
@@ -84,7 +84,7 @@ model m:
 
 
 def test_conditions_and_equations_pick_no_product() -> None:
-    """46 656 squared times 2 to the power of 64 combinations, of which few are tried."""
+    """46 656 squared times 2 to the power of 64 combinations, few of which are tried."""
     equations = (
         "init:\n    card({ a[p] for p in Place }) == 1\n    b == a\n    u == { { a[p] for p in Place } }"
     )
@@ -94,7 +94,7 @@ def test_conditions_and_equations_pick_no_product() -> None:
 
 
 def test_items_of_a_map_and_lets_pick_no_product() -> None:
-    """A `forall` over the keys gives the map its items, and a `let` is no variable."""
+    """A `forall` over the keys determines the map's items, and a `let` is not a variable."""
     conditions = (
         "init:\n    let n = 2\n    a == { p: n for p in Place }\n    forall p in Place: a[p] == b[p]\n"
     )
@@ -103,6 +103,6 @@ def test_items_of_a_map_and_lets_pick_no_product() -> None:
 
 
 def test_too_many_initial_states_are_refused_without_listing_them() -> None:
-    """Where `init` leaves too many values to try."""
+    """If `init` leaves too many values to enumerate."""
     with pytest.raises(SpecError, match="too many to enumerate"):
         instance_of(PRODUCT.format(init="init: a != b"))

@@ -1,4 +1,4 @@
-"""Models: constants from bindings, defaults, bases and --set; sizes, ranges, what is left open."""
+"""Models: constants from bindings, defaults, bases and --set; sizes, ranges, open constants."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_first_model_is_the_default() -> None:
 
 
 def test_a_model_overrides_its_base() -> None:
-    """What `extends` brings holds where the model says nothing."""
+    """The bindings of `extends` apply where the model has none."""
     found = constants(instantiate(check("test.spec", SPEC), "more"))
     assert (found["N"], found["Low"], found["names"], found["first_of"]) == ("4", "3", "{r1}", "r2")
 
@@ -101,7 +101,7 @@ def test_a_wrong_constant_or_model_is_refused(
 
 
 def test_a_constant_left_open_is_refused() -> None:
-    """A model fixes every constant that has no default, and sizes every sort."""
+    """A model fixes every constant without a default, and sizes every sort."""
     assert refused(SPEC.replace("N = 3, ", "")) == {"S502"}
     assert refused(SPEC.replace("R = 2, ", "")) >= {"S502"}
 
@@ -194,7 +194,7 @@ def test_a_bound_that_needs_its_own_type_is_refused() -> None:
 
 
 def test_a_property_can_be_selected() -> None:
-    """--property keeps only those, and an unknown one is refused with the nearest name."""
+    """--property keeps only the selected ones, and an unknown one is refused with the nearest name."""
     checked = check("test.spec", SPEC)
     program = instantiate(checked, properties=["small"]).program
     assert [p.name for p in program.invariants] == ["small"]
@@ -246,7 +246,7 @@ def test_maps_with_different_keys_are_of_different_types(keys: str, part: dict[s
 
 
 def test_an_action_with_too_many_instances_is_refused() -> None:
-    """Parameters are tried one by one in each state, so there is a limit."""
+    """Parameters are enumerated in each state, so there is a limit."""
     wide = "action wide(a: 0..9999, b: 0..9999):\n    skip\n"
     assert refused(SPEC.replace("invariant small", f"{wide}invariant small")) == {"S510"}
 
@@ -281,7 +281,7 @@ model only:
 
 
 def test_expressions_asked_one_after_another_are_told_apart() -> None:
-    """What is known of a forgotten expression is never used for a new one (REPL, --set)."""
+    """Facts about a discarded expression are never used for a new one (REPL, --set)."""
     checked = check("test.spec", SPEC)
     for number in range(200):
         text = f"{{r1, r2}} - {{r{number % 2 + 1}}}"
@@ -295,7 +295,7 @@ def test_expressions_asked_one_after_another_are_told_apart() -> None:
     "match on { none: {}, some x: net }", "{ { k: 1, z: {} }, { k: 2, z: net } }",
 ])  # fmt: skip
 def test_what_comes_first_has_the_type_of_what_follows(expression: str, tmp_path: Path) -> None:
-    """An empty bag is written as an empty set; the program is legal, and both are compared as bags."""
+    """An empty bag is written like an empty set; the program is legal, and both are compared as bags."""
     file = tmp_path / "bags.spec"
     file.write_text(f"""spec bags
 var net : bag[0..3] upto 2 = {{}}
@@ -341,7 +341,7 @@ model m:
     ],
 )
 def test_a_type_may_be_in_parentheses_and_a_bound_a_field(kind: str, shown: str) -> None:
-    """They are shown where another type would be read without them."""
+    """They are shown where another type would otherwise be read."""
     text = WRITTEN.format(kind=kind)
     (variable,) = instantiate(check("written.spec", text)).program.variables
     assert show_type(variable.type) == shown

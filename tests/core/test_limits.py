@@ -1,4 +1,4 @@
-"""What bounds a search: budgets, what is never exercised, and symmetry where it may not be used."""
+"""The limits of a search: budgets, unexercised parts, and symmetry where it must not be used."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ def test_a_budget_that_ends_a_search_is_inconclusive(budget: Budget, option: str
 
 
 def test_memory_is_counted_in_pages_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have 4 KiB on most machines, and not on all."""
+    """They have 4 KiB on most machines, but not on all."""
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: "9 5 1")
     monkeypatch.setattr(budget, "getpagesize", lambda: 1 << 16)
     assert budget.resident_bytes() == 5 << 16
 
 
 def test_a_violation_found_before_the_budget_is_reported() -> None:
-    """A budget ends a search, not what it found."""
+    """A budget ends a search, but keeps its findings."""
     outcome = run("invariant safe: x < 1", Options(Budget(max_states=3), symmetry=False))
     assert first(outcome).name == "safe"
 
 
 def test_a_search_that_ends_after_a_violation_is_not_taken_for_a_whole_one() -> None:
-    """With `keep_going` the verdict is "violated" either way: a warning says that more may fail."""
+    """With `keep_going` the verdict is "violated" either way: a warning states that more may fail."""
     properties = "invariant safe: x < 1\ninvariant far: x < 3"
     cut = run(properties, Options(Budget(max_states=3), symmetry=False, keep_going=True))
     whole = run(properties, replace(PLAIN, keep_going=True))
@@ -135,7 +135,7 @@ action go():
 
 @pytest.mark.parametrize("on", [False, True])
 def test_a_branch_that_a_live_action_shares_is_warned_of(on: bool) -> None:
-    """The constants switch off one action that uses the definition, and not the other."""
+    """The constants disable one action that uses the definition, but not the other."""
     base = f"""spec s
 const On : bool = {str(on).lower()}
 var x : 0..3 = 0
@@ -164,7 +164,7 @@ deadlock ok
     ],
 )
 def test_a_model_that_asks_for_nothing_is_warned_of(asked: str, nothing: bool) -> None:
-    """It holds, but could not have done otherwise; under strict that is a violation."""
+    """It holds, but could not have failed; under strict that is a violation."""
     base = f"spec s\nvar x : 0..2 = 0\naction up():\n    require x < 2\n    x' = x + 1\n{asked}\n"
     told = any("no property is checked" in warning for warning in run("", base=base).warnings)
     assert told is nothing
@@ -174,7 +174,7 @@ def test_a_model_that_asks_for_nothing_is_warned_of(asked: str, nothing: bool) -
 
 @pytest.mark.parametrize("listed", ["card(0..n) >= 0 or true", "5 in 0..n", "card(subsets(0..n)) > 0"])
 def test_a_set_too_large_to_list_is_a_finding_wherever_it_stands(listed: str) -> None:
-    """Also where what follows would decide: the first part is evaluated, so it must have a value."""
+    """Also if a later part would decide: the first part is evaluated, so it must have a value."""
     base = (
         f"spec s\nvar n : 0..2000000 = 0\naction up():\n    n' = 2000000\ninvariant p: n == 0 or {listed}\n"
     )
@@ -184,7 +184,7 @@ def test_a_set_too_large_to_list_is_a_finding_wherever_it_stands(listed: str) ->
 
 
 def test_more_items_than_a_variable_holds_are_counted_all() -> None:
-    """Twice 64 items are no variable's, but a value all the same: there are 129 such, and 65 fit."""
+    """Twice 64 items exceed any variable, but are a value nevertheless: there are 129 such, and 65 fit."""
     base = f"""spec s
 var s : seq[0..0] upto 64 = [{", ".join(["0"] * 64)}]
 var c : 0..65 = 0
@@ -198,7 +198,7 @@ action count():
 
 @pytest.mark.parametrize("changes", [2, 3, 12, 40])
 def test_what_is_changed_at_many_places_is_computed_once(changes: int) -> None:
-    """However many parts of parts a `with` changes: each branch is counted once, each part has one copy."""
+    """However many nested parts a `with` changes: each branch is counted once, each part is copied once."""
     fields = [f"f{n}" for n in range(changes)]
     parts = [", ".join(f"{field}: {part}" for field in fields) for part in ("Pair", "zero()")]
     changed = ", ".join(f"{field}.a: if r.{field}.b == 0 then 1 else 0" for field in fields)
@@ -245,5 +245,5 @@ def test_a_constant_that_names_one_of_three_leaves_the_others_interchangeable() 
 
 @pytest.mark.parametrize("kind", [Seq(Int(0, 1 << 50), 0), Bag(Int(0, 1 << 50), 0)])
 def test_a_collection_of_nothing_has_one_value_whatever_its_items(kind: Type) -> None:
-    """They are not listed: there may be more than fit into memory."""
+    """They are not listed: there may be too many for memory."""
     assert universe(Option(kind)) == [(), ((),)]

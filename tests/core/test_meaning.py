@@ -1,4 +1,4 @@
-"""Every expression means what the naive reading of its tree says, before and after simplification."""
+"""Every expression has the value of the naive interpretation of its tree, before and after simplification."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_expression_has_the_value_that_the_naive_reading_gives_it(data: st
 @settings(max_examples=150)
 @given(st.data())
 def test_an_expression_is_one_function_with_the_meaning_of_many(data: st.DataObject) -> None:
-    """Joined into one text or apart: the same value, or the same reason why there is none and place."""
+    """Joined into one text or separate: the same value, or the same reason and place of its absence."""
     checked, instance = grown()
     node, _ = check_expression(checked, instance.model, data.draw(expressions(depth=4), label="expression"))
     body, locals_ = instance.lowering.expression(node)
@@ -90,7 +90,7 @@ FORMS: tuple[Form, ...] = (
 @pytest.mark.parametrize("inner", FORMS)
 @pytest.mark.parametrize("outer", FORMS)
 def test_a_form_has_one_meaning_in_each_place_of_another(outer: Form, inner: Form) -> None:
-    """On all truth values: no text reaches beyond its own, wherever it is put."""
+    """For all truth values: a text's effect does not extend beyond it, wherever it is inserted."""
     a, b, c, *others = (Var(BOOL, SPAN, slot, primed=False) for slot in range(5))
     part = inner(a, b, c)
     for whole in (outer(part, *others), outer(others[0], part, others[1]), outer(*others, part)):
@@ -100,7 +100,7 @@ def test_a_form_has_one_meaning_in_each_place_of_another(outer: Form, inner: For
 
 
 def test_an_expression_may_nest_deeper_than_a_text_of_python() -> None:
-    """Python refuses two hundred parentheses in each other; a text ends before, in a call."""
+    """Python refuses two hundred nested parentheses; a text ends before that, in a call."""
     expr: Expr = Var(Int(0, 1), SPAN, 0, primed=False)
     for depth in range(250):
         expr = Apply(Int(0, depth + 2), SPAN, Op.ADD, (Var(Int(0, 1), SPAN, 0, primed=False), expr), 0)
@@ -116,7 +116,7 @@ def simplified(program: Program, body: Expr, locals_: int) -> Expr:
 @settings(max_examples=100)
 @given(st.data())
 def test_every_grown_truth_value_is_legal_before_and_after_simplification(data: st.DataObject) -> None:
-    """verify() accepts what lowering and simplify make of any well-typed predicate."""
+    """verify() accepts the results of lowering and simplify for any well-typed predicate."""
     checked, instance = grown()
     node, _ = check_expression(checked, instance.model, data.draw(expressions("bool")))
     body, locals_ = instance.lowering.expression(node)

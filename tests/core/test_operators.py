@@ -1,4 +1,4 @@
-"""What operators compute obeys the laws of sets, bags and sequences."""
+"""The values of operators obey the laws of sets, bags and sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clearest counterexample against all shortest ones, listed naively."""
+"""The clearest counterexample, compared with all shortest ones, listed naively."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ model m:
 
 
 def distinct_values(program: Program, trace: Trace) -> int:
-    """How many values a reader of a trace meets."""
+    """The number of values that a reader of a trace sees."""
     met = [values_of(program, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
     return len(frozenset().union(*met))
 
 
 def listed(instance: Instance, violation: Violation) -> Iterator[Trace]:
-    """All traces as long as the violation's that end in it."""
+    """All traces of the violation's length that end in it."""
     program, walker, stepper = instance.program, Walker(instance), Stepper(instance.program)
     assert violation.trace is not None
     length = len(violation.trace.steps)
@@ -117,7 +117,7 @@ def test_the_clearest_is_the_least_of_all_shortest(clerks: int, goal: int, gap: 
 
 
 def test_a_puzzle_has_the_clearest_solution():
-    """A spec without lanes: the values alone decide."""
+    """A spec without lanes: only the values decide."""
     agrees(instantiate(check(str(ROOT / "spec/examples/die_hard.spec"))))
 
 
@@ -140,7 +140,7 @@ model m:
     "prop", ["invariant bad: x != 2", "step invariant up: x != 1 or x' != 2", "invariant low_too: x < 3", ""]
 )
 def test_the_clearest_passes_no_state_outside_a_constraint(prop: str):
-    """Neither at its start nor, for a deadlock, at its end, though fewer values would be met there."""
+    """Neither at its start nor, for a deadlock, at its end, though fewer values would occur there."""
     text = f"""\
 spec edge
 var x : 0..9 in {{0, 8}}
@@ -172,7 +172,7 @@ model m:
 
 
 def test_too_large_a_graph_keeps_the_trace_and_says_so():
-    """Bounded work: the trace that was found is shown, with a note."""
+    """Bounded work: the found trace is shown, with a note."""
     instance = instantiate(check(str(ROOT / "spec/kafka/truncate_to_hw.spec")))
     violation = violated(instance)
     best = optimal(instance.program, violation, Viewer(instance).sort, max_states=50)
@@ -182,7 +182,7 @@ def test_too_large_a_graph_keeps_the_trace_and_says_so():
 
 @pytest.mark.parametrize("model", ["loss", "divergence"])
 def test_it_is_no_worse_than_what_was_found(model: str):
-    """On a real spec the best trace switches no more, and is as long."""
+    """On a real spec the best trace has no more switches, and the same length."""
     instance = instantiate(check(str(ROOT / "spec/kafka/truncate_to_hw.spec")), model)
     violation, sort = violated(instance), Viewer(instance).sort
     best = optimal(instance.program, violation, sort).traces[0]

@@ -1,4 +1,4 @@
-"""Difference-bound matrices: what a path answers is what follows, by Z3's word."""
+"""Difference-bound matrices: the answers of a path are the consequences, according to Z3."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _law(questions):
 
 
 def test_a_matrix_that_is_not_closed_is_noticed(monkeypatch):
-    """The law has power: noting an answer without what follows from it breaks it."""
+    """The law has power: storing an answer without its consequences violates it."""
 
     def assume(self, i, j, bound):
         self._own()[i][j] = bound
@@ -93,7 +93,7 @@ def test_a_fresh_symbol_is_any_number_from_zero_on():
 
 
 def points(rows: Matrix, most: int) -> set[tuple[int, ...]]:
-    """The whole numbers from 0 to `most` that satisfy a matrix, its symbol 0 left out."""
+    """The whole numbers from 0 to `most` that satisfy a matrix, without its symbol 0."""
     return {
         values
         for values in product(range(most + 1), repeat=len(rows) - 1)
@@ -104,7 +104,7 @@ def points(rows: Matrix, most: int) -> set[tuple[int, ...]]:
 
 @st.composite
 def matrices(draw: st.DrawFn, size: int) -> Matrix:
-    """Closed matrices of so many symbols, each at most 4."""
+    """Closed matrices of this many symbols, each at most 4."""
     path = ForkPath()
     path.begin(START, [])
     for _ in range(size):
@@ -119,7 +119,7 @@ def matrices(draw: st.DrawFn, size: int) -> Matrix:
 
 @given(rows=matrices(2), taken=matrices(3))
 def test_outside_has_what_no_further_symbol_lets_in(rows, taken):
-    """The pieces have, once each, the points of one matrix that no value of the other's symbol lets in."""
+    """The pieces contain, once each, the points of one matrix that no value of the other's symbol permits."""
     inside = {known[:2] for known in points(taken, 4)}
     pieces = [points(piece, 4) for piece in outside([rows], taken, 3)]
     assert sum(map(len, pieces)) == len(set().union(*pieces))

@@ -1,4 +1,4 @@
-"""Expressions as one function: values put where their names are, loops over names, blocks in blocks."""
+"""Expressions as one function: values inserted for their names, loops over names, nested blocks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def value_of(expr: nodes.Expr, *state: nodes.Value) -> object:
 
 
 def test_a_value_that_may_not_exist_stays_where_its_name_is_bound():
-    """Read or not, it is evaluated: `get` of none, and a key outside of its map."""
+    """Read or not, it is evaluated: `get` of none, and a key outside its map."""
     option = nodes.Var(Option(DIGIT), SPAN, 1, False)
     of, key = nodes.Var(Map(Int(0, 1), DIGIT), SPAN, 1, False), nodes.Var(DIGIT, SPAN, 2, False)
     got = let(nodes.Apply(DIGIT, SPAN, Op.GET, (option,)), READ_OR_ZERO)
@@ -66,7 +66,7 @@ def test_a_value_that_may_not_exist_stays_where_its_name_is_bound():
 
 
 def test_a_place_is_put_where_it_is_read_once_or_twice_and_out_of_loops():
-    """A number; a truth, whose reading is a decision, is none."""
+    """A number; a truth value, whose reading is a decision, is not."""
     place = nodes.Var(DIGIT, SPAN, 1, False)
     of = nodes.Apply(DIGIT, SPAN, Op.MAP_GET, (nodes.Var(Map(Int(0, 9), DIGIT), SPAN, 2, False), place))
     loop = nodes.Quantifier(
@@ -91,7 +91,7 @@ def test_a_loop_in_a_loop_reads_the_item_of_the_one_around_it():
 
 
 def test_a_part_of_a_set_is_ascending_and_its_image_is_made_so():
-    """Only the items themselves are in their order, each once."""
+    """Only the items themselves are in order, each once."""
     domain = nodes.Var(DIGITS, SPAN, 0, False)
     half = nodes.Apply(
         DIGIT,
@@ -111,7 +111,7 @@ def test_a_part_of_a_set_is_ascending_and_its_image_is_made_so():
 
 
 def test_numbers_are_chosen_of_chosen_numbers():
-    """Each has names of its own in the text of the whole."""
+    """Each has its own names in the text of the whole."""
     numbers = [nodes.Const(DIGIT, SPAN, number) for number in (5, 3, 4, 8)]
 
     def chosen(op: Op, *args: nodes.Expr) -> nodes.Expr:
@@ -148,7 +148,7 @@ def test_a_step_that_writes_outside_of_a_sequence_is_undefined(at):
 
 @pytest.mark.parametrize("at", [2, 5])
 def test_a_key_above_a_horizon_is_outside_of_its_map(at):
-    """Searches without horizons have such keys, where a position is not checked when it is computed."""
+    """Searches without horizons have such keys, if a position is not checked when it is computed."""
     program = instance_of(KEYED).program
     ((after,),) = [[state for _, _, state in Unended(program).of_action((1, (0, 0)), 0, ())]]
     assert after == (1, (0, 1))
@@ -157,7 +157,7 @@ def test_a_key_above_a_horizon_is_outside_of_its_map(at):
 
 
 def test_conditions_in_conditions_are_as_deep_as_they_are():
-    """Python has a bound for blocks in blocks."""
+    """Python limits nested blocks."""
     expr: nodes.Expr = ZERO
     for number in range(110):
         test = nodes.Apply(
@@ -172,7 +172,7 @@ def test_conditions_in_conditions_are_as_deep_as_they_are():
 
 
 def test_what_a_loop_reads_is_read_once():
-    """Slots, and fields in them, get names; places of other values and what a loop binds do not."""
+    """Slots, and fields in them, get names; places of other values and names bound by a loop do not."""
     lines = [
         RuleText("for item in {}:", ((1, 2),)),
         RuleText(" out.append(e[{}][1][item] + e[{}] + {} * e[{}][1][0] + value[{}])", (4, 5, 6, 4, 7)),

@@ -1,4 +1,4 @@
-"""Scopes are made field by field, which is faster than `replace`, and lose none."""
+"""Scopes are created field by field, which is faster than `replace`, and lose none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specchk.compile.scope import Scope
 
 
 def test_a_name_that_is_bound_changes_nothing_else() -> None:
-    """Each field is that of the scope around, also one that is added later."""
+    """Each field is that of the enclosing scope, also one that is added later."""
     given: dict[str, Any] = {one.name: object() for one in fields(Scope)} | {"names": {"a": object()}}
     outer: Scope = Scope(**given)
     expr: Any = object()

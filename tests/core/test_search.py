@@ -1,4 +1,4 @@
-"""Search: complete, shortest, the same every time, and honest about what it did not do."""
+"""Search: complete, shortest, deterministic, and explicit about its limits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def walks(naive: Naive, instance: Instance, trace: Trace) -> bool:
 
 
 def violations(naive: Naive) -> dict[str, int]:
-    """The shortest way to each kind of violation that a search looks for, by breadth; -1 without one."""
+    """The length of the shortest path to each kind of violation, by breadth-first search; -1 without one."""
     found: dict[str, int] = {}
     deadlock_ok = bool(naive.spec.deadlock)
     seen = naive.spec.properties.get("seen")
@@ -80,7 +80,7 @@ def violations(naive: Naive) -> dict[str, int]:
 
 
 def cuts(naive: Naive, state: Dict) -> bool:
-    """Whether some step is only missing because it passes a horizon: with a far one it is there."""
+    """Whether some step is only missing because it exceeds a horizon: with a far one it exists."""
     far = Naive(check("far.spec", naive.spec.source.text.replace("upto 2 = 0", "upto 99 = 0")), naive.model)
     try:
         return bool(far.successors(state))
@@ -119,7 +119,7 @@ def test_a_search_finds_what_a_naive_one_finds_in_as_few_steps(text: str) -> Non
 @settings(max_examples=20)
 @given(small_specs())
 def test_symmetry_changes_counts_but_no_verdict(text: str) -> None:
-    """With symmetry: the same violations in as few steps, one state an orbit, traces of real steps."""
+    """With symmetry: the same violations in as few steps, one state per orbit, traces of real steps."""
     instance = instance_or_none(text)
     if instance is None:
         return
@@ -156,7 +156,7 @@ def test_symmetry_changes_counts_but_no_verdict(text: str) -> None:
 @settings(max_examples=20)
 @given(small_specs())
 def test_images_after_a_step_are_made_of_those_before_it(text: str) -> None:
-    """Whether a step's variables are all renamed or those that it changed: the images are the same."""
+    """Whether all of a step's variables are renamed or only the changed ones: the images are the same."""
     if instance_or_none(text) is None:
         return
     sized = instance_of(text, R="3")
@@ -170,7 +170,7 @@ def test_images_after_a_step_are_made_of_those_before_it(text: str) -> None:
 
 
 def orbits(instance: Instance, representatives: int) -> int:
-    """The states in the orbits of all reachable representatives, of which there are so many."""
+    """The states in the orbits of all reachable representatives, and the number of these."""
     symmetry = Symmetry(instance.program)
     reached = states_of(instance)
     classes = {symmetry.canonical(state) for state in reached}
@@ -179,7 +179,7 @@ def orbits(instance: Instance, representatives: int) -> int:
 
 
 def states_of(instance: Instance) -> set[tuple[object, ...]]:
-    """The reachable states inside the constraints, by a plain search that remembers them."""
+    """The reachable states inside the constraints, by a plain search that stores them."""
     engine = ReferenceEngine(Search(instance.program, ALL))
     explore(engine)
     return set(engine.parents)
@@ -218,7 +218,7 @@ def test_several_violated_properties_are_all_reported_when_asked_for() -> None:
 
 
 def test_without_keep_going_the_level_of_the_first_violation_is_the_last() -> None:
-    """The level is completed, so that the counts depend on nothing else."""
+    """The level is completed, so that the counts depend only on the program."""
     outcome = run("invariant b: x < 2")
     assert first(outcome).name == "b"
     assert outcome.statistics.levels == (1, 2, 2)
@@ -274,14 +274,14 @@ def test_a_deadlock_that_is_ok_is_none(ok: str) -> None:
 
 
 def test_a_deadlock_outside_what_is_ok_is_found() -> None:
-    """The condition is about the state that ends."""
+    """The condition concerns the state that ends."""
     violation = first(run("deadlock ok when y", base=DEAD))
     assert violation.trace is not None
     assert violation.trace.last == (3, False)
 
 
 def test_a_state_whose_steps_pass_a_horizon_is_no_deadlock() -> None:
-    """The verdict says what bounded the search, and the cut steps are counted."""
+    """The verdict names the bound of the search, and the cut steps are counted."""
     outcome = run(
         "", base="spec h\nconst Max : int = 2\nvar x : nat upto Max = 0\naction up():\n    x' = x + 1\n"
     )
@@ -290,7 +290,7 @@ def test_a_state_whose_steps_pass_a_horizon_is_no_deadlock() -> None:
 
 
 def test_states_outside_a_constraint_are_checked_but_not_counted_or_expanded() -> None:
-    """TLC's convention: x = 2 is looked at, and nothing behind it."""
+    """TLC's convention: x = 2 is checked, and nothing after it."""
     outcome = run("constraint small: x < 2\ninvariant safe: x < 3")
     assert outcome.verdict == HoldsWithin(("small",))
     assert outcome.statistics.distinct == 4
@@ -343,7 +343,7 @@ def test_an_initial_value_without_meaning_is_a_violation(start: str, reason: str
 
 
 def test_initial_choices_and_predicates_give_all_initial_states() -> None:
-    """`in` gives each element, `init` keeps what satisfies it, and both combine."""
+    """`in` gives each element, `init` keeps those that satisfy it, and both combine."""
     text = "var a : 0..3 in {1, 3}\nvar b : 0..3\ninit: a + b == 4\n"
     outcome = run(text, base="spec i\n" + text.replace(text, "") + "deadlock ok\naction stay():\n    skip\n")
     assert outcome.statistics.levels == (2,)

@@ -1,4 +1,4 @@
-"""The search of a small model: an answer where it has one, and an effort that is bounded."""
+"""The search of a small model: an answer if it has one, and bounded effort."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ model m:
 
 
 class Counting(Evaluator):
-    """Counts the nodes that are evaluated."""
+    """Counts the evaluated nodes."""
 
     evaluations: list[int]
 
@@ -72,7 +72,7 @@ class CountingStepper(Stepper):
     """A stepper with the number of evaluations since it was set to 0."""
 
     def make_evaluator(self) -> Evaluator:
-        """One that counts."""
+        """Return an evaluator that counts."""
         made = Counting(self.size, self.counts)
         made.evaluations = self.evaluations = [0]
         return made
@@ -97,12 +97,12 @@ def test_a_small_model_has_the_answer_of_the_reference_engine() -> None:
     "more", ["invariant low: x < 7", "reachable never: x > 25", "liveness again: always eventually x == 3"]
 )
 def test_a_property_that_fails_is_left_to_the_other_engine(more: str) -> None:
-    """Of several counterexamples each engine has its own choice, which is not to depend on a model's size."""
+    """Each engine has its own choice of counterexample, which must not depend on a model's size."""
     assert small_search(counter(20, more), Options(strict=True)) is None
 
 
 def lines_of(program: Program, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
-    """The lines that a search is estimated to execute, and its states; whether or not it ends."""
+    """The estimated number of lines that a search executes, and its states; whether or not it ends."""
     engines: list[small.SmallEngine] = []
     make = small.SmallEngine.__post_init__
 
@@ -126,14 +126,14 @@ def test_a_search_ends_once_it_has_executed_too_many_lines(monkeypatch: pytest.M
 
 
 def test_lines_are_counted_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which engine answers is no question of time: the estimate of a sample is the program's alone."""
+    """The answering engine does not depend on time: the estimate of a sample depends on the program alone."""
     counted = {lines_of(counter(most), monkeypatch)[0] for most in (500, 500)}
     assert len(counted) == 1
     assert lines_of(counter(1000), monkeypatch)[0] == pytest.approx(2 * counted.pop(), rel=0.05)
 
 
 def test_a_state_that_executes_too_many_lines_is_left_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of it; who traces is set as before."""
+    """In the middle of it; the trace function is restored."""
     body = "require exists a in 0..39: exists b in 0..39: a * b + x < 0"
     program = instance_of(LOOP.format(params="", body=body)).program
     lines, states = lines_of(program, monkeypatch)
@@ -147,7 +147,7 @@ def test_a_state_that_executes_too_many_lines_is_left_at_once(monkeypatch: pytes
 
 
 def test_a_search_whose_levels_grow_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty lamps have a million states; a hundredth of the lines shows that these are many."""
+    """Twenty lamps have a million states; a hundredth of the lines shows that they are many."""
     monkeypatch.setattr(small, "FIRST_LINES", small.MOST_LINES // 100)
     lines, states = lines_of(instance_of(LAMPS).program, monkeypatch)
     assert lines < small.MOST_LINES // 20
@@ -156,7 +156,7 @@ def test_a_search_whose_levels_grow_is_given_up_early(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("start", [" in 0..100000", "\ninit: true"])
 def test_many_initial_states_are_not_listed(monkeypatch: pytest.MonkeyPatch, start: str) -> None:
-    """More values of a variable than the effort is for, as choices or left open."""
+    """More values of a variable than the effort permits, as choices or left open."""
     many = "spec many\nvar x : 0..100000{}\naction stay():\n    x' = x\nmodel m:\n    expect holds\n"
     program = instance_of(many.format(start)).program
     monkeypatch.delattr("specchk.search.engine.initial_states")
@@ -164,12 +164,12 @@ def test_many_initial_states_are_not_listed(monkeypatch: pytest.MonkeyPatch, sta
 
 
 def test_a_limit_of_the_user_that_is_reached_is_reported_by_the_other_engine() -> None:
-    """Fewer states than the model has."""
+    """The limit is below the number of states of the model."""
     assert small_search(counter(20), Options(Budget(max_states=5))) is None
 
 
 def test_renamings_are_a_part_of_the_effort() -> None:
-    """A successor is compared in every order of six elements."""
+    """A successor is compared under every permutation of six elements."""
     program = instance_of(PICK).program
     assert effort_of_state(program, 720) > effort_of_state(program) + 6 * 720
 
@@ -217,7 +217,7 @@ model m:
     ids=["parameters", "any", "exists", "sum", "map"],
 )
 def test_a_loop_counts_as_often_as_it_runs(params: str, body: str) -> None:
-    """40 times 40 evaluations are more than the bound would be without the loops."""
+    """40 times 40 evaluations exceed the bound that would apply without the loops."""
     program = instance_of(LOOP.format(params=params, body=body)).program
     done = most_evaluations(program)
     assert 1600 < done <= effort_of_state(program) - PER_STATE
@@ -225,7 +225,7 @@ def test_a_loop_counts_as_often_as_it_runs(params: str, body: str) -> None:
 
 @given(small_specs())
 def test_no_state_takes_more_evaluations_than_its_effort(text: str) -> None:
-    """The nodes that are evaluated for the successors of a state, counted."""
+    """The nodes evaluated for the successors of a state are counted."""
     try:
         program = instance_of(text).program
     except SpecError:  # as where a variable is assigned twice
@@ -234,7 +234,7 @@ def test_no_state_takes_more_evaluations_than_its_effort(text: str) -> None:
 
 
 def most_evaluations(program: Program) -> int:
-    """The most nodes that are evaluated for the successors of one of the first states."""
+    """The largest number of nodes evaluated for the successors of one of the first states."""
     stepper = CountingStepper(program)
     states, most = initial_states(program), 0
     seen = set(states)
@@ -250,7 +250,7 @@ def most_evaluations(program: Program) -> int:
 
 
 def test_the_claims_on_steps_are_evaluated_for_each_step() -> None:
-    """A state of forty steps takes a step invariant forty times."""
+    """A state of forty steps evaluates a step invariant forty times."""
     plain = LOOP.format(params="a: 0..39", body="x' = a")
     claim = "step invariant near: sum(m[k] for k in 0..39) >= 0\n"
     efforts = [effort_of_state(instance_of(text).program) for text in (plain, plain + claim)]

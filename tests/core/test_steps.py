@@ -1,4 +1,4 @@
-"""Steps: successors are what the naive reading of the actions says, statement kind by statement kind."""
+"""Steps: successors are those of the naive interpretation of the actions, by kind of statement."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def instance_with(action: str, **start: str) -> Instance:
 
 
 def fault(action: str, **start: str) -> tuple[str, str]:
-    """Why and where an action has no meaning in the initial state."""
+    """The reason and place of an action's undefinedness in the initial state."""
     instance = instance_with(action, **start)
     (state,) = initial_states(instance.program)
     with pytest.raises(Faulty) as caught:
@@ -63,7 +63,7 @@ def fault(action: str, **start: str) -> tuple[str, str]:
 
 
 def checked_or_twice(text: str) -> CheckedSpec | None:
-    """The checked spec; None where the checker sees a place assigned twice."""
+    """The checked spec; None if the checker finds a place assigned twice."""
     try:
         return check("test.spec", text)
     except SpecError as error:
@@ -75,7 +75,7 @@ def checked_or_twice(text: str) -> CheckedSpec | None:
 @settings(max_examples=60)
 @given(small_specs())
 def test_successors_are_those_of_the_naive_reading(text: str) -> None:
-    """In every state the stepper gives the naive successors, as often, and is faulty where they are."""
+    """In every state the stepper gives the naive successors, equally often, and is faulty where they are."""
     checked = checked_or_twice(text)
     assume(checked is not None)
     assert checked is not None
@@ -99,7 +99,7 @@ def test_successors_are_those_of_the_naive_reading(text: str) -> None:
 
 
 def test_what_is_not_assigned_stays() -> None:
-    """An action that assigns x leaves every other variable as it was."""
+    """An action that assigns x leaves every other variable unchanged."""
     (after,) = after_one("x' = 2", h="1", t="R")
     (before,) = [
         plain_state(i, s) for i in [instance_with("skip", h="1", t="R")] for s in initial_states(i.program)
@@ -108,7 +108,7 @@ def test_what_is_not_assigned_stays() -> None:
 
 
 def test_right_hand_sides_read_the_state_before() -> None:
-    """X' = h and h' = x swap, whatever comes first."""
+    """X' = h and h' = x swap, in either order."""
     (after,) = after_one("x' = h\nh' = x", x="2", h="1")
     assert (after["x"], after["h"]) == (1, 2)
 
@@ -167,7 +167,7 @@ def test_a_full_sequence_is_undefined_and_not_cut() -> None:
 
 
 def test_a_step_past_a_horizon_is_not_taken_but_counted() -> None:
-    """H' = h + 1 at the horizon has no successor, and nothing is truncated; other ways go on."""
+    """H' = h + 1 at the horizon has no successor, and nothing is truncated; other paths continue."""
     instance = instance_with("either:\n    h' = h + 1\nor:\n    x' = 1", h="2")
     stepper = Stepper(instance.program)
     (state,) = initial_states(instance.program)
@@ -183,7 +183,7 @@ def test_different_places_of_one_variable_may_be_assigned() -> None:
 
 
 def test_one_action_can_be_asked_alone() -> None:
-    """of_action gives that instance's successors, also where another action is undefined."""
+    """of_action gives that instance's successors, even if another action is undefined."""
     text = f"{HEADER}\naction bad():\n    x' = 9\naction good(n: 1..2):\n    x' = n\n{MODEL}"
     instance = instance_of(text)
     stepper = Stepper(instance.program)
@@ -196,7 +196,7 @@ def test_one_action_can_be_asked_alone() -> None:
 
 
 def test_successors_of_two_states_may_be_held_at_once() -> None:
-    """Asking for another state's successors leaves the first list alone."""
+    """Requesting another state's successors leaves the first list unchanged."""
     instance = instance_with("any n in 1..3:\n    x' = n")
     stepper = Stepper(instance.program)
     (state,) = initial_states(instance.program)

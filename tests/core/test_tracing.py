@@ -1,4 +1,4 @@
-"""The tracer takes the stepper's steps, and its marks tell why."""
+"""The tracer takes the stepper's steps, and its marks give the reasons."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_tracer_finds_the_steppers_successors():
 
 
 def test_each_way_has_its_own_marks():
-    """What one branch compares leaves no mark on the steps of another."""
+    """A comparison in one branch leaves no mark on the steps of another."""
     tracer = Tracer(program())
     (way,) = looked(tracer, (1, 2, False, 0), "way")
     first, second = (signs(tracer, reached.marks) for reached in way.reached)
@@ -90,7 +90,7 @@ def test_each_way_has_its_own_marks():
 
 
 def test_each_choice_has_its_own_marks():
-    """Nor does what one item of `any` leaves."""
+    """Nor does a comparison for one item of `any`."""
     tracer = Tracer(program())
     first, second = looked(tracer, (1, 2, False, 0), "pick")
     # Item 2, which is equal, comes before item 3, whose step must not have its mark.
@@ -101,7 +101,7 @@ def test_each_choice_has_its_own_marks():
 
 
 def test_a_refusal_is_known_by_all_that_forbids_it():
-    """Every part of every guard that is false has its mark, also behind the first."""
+    """Every false part of every guard has its mark, also after the first."""
     tracer = Tracer(program())
 
     def fails(state: tuple[int, ...]) -> set[str]:
@@ -116,7 +116,7 @@ def test_a_refusal_is_known_by_all_that_forbids_it():
 
 
 def test_what_has_no_value_behind_a_false_guard_is_passed_over():
-    """`3 // a` is never asked for where `a != 0` is false, as in the step itself."""
+    """`3 // a` is never evaluated if `a != 0` is false, as in the step itself."""
     tracer = Tracer(program())
     (refused,) = looked(tracer, (0, 2, False, 0), "quotient")
     (end,) = refused.dead_ends
@@ -169,7 +169,7 @@ OTHER = (1, True, 1, (1,), (True,), (1, (True,)), (1,), (True, True), (1, True),
     ],
 )  # fmt: skip
 def test_whatever_decides_leaves_a_mark(text: str):
-    """Of each operator and node that gives a truth value: two steps that it decides otherwise differ."""
+    """For each operator and node that gives a truth value: two steps with different values differ."""
     tracer = Tracer(instantiate(check("deciding.spec", DECIDING % text)).program)
     marks = []
     for state in (CALM, OTHER):
@@ -180,7 +180,7 @@ def test_whatever_decides_leaves_a_mark(text: str):
 
 
 def test_every_operator_that_gives_a_truth_value_is_asked_above():
-    """Nothing that decides is missing in the list, so that nothing in the tracer's can be."""
+    """No deciding operator is missing in the list, so that none can be missing in the tracer's."""
     (asked,) = (m for m in test_whatever_decides_leaves_a_mark.pytestmark if m.name == "parametrize")
     found = {
         node.op

@@ -51,7 +51,7 @@ def decide(program: Program, only: Collection[tuple[str, str, str]]) -> Decided:
 
 
 def test_a_variant_differs_in_bounds(jobs):
-    """Sizes of sorts and given numbers; neither rules, nor what the spec computes."""
+    """Sizes of sorts and given numbers; neither rules, nor values computed by the spec."""
     at = BoundedModel("small", {})
     assert [dict(model.bounds) for model, _ in variants(jobs, at, 1)] == [
         {"Worker": "2"}, {"MaxJobs": "2"}, {"MaxIdle": "1"},
@@ -64,7 +64,7 @@ def test_a_variant_differs_in_bounds(jobs):
 
 
 def test_what_is_set_beside_a_model_is_kept(jobs):
-    """And is a bound as those of the model."""
+    """And is a bound like those of the model."""
     (first, *_) = variants(jobs, BoundedModel("small", {"MaxAll": "5", "eager": "false"}), 1)
     assert first[0].options() == "--model small --set MaxAll=5 --set eager=false --set Worker=2"
     assert "MaxAll=6" in " ".join(

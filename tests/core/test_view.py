@@ -1,4 +1,4 @@
-"""What a view says is what pictures get: lanes of a sort or an enum, logs, marks, labels, arrows."""
+"""Pictures show what a view declares: lanes of a sort or an enum, logs, marks, labels, arrows."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ SMALL = instantiate(check("post.spec", SPEC))
 
 
 def test_the_members_of_an_enum_are_lanes():
-    """In their order; a variable is no lane's unless it is mapped over them."""
+    """In order; a variable belongs to a lane only if it is mapped over them."""
     viewer = Viewer(SMALL)
     assert viewer.lanes == ("sender", "postman", "reader")
     assert not any(viewer.is_lane_variable(slot) for slot in range(3))
 
 
 def test_what_is_none_is_not_shown():
-    """Of an option what is in it, in the lanes that have something in it."""
+    """The content of an option, in the lanes in which it has one."""
     viewer, (state,) = Viewer(SMALL), initial_states(SMALL.program)
     assert [viewer.log(state, lane) for lane in range(3)] == [None, (), None]
     assert [viewer.marks(state, lane) for lane in range(3)] == [{}, {"read": 0}, {}]
@@ -59,7 +59,7 @@ def test_arrows_go_between_members_of_an_enum():
 
 @pytest.mark.parametrize("lanes", ["Letters", "Nobody", "box"])
 def test_a_view_is_over_a_sort_or_an_enum(lanes):
-    """Anything else is told with the names that would do."""
+    """Any other type is reported with the names that are possible."""
     with pytest.raises(SpecError) as caught:
         check("post.spec", SPEC.replace("view p in Party", f"view p in {lanes}"))
     assert any(lanes in one.message for one in caught.value.diagnostics)

@@ -1,4 +1,4 @@
-"""Simulation, scenarios and expectations: each way to pass and each way to fail."""
+"""Simulation, scenarios and expectations: every kind of success and failure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def simulated(walks: Walks, text: str = WALK) -> tuple[object, ...]:
 
 
 def test_no_witness_is_reached_outside_a_constraint() -> None:
-    """As in a search, for random walks and for the explorer's way to a witness."""
+    """As in a search, for random walks and for the explorer's path to a witness."""
     text = "var x : 0..9 = 0\naction up():\n    x' = x + 1\nconstraint low: x < 3\ndeadlock ok\n"
     text += "reachable edge: x == 3\nreachable near: x == 2\nmodel m:\n    expect holds\n"
     instance = instance_of(text)
@@ -63,7 +63,7 @@ def test_no_witness_is_reached_outside_a_constraint() -> None:
 
 
 def test_the_same_seed_walks_the_same_and_another_another_way() -> None:
-    """Verdict, counts and trace depend on the seed and on nothing else."""
+    """Verdict, counts and trace depend only on the seed."""
     calm = WALK.replace("x < 3", "x < 4").replace("p' == p", "true").replace("x == 3", "x == 9")
     assert simulated(Walks(7, 5, 20), calm) == simulated(Walks(7, 5, 20), calm)
     assert simulated(Walks(7, 5, 20), calm) != simulated(Walks(8, 5, 20), calm)
@@ -108,7 +108,7 @@ def test_a_walk_reports_what_is_undefined(line: str, kind: str, name: str) -> No
 
 
 def test_a_budget_ends_a_walk() -> None:
-    """A long walk looks at the clock, not only at its number of steps."""
+    """A long walk checks the clock, not only its number of steps."""
     calm = WALK.replace("x < 3", "x < 4").replace("p' == p", "true").replace("x == 3", "x == 9")
     outcome = simulate(instance_of(calm).program, Walks(1, 1, 10**9, Budget(max_seconds=0.05)))
     assert isinstance(outcome.verdict, Inconclusive)
@@ -163,7 +163,7 @@ def test_a_scenario_fails_at_the_line_that_does_not_go_as_written(
 
 
 def test_an_assertion_after_an_open_choice_holds_in_every_outcome() -> None:
-    """The failing outcome is the one that is shown."""
+    """The failing outcome is shown."""
     failure = walked("any_x()", "assert x != 2")
     assert failure is not None
     assert failure.trace is not None
@@ -179,14 +179,14 @@ def test_a_scenario_without_an_initial_state_fails(start: str) -> None:
 
 
 def test_a_scenario_cannot_take_an_action_that_its_model_leaves_out() -> None:
-    """`actions` of the model count in its scenarios."""
+    """`actions` of the model apply in its scenarios."""
     failure = walked("up(1)", text=f"{WALK}    actions give\n")
     assert failure is not None
     assert failure.message == "the model omits action `up`"
 
 
 def expectation(expect: str, keep_going: bool = False, more: str = "") -> list[str]:
-    """What is not as expected of the walk."""
+    """The unmet expectations of the walk."""
     instance = instance_of(f"{WALK.replace('model two:', more + 'model two:')}    expect {expect}\n")
     return unmet(
         search(instance.program, Options(symmetry=False, keep_going=keep_going)), instance.model.expects
@@ -234,7 +234,7 @@ def test_what_is_not_expected_must_not_happen() -> None:
 
 
 def test_an_undefined_invariant_is_not_the_violation_that_was_expected() -> None:
-    """`expect violates p` asks for p to be false; having no value is something else."""
+    """`expect violates p` requires p to be false; having no value is different."""
     text = WALK.replace("invariant small: x < 3", "invariant small: 6 // (1 - x) > -9")
     instance = instance_of(f"{text}    expect violates small\n")
     assert len(unmet(search(instance.program), instance.model.expects)) == 2
@@ -248,7 +248,7 @@ def test_a_search_that_a_budget_ended_is_not_as_expected() -> None:
 
 
 def test_a_model_without_expectations_expects_no_violation() -> None:
-    """Silence is `holds`."""
+    """The default is `holds`."""
     outcome = outcome_of(WALK)
     assert isinstance(outcome.verdict, Violated)
     assert any("unexpected: invariant small" in line for line in unmet(outcome, ()))
@@ -256,7 +256,7 @@ def test_a_model_without_expectations_expects_no_violation() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_same_seed_walks_the_same_on_any_number_of_processes(seed: int) -> None:
-    """Verdict, counts, coverage and trace of a run do not depend on who took the walks."""
+    """Verdict, counts, coverage and trace of a run do not depend on the process that took each walk."""
     program = instance_of(WALK).program
     alone = simulate_on(program, Walks(seed, 2 * BLOCK + 1, 20), 1)
     together = simulate_on(program, Walks(seed, 2 * BLOCK + 1, 20), 2)
@@ -265,7 +265,7 @@ def test_the_same_seed_walks_the_same_on_any_number_of_processes(seed: int) -> N
 
 
 def test_blocks_share_out_all_walks_with_seeds_of_their_own() -> None:
-    """Every walk is taken once, and no two blocks walk alike."""
+    """Every walk is taken once, and no two blocks have equal walks."""
     shared = blocks(Walks(3, 2 * BLOCK + 7, 9))
     assert [block.walks for block in shared] == [BLOCK, BLOCK, 7]
     assert len({block.seed for block in shared}) == 3
