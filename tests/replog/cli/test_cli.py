@@ -1,4 +1,4 @@
-"""The `replog` command as a user meets it: output, exit codes, bad input, pipes, interrupts."""
+"""The `replog` command from a user's view: output, exit codes, bad input, pipes, interrupts."""
 
 import os
 import pty
@@ -67,13 +67,13 @@ def test_help_imports_no_command() -> None:
 def test_bad_usage_is_explained_with_exit_code_2(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was wrong goes to stderr."""
+    """The error is written to stderr."""
     assert run(arguments) == 2
     assert message in capsys.readouterr().err
 
 
 def test_a_dump_shows_segments_epochs_and_checkpoints(directory: Path) -> None:
-    """All that is in the files, in text, and exit code 0."""
+    """The whole content of the files, as text, and exit code 0."""
     shown = replog("dump", directory)
     assert shown.returncode == 0
     for text in (
@@ -135,7 +135,7 @@ def marked(text: str) -> list[str]:
 def test_a_dump_reports_what_was_not_written(
     directory: Path, file: str, old: bytes, new: bytes, message: str
 ) -> None:
-    """A number that is possible and wrong, in any of the small files."""
+    """A possible but wrong number, in any of the small files."""
     content = (directory / file).read_bytes()
     assert content.count(old) == 1
     (directory / file).write_bytes(content.replace(old, new))
@@ -145,7 +145,7 @@ def test_a_dump_reports_what_was_not_written(
 
 
 def test_a_dump_reports_offsets_that_the_log_does_not_have(tmp_path: Path) -> None:
-    """A high watermark beyond the log end, though somebody wrote it."""
+    """A high watermark beyond the log end, though with a valid checksum."""
     opened = LogDirectory.open(OsFs(), str(tmp_path / "data"))
     opened.log("orders", 0).append_as_leader(encode_batch([Record(b"v")]), 0)
     opened.shut_down({("orders", 0): 7})
@@ -158,7 +158,7 @@ def test_a_dump_reports_offsets_that_the_log_does_not_have(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("as_partition", [True, False])
 def test_a_dump_reports_a_missing_first_segment(directory: Path, as_partition: bool) -> None:
-    """Also of the partition's folder alone."""
+    """Also for the partition's folder alone."""
     (directory / "orders-0" / f"{0:020d}.log").unlink()
     shown = replog("dump", directory / "orders-0" if as_partition else directory)
     assert shown.returncode == 1
@@ -166,7 +166,7 @@ def test_a_dump_reports_a_missing_first_segment(directory: Path, as_partition: b
 
 
 def test_a_dump_of_one_partition_shows_what_it_counts(directory: Path) -> None:
-    """The directory's checkpoints are compared too: a problem of theirs is a line, not only a count."""
+    """The directory's checkpoints are compared too: a problem of theirs is a line, not only counted."""
     checkpoint = directory / "replication-offset-checkpoint"
     checkpoint.write_bytes(checkpoint.read_bytes().replace(b" 55\n", b" 99\n"))
     shown = replog("dump", directory / "orders-0")
@@ -176,7 +176,7 @@ def test_a_dump_of_one_partition_shows_what_it_counts(directory: Path) -> None:
 
 
 def test_a_dump_of_a_folder_that_is_no_log_says_so(tmp_path: Path) -> None:
-    """An empty folder, or one of other things, is a problem."""
+    """An empty folder, or one with other files, is a problem."""
     (tmp_path / "notes.txt").write_text("x")
     for path in (tmp_path, tmp_path / "topic-0"):
         path.mkdir(exist_ok=True)
@@ -185,7 +185,7 @@ def test_a_dump_of_a_folder_that_is_no_log_says_so(tmp_path: Path) -> None:
 
 
 def test_a_repair_shows_what_would_be_lost_and_does_it_when_told(directory: Path) -> None:
-    """First the plan and exit code 1, then the cut; the dump is right after it, and the copy is there."""
+    """First the plan and exit code 1, then the cut; the dump is correct after it, and the copy exists."""
     log = directory / "orders-0" / f"{0:020d}.log"
     content = bytearray(log.read_bytes())
     content[500] ^= 1
@@ -225,7 +225,7 @@ def test_a_usage_error_that_nobody_reads_is_one() -> None:
 
 
 def test_a_closed_pipe_is_silent() -> None:
-    """Whoever stops reading is not answered with a traceback."""
+    """A reader that stops reading does not cause a traceback."""
     for arguments in (["sim", "--seed", "1"], ["demo"], ["--help"]):
         reading, writing = os.pipe()
         os.close(reading)
@@ -255,7 +255,7 @@ def test_an_interrupt_ends_cleanly() -> None:
 
 
 def test_one_seed_is_one_run() -> None:
-    """The same seed gives the same report, and it says what held."""
+    """The same seed gives the same report, including the promises kept."""
     first, second = replog("sim", "--seed", "7"), replog("sim", "--seed", "7")
     assert (first.returncode, first.stdout) == (0, second.stdout)
     assert "all oracles hold" in first.stdout
@@ -312,7 +312,7 @@ def test_the_demo_of_several_partitions_has_a_line_for_each(tmp_path: Path) -> N
 
 
 def test_the_demo_of_yesterdays_rules_loses_and_diverges() -> None:
-    """The bounced follower cuts at its high watermark, is elected, and acknowledged records are gone."""
+    """The bounced follower cuts at its high watermark, is elected, and acknowledged records are lost."""
     shown = replog("demo", "--protocol", "hw-truncation")
     assert shown.returncode == 1
     assert re.search(r"broker 1: truncates its log, \d+ -> \d+", shown.stdout)
@@ -321,7 +321,7 @@ def test_the_demo_of_yesterdays_rules_loses_and_diverges() -> None:
 
 
 def test_a_disk_that_cannot_be_used_is_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory of another process, or one that is no log directory: exit code 1 and a sentence."""
+    """A directory of another process, or one that is not a log directory: exit code 1 and a sentence."""
     (tmp_path / "file").write_text("x")
     assert run(["demo", "--directory", str(tmp_path / "file" / "below")]) == 1
     assert "file" in capsys.readouterr().err

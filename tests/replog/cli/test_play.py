@@ -1,4 +1,4 @@
-"""`replog play`: stories by name and from files, the picture at the end, and what is refused."""
+"""`replog play`: stories by name and from files, the picture at the end, and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES = """\
 
 
 def test_the_list_has_every_story_with_a_title(capsys):
-    """One line for each, in the order of their names."""
+    """One line for each, in order of name."""
     assert run(["play"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == sorted(stories())
@@ -30,7 +30,7 @@ def test_the_list_has_every_story_with_a_title(capsys):
 
 @pytest.mark.parametrize("name", ["f1_two_rounds", "f7_placement", "s29_loss"])
 def test_a_story_is_its_file_and_a_picture_of_the_logs(name, capsys):
-    """What is printed begins with the file; formulas without a cluster have no picture."""
+    """The output begins with the file; formulas without a cluster have no picture."""
     assert run(["play", name]) == 0
     shown = capsys.readouterr().out
     text = stories()[name].read_text(encoding="utf-8")
@@ -61,13 +61,13 @@ def test_records_that_differ_are_named(capsys):
 
 
 def test_a_fast_failover_diverges_by_the_rules_of_its_time_only(capsys):
-    """B3: under KIP-101 another record at offset 0 stays; today it is cut."""
+    """B3: under KIP-101 another record at offset 0 stays; today it is truncated."""
     assert run(["play", "b3_fast_failover"]) == run(["play", "b3_today"]) == 0
     assert capsys.readouterr().out.count("\nnot the same at offset 0\n# B3 under today's rules") == 1
 
 
 def test_outputs_are_compared_with_the_file(tmp_path, capsys):
-    """0 and nothing to read where they agree, else 1 and the differences."""
+    """0 and no output if they agree, otherwise 1 and the differences."""
     assert run(["play", "f4_epoch_ends", "--compare"]) == 0
     assert capsys.readouterr().out == ""
     path = tmp_path / "wrong.txt"
@@ -85,7 +85,7 @@ def test_outputs_are_compared_with_the_file(tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_played_is_refused(content, code, words, tmp_path: Path, capsys):
-    """A wrong name, a wrong command with its line, a file that is no text."""
+    """A wrong name, a wrong command with its line, a file that is not text."""
     path = tmp_path / "story.txt"
     if content is not None:
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""A controller with registered brokers and one partition, and what they ask of it."""
+"""A controller with registered brokers and one partition, and their requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica in a given role, and the messages it answers: what unit tests of the core are made of."""
+"""A replica in a given role, and the messages it answers: the parts of unit tests of the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three controllers by hand: what each has sent waits until a test delivers it, or it is lost."""
+"""Three controllers stepped by hand: a message waits until a test delivers it, or it is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def first_record(term: int = 1) -> MetadataRecord:
 
 @dataclass
 class Trio:
-    """The controllers, and what is under way; brokers are 0 and 1."""
+    """The controllers, and the messages in flight; brokers are 0 and 1."""
 
     protocol: Protocol = CURRENT
     nodes: dict[int, ControllerNode] = field(default_factory=dict)
@@ -54,20 +54,20 @@ class Trio:
         return self.perform(address, self.nodes[address].handle(Received(source, message), self.now))
 
     def deliver(self, *to: int) -> None:
-        """Until nothing is under way between these controllers; the rest is lost."""
+        """Deliver until no message is in flight between these controllers; the rest is lost."""
         while self.sent:
             source, send = self.sent.pop(0)
             if send.to in to and source in to:
                 self.give(send.to, source, send.message)
 
     def elect(self, address: int, *voters: int) -> None:
-        """Let a controller be elected by these, and commit its own record."""
+        """Make these controllers elect one, which commits its own record."""
         self.sent.clear()
         self.perform(address, self.nodes[address].stand(self.now))
         self.deliver(address, *voters)
 
     def replicate(self, address: int, *others: int) -> list[Any]:
-        """Let others fetch all that a controller has; return what it sends to brokers meanwhile."""
+        """Let others fetch all records of a controller; return the messages it sends to brokers meanwhile."""
         self.sent.clear()
         for other in others:
             self.perform(other, self.nodes[other].fetch())
@@ -81,7 +81,7 @@ class Trio:
         return out
 
     def ask(self, address: int, broker: int, message: Message, term: int | None = None) -> list[Any]:
-        """Let a broker's request arrive that names a term, the controller's own one if none is given."""
+        """Deliver a broker's request that names a term, the controller's own one by default."""
         known = self.nodes[address].term if term is None else term
         return [
             send
@@ -104,5 +104,5 @@ class Trio:
 
 
 def inner(sends: list[Send], kind: type[Any]) -> list[Any]:
-    """The messages of a kind that brokers get, without their envelope."""
+    """The messages of a kind to brokers, without their envelope."""
     return [s.message.message for s in sends if isinstance(s.message.message, kind)]

@@ -1,4 +1,4 @@
-"""A broker and several controllers: whom it addresses, and by whom it goes."""
+"""A broker and several controllers: which one it addresses, and which one it follows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def addresses(contact: Contact, times: int) -> list[int]:
 
 
 def test_a_silent_controller_is_given_up_after_one_beat():
-    """The next registration or heartbeat goes to the next one, and a proposal does not."""
+    """The next registration or heartbeat goes to the next one, but a proposal does not."""
     contact = Contact(VOTERS)
     assert addresses(contact, 5) == [-1, -2, -3, -1, -2]
     assert contact.addressed([Send(CONTROLLER, PROPOSAL)]) == [Send(-2, OfTerm(0, PROPOSAL))]
@@ -48,7 +48,7 @@ def test_only_what_is_for_a_controller_is_addressed():
 
 
 def test_it_goes_by_the_newest_that_it_has_known():
-    """An older one is ignored, whatever it says; the newest is addressed from then on."""
+    """An older one is ignored, whatever it sends; the newest is addressed from then on."""
     contact = Contact(VOTERS)
     update = MetadataUpdate(())
     assert contact.accept(-2, OfTerm(4, update)) == update
@@ -62,7 +62,7 @@ def test_it_goes_by_the_newest_that_it_has_known():
 
 
 def test_an_answer_keeps_the_address():
-    """A controller that answers is beaten again."""
+    """The next heartbeat goes to the controller that answered."""
     contact = Contact(VOTERS)
     addresses(contact, 1)
     contact.accept(-1, OfTerm(1, MetadataUpdate(())))
@@ -70,7 +70,7 @@ def test_an_answer_keeps_the_address():
 
 
 def test_a_controller_that_names_another_is_followed_once_at_once():
-    """In a term: two that name each other make no loop; and an old one, or a stranger, is not followed."""
+    """In a term: two that name each other make no loop; an old or unknown one is not followed."""
     contact = Contact(VOTERS, newest=3)
     assert contact.accept(-1, OfTerm(2, NotController(-3))) is None
     assert contact.address == -1

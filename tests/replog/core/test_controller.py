@@ -102,7 +102,7 @@ def test_a_silent_leader_is_fenced_and_the_next_replica_leads():
 
 
 def test_the_last_member_stays_in_the_isr_without_a_leader():
-    """A15: the ISR never becomes empty without ELR; nobody leads until it returns."""
+    """A15: the ISR never becomes empty without ELR; there is no leader until it returns."""
     cluster = Cluster(elr=False)
     cluster.alter([0])
     cluster.expire(0)
@@ -142,7 +142,7 @@ def test_a_new_incarnation_waits_for_the_old_session_and_gets_a_new_epoch():
 
 
 def test_a_former_life_does_not_keep_the_session_of_the_next_one():
-    """KIP-903: heartbeats of an earlier incarnation are of nobody, so the new one is fenced when silent."""
+    """KIP-903: heartbeats of an earlier incarnation do not count, so the new one is fenced when silent."""
     cluster = Cluster()
     cluster.expire(2)
     epoch = cluster.register(2, 2).broker_epoch
@@ -168,7 +168,7 @@ def test_preferred_election_keeps_the_old_leader_in_the_isr():
 
 
 def test_the_last_member_of_an_isr_is_not_preferred_while_it_is_fenced():
-    """KIP-841: without ELR a dead broker may be all of the ISR, and still may not lead."""
+    """KIP-841: without ELR a dead broker may be the whole ISR, and still may not lead."""
     cluster = Cluster(elr=False)
     cluster.alter([0])
     cluster.expire(0)
@@ -183,7 +183,7 @@ def test_the_last_member_of_an_isr_is_not_preferred_while_it_is_fenced():
     ids=["it leads", "it is fenced", "it is not in the ISR"],
 )
 def test_a_first_replica_that_may_not_lead_is_not_preferred(change, active):
-    """A15: the partition stays as it is, epochs and all."""
+    """A15: the partition stays unchanged, including its epochs."""
     image = replace(Cluster().image, **change)
     assert prefer(image, Rules(Protocol(), 2, active)) is image
 
@@ -204,7 +204,7 @@ def test_unclean_election_needs_to_be_asked_for():
 
 
 def test_a_recovered_leader_that_is_alone_proposes_the_same_isr():
-    """A16: the proposal changes no member, and yet ends the recovery, in a new version of the partition."""
+    """A16: the proposal changes no member, but ends the recovery, in a new version of the partition."""
     cluster = Cluster(elr=False, unclean_election=True)
     cluster.alter([0])
     cluster.expire(0)
@@ -216,7 +216,7 @@ def test_a_recovered_leader_that_is_alone_proposes_the_same_isr():
 
 
 def test_a_leaving_broker_is_let_go_when_it_leads_nothing_and_everyone_knows():
-    """A29: CONTROLLED_SHUTDOWN takes it out of ISR and leadership, SHUTDOWN_NOW after all have heard."""
+    """A29: CONTROLLED_SHUTDOWN takes it out of ISR and leadership, SHUTDOWN_NOW after all are notified."""
     cluster = Cluster()
     assert not cluster.beat(0, shutdown=True).should_shut_down
     assert (cluster.image.leader, cluster.image.isr) == (1, (1, 2))
@@ -227,7 +227,7 @@ def test_a_leaving_broker_is_let_go_when_it_leads_nothing_and_everyone_knows():
 
 
 def test_a_leaving_broker_does_not_wait_for_one_that_is_fenced():
-    """A29: who is not active does not hear of anything, and has not to."""
+    """A29: an inactive broker receives no metadata, and need not."""
     cluster = Cluster()
     cluster.expire(2)
     assert cluster.controller.state.brokers[2].applied_version < cluster.controller.state.version
@@ -237,7 +237,7 @@ def test_a_leaving_broker_does_not_wait_for_one_that_is_fenced():
 
 
 def test_a_broker_that_does_not_leave_is_not_let_go():
-    """A29: also if it leads nothing and everyone knows."""
+    """A29: also if it leads nothing and all are notified."""
     cluster = Cluster()
     for broker in (0, 2):
         cluster.beat(broker)
@@ -255,7 +255,7 @@ def test_metadata_is_sent_from_where_a_broker_is_or_as_a_snapshot():
 
 
 def test_who_knows_the_first_version_is_sent_all_others():
-    """Version 0 is one that a broker may have, and -1 is none."""
+    """Version 0 is one that a broker may have, and -1 means none."""
     cluster = Cluster()
     update = cluster.tell(1, MetadataRequest(1, 0), MetadataUpdate)
     versions = [image.version for image in update.images]
@@ -264,7 +264,7 @@ def test_who_knows_the_first_version_is_sent_all_others():
 
 
 def test_what_is_forgotten_is_replaced_by_the_latest():
-    """A broker that is behind what is remembered gets no gap."""
+    """A broker that is behind the remembered versions gets no gap."""
     cluster = Cluster()
     del cluster.controller.state.history[:2]
     latest = cluster.controller.state.version
@@ -290,7 +290,7 @@ def test_a_session_ends_after_the_timeout_and_not_with_it():
 
 
 def test_a_broker_that_dies_in_its_controlled_shutdown_is_fenced():
-    """A23, A29: its session ends like any other; else its next process would wait without end."""
+    """A23, A29: its session ends like any other; otherwise its next process would wait forever."""
     cluster = Cluster()
     cluster.beat(2, shutdown=True)
     assert cluster.controller.state.brokers[2].state is BrokerState.SHUTTING_DOWN
@@ -300,7 +300,7 @@ def test_a_broker_that_dies_in_its_controlled_shutdown_is_fenced():
 
 
 def test_a_member_since_creation_leaves_the_isr_when_it_registers_again():
-    """A23: it was never active, so nothing fenced it; its next process joins by its leader's word."""
+    """A23: it was never active, so nothing fenced it; its next process joins by its leader's proposal."""
     cluster = Cluster(brokers=0)
     cluster.controller.create_partition(PARTITION, (0, 1))
     cluster.epochs = {broker: cluster.register(broker, 1).broker_epoch for broker in (0, 1)}
@@ -311,7 +311,7 @@ def test_a_member_since_creation_leaves_the_isr_when_it_registers_again():
 
 
 def test_a_broker_is_fenced_once():
-    """A23: as long as it stays silent, nothing more is told of it."""
+    """A23: as long as it stays silent, no further change is announced."""
     cluster = Cluster()
     cluster.expire(2)
     assert cluster.controller.state.brokers[2].state is BrokerState.FENCED

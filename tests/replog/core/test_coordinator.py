@@ -1,4 +1,4 @@
-"""The group coordinator: what it writes, when it answers, and what it refuses."""
+"""The group coordinator: its records, the time of its answers, and its refusals."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def coordinator(log: LogView | None = None, leader: int = 0, epoch: int = 0, **r
 
 
 def loaded(replica: GroupReplica, effects: list) -> None:
-    """Let a broker have what it has sent to itself."""
+    """Deliver to a broker the messages it has sent to itself."""
     for message in sent(effects, GroupLog):
         assert replica.receive(CLIENT, message, NOW) == []
         replica.receive(0, message, NOW)
 
 
 def fetched(replica: GroupReplica, offset: int, epoch: int = 0) -> list:
-    """Let the follower acknowledge all before an offset."""
+    """Make the follower acknowledge all records before an offset."""
     return replica.receive(1, FetchRequest(90, 1, epoch, offset, broker_epoch=2), NOW)
 
 
 def joined(replica: GroupReplica, member: int = 7) -> int:
-    """Let a member own the group; return its generation."""
+    """Make a member own the group; return its generation."""
     replica.receive(CLIENT, JoinGroupRequest(1, "g", member), NOW)
     fetched(replica, replica.state.log.leo)
     (reply,) = sent(replica.fire(Timer.COMPLETE_COMMITS, 0, NOW), JoinGroupReply)
@@ -70,7 +70,7 @@ def position(replica: GroupReplica, generation: int, member: int = 7) -> Positio
 
 
 def test_a_commit_is_a_record_and_is_answered_after_hw_has_passed_it():
-    """Not when it is written, nor when HW is still before it."""
+    """Not when it is written, nor while HW is still before it."""
     replica = coordinator()
     generation = joined(replica)
     effects = commit(replica, 5, generation)
@@ -85,7 +85,7 @@ def test_a_commit_is_a_record_and_is_answered_after_hw_has_passed_it():
 
 
 def test_the_next_request_is_checked_by_what_is_written():
-    """A new generation fences the one before, before it is committed, and is no owner's before that."""
+    """A new generation fences the previous one before it is committed, but has no owner until then."""
     replica = coordinator()
     old = joined(replica)
     replica.receive(CLIENT, JoinGroupRequest(9, "g", 7), NOW)
@@ -96,7 +96,7 @@ def test_the_next_request_is_checked_by_what_is_written():
 
 
 def test_another_coordinator_knows_the_groups_by_the_log():
-    """With their owners, generations and offsets, as far as its HW has come."""
+    """With their owners, generations and offsets, as far as its HW."""
     log = LogView()
     for offset, record in enumerate((Generation("g", 1, 7), Commit("g", "t-0", 4), Generation("g", 2, 8))):
         log.append(Batch(offset, 0, 1, body=record.to_body()))
@@ -126,7 +126,7 @@ def test_who_follows_is_no_coordinator():
 
 
 def test_a_commit_needs_as_many_replicas_as_acks_all():
-    """With fewer nothing is written: a commit that is answered has to survive."""
+    """With fewer nothing is written: an answered commit must survive."""
     replica = coordinator()
     replica.state.config = replace(replica.state.config, min_isr=2)
     replica.apply(metadata(0, 0, 2, (0,)), 1, NOW)
@@ -136,7 +136,7 @@ def test_a_commit_needs_as_many_replicas_as_acks_all():
 
 
 def cut_and_passed(**rules: bool) -> GroupReplica:
-    """A coordinator that follows by now, has cut its commit, and has other records, HW past them."""
+    """A coordinator that has become a follower, has cut its commit, and has other records below HW."""
     replica = coordinator(**rules)
     assert sent(commit(replica, 5, joined(replica))) == []
     resigned = replica.apply(metadata(1, 1, 2), 1, NOW)
@@ -149,7 +149,7 @@ def cut_and_passed(**rules: bool) -> GroupReplica:
 
 
 def test_a_commit_is_answered_only_in_the_epoch_in_which_it_was_written():
-    """KAFKA-20634: the record at its offset may be another one by now."""
+    """KAFKA-20634: the record at its offset may be another one now."""
     replica = cut_and_passed()
     assert sent(replica.fire(Timer.COMPLETE_COMMITS, 0, NOW)) == []
     assert sent(replica.fire(Timer.RESIGN, 0, NOW)) == [CommitReply(2, Error.NOT_COORDINATOR)]
@@ -175,7 +175,7 @@ def test_who_leads_again_answers_no_commit_of_the_epoch_before():
 
 
 def test_a_snapshot_is_independent():
-    """A copy that goes on leaves the original as it is."""
+    """A copy that continues leaves the original unchanged."""
     replica = coordinator()
     generation = joined(replica)
     twin = replica.copy()

@@ -1,4 +1,4 @@
-"""Records go from the front of a log: by request, by retention, and by the leader's example (A35)."""
+"""Records are deleted at the front of a log: by request, by retention, and after the leader (A35)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def delete(replica, offset, timeout_ms=1_000):
 
 
 def committed(*epochs, **fields):
-    """A leader whose records are committed, and of whose follower that is known."""
+    """A leader whose records are committed, and whose follower is known to have them."""
     leader = leading(log_of(*epochs), epoch=max(epochs), **fields)
     fetch(leader, len(epochs), epoch=max(epochs))
     assert leader.state.log.hw == len(epochs)
@@ -36,7 +36,7 @@ def committed(*epochs, **fields):
 
 
 def acknowledge(leader, log_start, epoch=0):
-    """The follower fetches the end of the log, and shows where its own starts."""
+    """The follower fetches the end of the log, with its own log start."""
     leo = leader.state.log.leo
     return leader.receive(1, FetchRequest(9, 1, epoch, leo, epoch, 2, log_start=log_start), NOW)
 
@@ -54,7 +54,7 @@ def test_a_client_waits_until_the_follower_has_deleted():
 
 @pytest.mark.parametrize("offset", [3, -2])
 def test_only_what_is_committed_is_deleted(offset):
-    """A35: an offset above HW is out of range, and nothing goes."""
+    """A35: an offset above HW is out of range, and nothing is deleted."""
     leader = committed(0, 0)
     produce(leader, acks=1)
     effects = delete(leader, offset)
@@ -63,21 +63,21 @@ def test_only_what_is_committed_is_deleted(offset):
 
 
 def test_latest_is_the_high_watermark():
-    """KIP-107: -1 deletes all that is committed."""
+    """KIP-107: -1 deletes all committed records."""
     leader = committed(0, 0)
     produce(leader, acks=1)
     assert AdvanceStart(2) in delete(leader, LATEST)
 
 
 def without(follower, image, **partition):
-    """The metadata once a broker is fenced."""
+    """The metadata after a broker was fenced."""
     brokers = {**image.brokers, follower: replace(image.brokers[follower], state=BrokerState.FENCED)}
     changed = {name: replace(one, **partition) for name, one in image.partitions.items()}
     return MetadataImage(image.version + 1, changed, brokers)
 
 
 def test_who_is_fenced_is_not_waited_for():
-    """KIP-107: a replica that is away would hold a deletion up without end."""
+    """KIP-107: an absent replica would delay a deletion forever."""
     leader = committed(0)
     leader.apply(without(1, metadata(0), isr=(0,), partition_epoch=2), 1, NOW)
     assert sent(delete(leader, 1)) == [DeleteRecordsReply(3, Error.NONE, 1)]
@@ -94,7 +94,7 @@ def test_who_is_fenced_and_eligible_is_waited_for(waits):
 
 
 def test_the_elr_comes_with_the_metadata_of_an_own_isr_change():
-    """A35: the reply has the partition epoch but no ELR, so metadata of this epoch is no old news."""
+    """A35: the reply has the partition epoch but no ELR, so metadata of this epoch is not obsolete."""
     leader = committed(0)
     produce(leader, acks=1)
     (proposal,) = sent(leader.fire(Timer.ISR_CHECK, 0, NOW + 20_000), AlterPartitionRequest)
@@ -115,7 +115,7 @@ def test_who_is_fenced_and_proposed_is_waited_for():
 
 
 def test_a_deletion_times_out_and_is_done_on_the_leader():
-    """A35: REQUEST_TIMED_OUT says nothing about the records; a later deadline has its own timer."""
+    """A35: REQUEST_TIMED_OUT does not decide about the records; a later deadline has its own timer."""
     leader = committed(0, 0)
     delete(leader, 1)
     (timer,) = (e for e in delete(leader, 2, 2_000) if isinstance(e, SetTimer))
@@ -127,7 +127,7 @@ def test_a_deletion_times_out_and_is_done_on_the_leader():
 
 
 def test_who_does_not_lead_refuses():
-    """A35: and a leader that is deposed answers who waits."""
+    """A35: and a deposed leader answers the waiting clients."""
     assert sent(delete(replica_of(0), 1)) == [DeleteRecordsReply(3, Error.UNKNOWN_TOPIC_OR_PARTITION, -1)]
     assert sent(delete(following(), 1)) == [DeleteRecordsReply(3, Error.NOT_LEADER_OR_FOLLOWER, -1)]
     leader = committed(0)
@@ -138,7 +138,7 @@ def test_who_does_not_lead_refuses():
 
 @pytest.mark.parametrize("needs_start", [True, False])
 def test_who_joins_the_isr_has_the_leader_s_log_start(needs_start):
-    """A35: in Kafka a first fetch is enough, whose response has the log start only."""
+    """A35: in Kafka a first fetch is enough, whose response contains only the log start."""
     leader = leading(log_of(0, 0), isr=(0,), protocol=replace(CURRENT, join_needs_start=needs_start))
     leader.state.log.raise_hw(2)
     delete(leader, 1)
@@ -192,7 +192,7 @@ def test_a_batch_that_does_not_touch_the_log_is_not_appended(base):
 
 @pytest.mark.parametrize(("kept", "start"), [(3, 0), (2, 1), (1, 2), (0, 2)])
 def test_retention_deletes_whole_batches_below_the_high_watermark(kept, start):
-    """A35: as many of the oldest as the others can do without; of three records two are committed."""
+    """A35: as many of the oldest as permitted by the limit; two of three records are committed."""
     log = log_of(0, 0, 0)
     log.raise_hw(2)
     limit = kept * (BATCH_OVERHEAD_BYTES + 1)

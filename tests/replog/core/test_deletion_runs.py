@@ -1,4 +1,4 @@
-"""A leader that deletes at any offset, also inside of batches, and a follower that lags behind it, or dies.
+"""A leader that deletes at any offset, also inside batches, and a follower that lags behind it, or dies.
 
 The gate of conformance/log_start has batches of one record; here they have up to three.
 """
@@ -56,7 +56,7 @@ class Pair:
         assert log.log_start <= log.hw <= log.leo
 
     def die(self) -> None:
-        """The follower's process ends, and another begins on its disk."""
+        """End the follower's process, and start another one on its disk."""
         self.disks[1].crash()
         log = self.disks[1].recover().log
         assert log.cells() == self.follower.state.log.cells()
@@ -70,7 +70,7 @@ class Pair:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_follower_gets_what_the_leader_keeps(seed):
-    """A8, A9, A35: the same records from the same start, in memory and on disk, whatever was deleted when."""
+    """A8, A9, A35: the same records from the same start, in memory and on disk, after any deletions."""
     pair = Pair(seed)
     for _ in range(60):
         step = pair.random.choice([pair.produce, pair.produce, pair.delete, pair.exchange, pair.die])
@@ -84,7 +84,7 @@ def test_a_follower_gets_what_the_leader_keeps(seed):
 
 
 def test_the_runs_meet_what_they_are_for():
-    """Some followers begin again at the leader's log start, and some starts are inside of a batch."""
+    """Some followers restart at the leader's log start, and some starts are inside a batch."""
     pairs = [Pair(seed) for seed in range(12)]
     inside = 0
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""Eligible leader replicas (KIP-966): who may lead with an empty ISR, the last known leader after them."""
+"""Eligible leader replicas (KIP-966): the possible leaders with an empty ISR, then the last known leader."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from replog.core.types import NO_LEADER, BrokerState, Error
 
 
 def test_without_elr_nobody_is_eligible_who_left():
-    """Before KIP-966 an ISR below the minimum had no one beside it."""
+    """Before KIP-966 an ISR below the minimum had no eligible replicas beside it."""
     cluster = Cluster(elr=False)
     cluster.alter([0])
     assert (cluster.image.isr, cluster.image.elr) == ((0,), ())
 
 
 def test_elr_keeps_who_left_below_the_minimum_and_elects_from_it():
-    """A17: ELR holds who left; an empty ISR is led from the ELR; an unclean return leaves it."""
+    """A17: ELR has the replicas that left; an empty ISR is led from the ELR; an unclean return leaves it."""
     cluster = Cluster()
     cluster.alter([0, 1])
     cluster.expire(1)
@@ -42,7 +42,7 @@ def test_a_clean_return_keeps_its_place_in_the_elr():
 
 
 def empty(cluster, *order):
-    """Let every broker of a cluster fall silent one after the other, and return uncleanly in this order."""
+    """Silence every broker of a cluster one after the other, and return them uncleanly in this order."""
     silent = []
     for broker in (0, 1, 2):
         silent.append(broker)
@@ -52,7 +52,7 @@ def empty(cluster, *order):
 
 
 def test_who_led_last_is_remembered_while_nobody_leads_and_only_then():
-    """KIP-966: set when the last leader goes, kept while members leave the ELR, gone with the next leader."""
+    """KIP-966: set when the last leader leaves, kept while members leave the ELR, removed by an election."""
     cluster = Cluster()
     assert cluster.image.last_known_leader == NO_LEADER
     empty(cluster)
@@ -83,7 +83,7 @@ def test_after_an_unclean_end_of_every_broker_the_last_known_leader_leads(order)
 
 
 def test_the_last_known_leader_waits_while_a_member_of_the_elr_may_return():
-    """KIP-966: who is still eligible has everything, so nobody else leads before its place is lost."""
+    """KIP-966: an eligible replica has all records, so no other one leads before its place is lost."""
     cluster = Cluster()
     empty(cluster, 2)
     cluster.beat(2)
@@ -110,7 +110,7 @@ def test_without_elr_nobody_is_remembered():
 
 @pytest.mark.parametrize("elr", [False, True])
 def test_nobody_leaves_a_partition_that_was_never_led(elr):
-    """Nothing was written, so an unclean end before the first election costs nobody its place."""
+    """Nothing was written, so an unclean end before the first election loses no broker its place."""
     cluster = Cluster(brokers=0, elr=elr)
     cluster.controller.create_partition(PARTITION, (0, 1, 2))
     for incarnation in (1, 2):
@@ -122,7 +122,7 @@ def test_nobody_leaves_a_partition_that_was_never_led(elr):
 
 
 def test_another_minimum_clears_the_elr_of_a_partition_that_is_led():
-    """KAFKA-16540: under a smaller minimum HW moves on without who was eligible."""
+    """KAFKA-16540: under a smaller minimum HW moves without the eligible replicas."""
     cluster = Cluster()
     cluster.alter([0])
     assert cluster.image.elr == (1, 2)
@@ -133,7 +133,7 @@ def test_another_minimum_clears_the_elr_of_a_partition_that_is_led():
 
 
 def test_another_minimum_leaves_a_partition_without_a_leader_its_candidates():
-    """HW cannot move, and who is eligible is all that is left; Kafka clears the ELR, and nobody may lead."""
+    """HW cannot move, and only eligible replicas are left; Kafka clears the ELR, and no replica may lead."""
     cluster = Cluster()
     empty(cluster)
     assert cluster.configure(1) is Error.NONE
@@ -144,7 +144,7 @@ def test_another_minimum_leaves_a_partition_without_a_leader_its_candidates():
 
 
 def test_a_leader_that_does_not_have_the_minimum_yet_cannot_change_the_isr():
-    """Else it would commit by its own one, with who left made eligible by the new one (Kafka's does)."""
+    """Otherwise it would commit by its own minimum, with members eligible by the new one (as Kafka's)."""
     cluster = Cluster(min_isr=1)
     epoch = cluster.image.partition_epoch
     cluster.configure(2)

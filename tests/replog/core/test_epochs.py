@@ -1,4 +1,4 @@
-"""The leader-epoch cache: answers by A20 in every historical form, and what truncation leaves."""
+"""The leader-epoch cache: answers by A20 in every historical form, and the entries left by truncation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F4 = ((1, 20), (2, 80), (3, 120))
     [(-1, (-1, -1)), (0, (0, 20)), (1, (1, 80)), (2, (2, 120)), (3, (3, 150)), (4, (-1, -1))],
 )
 def test_the_example_of_the_seeds_is_answered_as_today(asked, end):
-    """F4: an epoch before the first known one ends where that begins, one after the last is undefined."""
+    """F4: an epoch before the first known one ends at its start, one after the last is undefined."""
     assert EpochCache(F4).end_offset_for(asked, 150) == EpochEnd(*end)
 
 
@@ -74,7 +74,7 @@ steps = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 30)), max_size=12)
 
 @given(steps)
 def test_both_columns_strictly_increase_whatever_is_assigned(assigned):
-    """P21: contradicted entries go, so epochs and offsets always strictly increase."""
+    """P21: contradicted entries are removed, so epochs and offsets always strictly increase."""
     cache = EpochCache()
     for epoch, start in assigned:
         cache.assign(epoch, start)
@@ -85,7 +85,7 @@ def test_both_columns_strictly_increase_whatever_is_assigned(assigned):
 
 @given(steps, st.integers(-1, 8))
 def test_an_answer_never_names_a_later_epoch_and_ends_inside_the_log(assigned, asked):
-    """A20: the epoch answered for is at most the one asked; its end is an entry's start or the LEO."""
+    """A20: the answered epoch is at most the requested one; its end is an entry's start or the LEO."""
     cache = EpochCache()
     for epoch, start in assigned:
         cache.assign(epoch, start)

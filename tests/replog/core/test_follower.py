@@ -29,13 +29,13 @@ from replog.sim.disks.stored import StoreStorage
 
 
 def ask(replica):
-    """Ring the fetch timer and return the request that goes out."""
+    """Fire the fetch timer and return the request sent."""
     (request,) = sent(replica.fire(Timer.SEND_FETCH, 0, NOW))
     return request
 
 
 def answer(replica, **fields):
-    """Let the replica ask, and answer with a fetch reply."""
+    """Make the replica send a request, and answer with a fetch reply."""
     request = ask(replica)
     fields = {"error": Error.NONE, "high_watermark": 0, "log_start": 0, **fields}
     return replica.receive(0, FetchReply(request.correlation, **fields), NOW)
@@ -84,7 +84,7 @@ def test_each_epochs_entry_is_stored_right_before_its_first_record():
     ],
 )
 def test_records_that_do_not_continue_the_log_change_nothing(batches):
-    """A leader that lies about offsets, counts or epochs is asked again after the backoff."""
+    """A leader that lies about offsets, counts or epochs is queried again after the backoff."""
     follower = following()
     effects = answer(follower, batches=batches, high_watermark=7)
     assert effects == [SetTimer(Timer.SEND_FETCH, follower.state.config.fetch_backoff_ms)]
@@ -109,7 +109,7 @@ def test_an_epoch_the_follower_never_knew_cuts_to_where_its_own_begins():
 
 
 def leo_after_a_late_reply(**rules):
-    """The LEO of a log of one record, after another one that was asked for in the epoch before."""
+    """The LEO of a log of one record, after another one that was requested in the previous epoch."""
     follower = following(log_of(0), protocol=replace(CURRENT, **rules))
     old = ask(follower)
     follower.apply(metadata(0, 1, 2, version=2), 2, NOW)
@@ -124,12 +124,12 @@ def test_a_reply_to_a_request_of_before_the_epoch_change_is_ignored():
 
 
 def test_a_reply_of_before_the_epoch_change_was_applied_under_the_old_rule():
-    """B10, KAFKA-13207: nobody looked which request it answered."""
+    """B10, KAFKA-13207: which request it answered was not checked."""
     assert leo_after_a_late_reply(checks_response=False) == 2
 
 
 def test_an_answer_to_another_kind_of_question_is_no_answer():
-    """What the leader was asked for decides, not only the number of the request."""
+    """The kind of request is compared, not only its number."""
     follower = following(log_of(0, 0))
     fetched = ask(follower)
     follower.receive(0, ListOffsetsReply(fetched.correlation, Error.NONE, 1), NOW)
@@ -143,7 +143,7 @@ def test_an_answer_to_another_kind_of_question_is_no_answer():
 
 
 def test_a_cut_of_records_cuts_their_epochs_under_the_old_rule_too():
-    """B23, KAFKA-10706: what was missed were entries without a record."""
+    """B23, KAFKA-10706: the entries that remained had no record."""
     old = replace(CURRENT, truncates_cache_always=False)
     follower = following(log_of(0, 1), epoch=3, protocol=old)
     effects = answer(follower, diverging=EpochEnd(0, 1))
@@ -172,7 +172,7 @@ def test_a_fenced_fetch_waits_for_metadata_and_an_unknown_epoch_is_tried_again()
 
 
 def test_a_lost_request_is_sent_again():
-    """The timeout of the request in flight sends a new one; of an older one, nothing."""
+    """The timeout of the request in flight sends a new one; that of an older one does nothing."""
     follower = following()
     request = ask(follower)
     assert sent(follower.fire(Timer.FETCH_TIMEOUT, request.correlation - 1, NOW)) == []
@@ -181,7 +181,7 @@ def test_a_lost_request_is_sent_again():
 
 
 def test_out_of_range_above_the_leaders_end_cuts_to_it():
-    """A9, I27: the leader's LATEST is below the LEO: cut, and fetch on."""
+    """A9, I27: the leader's LATEST is below the LEO: truncate, and continue fetching."""
     follower = following(log_of(0, 0, 0))
     answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
     request = ask(follower)
@@ -193,7 +193,7 @@ def test_out_of_range_above_the_leaders_end_cuts_to_it():
 
 
 def test_epochs_beyond_the_leaders_end_are_cut_on_disk_too():
-    """KAFKA-16541: the file of the epochs is written after the cut, or a restart brings them back."""
+    """KAFKA-16541: the epoch file is written after the cut, or a restart restores them."""
     follower = following(log_of(0, 0, 1), epoch=2)
     answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
     request = ask(follower)
@@ -241,7 +241,7 @@ def diverges_below(follower):
 @pytest.mark.parametrize("cut", [ends_below, diverges_below])
 @pytest.mark.parametrize("storage", [MemoryStorage, StoreStorage])
 def test_a_cut_below_the_log_start_begins_anew_there(cut, storage):
-    """A9, I27: after an unclean election the leader may end before this log starts; the disk follows."""
+    """A9, I27: after an unclean election the leader may end before this log starts; so does the disk."""
     follower, disk = following(LATER_START.copy(), epoch=1), storage()
     disk.recover()
     for effect in (Reset(40), StoreEpochs(((0, 40),)), Append((Batch(40, 0, 2),))):
@@ -255,7 +255,7 @@ def test_a_cut_below_the_log_start_begins_anew_there(cut, storage):
 
 
 def test_an_error_about_the_leaders_end_cuts_nothing():
-    """A9: the offset beside an error means nothing; the question is asked again."""
+    """A9: the offset beside an error has no meaning; the query is repeated."""
     follower = following(log_of(0, 0, 0))
     answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
     request = ask(follower)
@@ -280,7 +280,7 @@ def test_a_new_follower_asks_where_its_latest_epoch_ends(rules):
 
 
 def test_epoch_truncation_asks_until_the_logs_agree():
-    """A21, KIP-279: an answer about an unknown epoch cuts, and asks again about a lower one."""
+    """A21, KIP-279: an answer about an unknown epoch cuts, and a lower one is queried."""
     follower = following(
         log_of(0, 0, 2, 2, 4), epoch=5, protocol=replace(CURRENT, truncation=Truncation.KAFKA7415)
     )
@@ -298,7 +298,7 @@ def test_epoch_truncation_asks_until_the_logs_agree():
 
 
 def test_an_undefined_answer_falls_back_to_the_high_watermark():
-    """B4: (-1, -1) means cut at HW."""
+    """B4: (-1, -1) means truncate to HW."""
     log = log_of(0, 0, 0)
     log.assign_hw(1)
     assert truncation_point(following(log).state, UNDEFINED) == (1, True)
@@ -327,7 +327,7 @@ def test_without_a_leader_nobody_is_asked():
 
 
 def test_an_image_of_another_isr_leaves_the_fetcher_alone():
-    """A19: neither leader nor epoch is new, so a fetch under way is not started again."""
+    """A19: neither leader nor epoch has changed, so a fetch in flight is not restarted."""
     follower = following(log_of(0), epoch=3)
     before = follower.state.following
     assert follower.apply(metadata(0, 3, 2, (0,), version=2), 2, NOW) == []
@@ -336,7 +336,7 @@ def test_an_image_of_another_isr_leaves_the_fetcher_alone():
 
 
 def test_metadata_that_lack_the_partition_change_nothing():
-    """What is said of the brokers is taken, and the replica goes on as before."""
+    """The data on brokers are adopted, and the replica continues as before."""
     follower = following(log_of(0), epoch=3)
     before = follower.state.copy()
     image = replace(metadata(0, 3, 2, version=2), partitions={})

@@ -47,7 +47,7 @@ def test_a_member_is_removed_after_the_lag_limit_and_not_while_it_is_at_the_leo(
 
 
 def test_the_lag_limit_begins_when_a_member_was_last_caught_up():
-    """A10: at the LEO nine seconds after the beginning, behind since: not out for ten seconds more."""
+    """A10: at the LEO nine seconds after the start, behind since: stays for ten more seconds."""
     leader = leading(log_of(0))
     fetch(leader, 1, now=NOW + 9_000)
     produce(leader, acks=1, now=NOW + 9_001)
@@ -56,7 +56,7 @@ def test_the_lag_limit_begins_when_a_member_was_last_caught_up():
 
 
 def test_a_follower_that_does_not_say_its_broker_epoch_may_join():
-    """KIP-903: -1 is what an older version sends."""
+    """KIP-903: -1 is sent by older versions."""
     (proposal,) = proposals(fetch(expansion(), 2, broker_epoch=-1))
     assert proposal.new_isr == ((0, 1), (1, -1))
 
@@ -113,7 +113,7 @@ def expansion(**fields):
 
 
 def test_a_proposal_is_for_the_incarnation_that_was_caught_up():
-    """KIP-903: one that has lost its records since then must not get in by a retry with its own epoch."""
+    """KIP-903: one that has lost its records since then must not join by a retry with its own epoch."""
     leader = expansion()
     (first,) = proposals(fetch(leader, 2))
     assert dict(first.new_isr)[1] == 2
@@ -189,7 +189,7 @@ def test_a_refusal_for_good_goes_back_to_the_committed_isr(error):
 
 @pytest.mark.parametrize("error", sorted(isr.OUTCOME_UNKNOWN))
 def test_an_unknown_outcome_keeps_the_proposal_until_metadata_arrives(error):
-    """A13: the controller may have applied it, or another; the maximal ISR stays until an image says."""
+    """A13: the controller may have applied it, or another; the maximal ISR stays until an image decides."""
     leader, number = pending_leader()
     assert leader.receive(-1, AlterPartitionReply(number, error), NOW) == []
     assert lead(leader).pending is not None

@@ -1,4 +1,4 @@
-"""A leader: produce, fetch, high watermark, waiting rooms, fences, and requests that lie."""
+"""A leader: produce, fetch, high watermark, waiting requests, fences, and lying requests."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_acks_zero_is_never_answered():
 
 
 def test_the_epoch_entry_is_written_before_the_first_record_and_the_flush_before_the_answer():
-    """A3, and the flush policy: effects come in the order in which a crash between them is safe."""
+    """A3, and the flush policy: effects are in an order in which a crash between them is safe."""
     leader = leading(isr=(0,), config=Config(flush_messages=1))
     leader.state.log.epochs.entries.clear()
     kinds = [type(effect) for effect in produce(leader)]
@@ -95,7 +95,7 @@ def test_the_epoch_entry_is_written_before_the_first_record_and_the_flush_before
 
 
 def test_a_duplicate_is_answered_with_its_old_offset_and_not_appended():
-    """A2: the retry of a batch that is in the log succeeds, once it is committed."""
+    """A2: the retry of a batch in the log succeeds, once it is committed."""
     leader = leading(isr=(0,))
     first = produce(leader, producer_id=7, producer_epoch=0, first_seq=0)
     again = produce(leader, number=2, producer_id=7, producer_epoch=0, first_seq=0)
@@ -105,7 +105,7 @@ def test_a_duplicate_is_answered_with_its_old_offset_and_not_appended():
 
 
 def test_the_first_of_five_batches_in_flight_may_be_sent_again():
-    """A2, KIP-98: five may be in flight, so the retry of any of them is a duplicate and no gap."""
+    """A2, KIP-98: five may be in flight, so the retry of any of them is a duplicate, not a gap."""
     leader = leading(isr=(0,))
     for number in range(5):
         produce(leader, number=number, producer_id=7, producer_epoch=0, first_seq=number)
@@ -138,7 +138,7 @@ def test_waiting_produces_fail_when_the_leader_resigns_or_time_is_up():
 
 
 def test_the_timer_of_waiting_produces_rings_for_the_first_that_is_due():
-    """Also when a clock has jumped back in between, so that the later one is due first."""
+    """Also if a clock has jumped back in between, so that the later one is due first."""
     leader = leading()
     produce(leader, now=NOW + 500)
     produce(leader, number=2, now=NOW)
@@ -160,7 +160,7 @@ def test_the_first_producer_id_is_one():
 
 
 def test_a_new_leader_knows_nothing_of_its_followers():
-    """A18: LEOs unknown, HW as it was, leso and epoch entry at the LEO; LATEST not available yet (F3)."""
+    """A18: LEOs unknown, HW unchanged, leso and epoch entry at the LEO; LATEST not available yet (F3)."""
     log = log_of(0, 0)
     log.assign_hw(1)
     leader = leading(log, epoch=5)
@@ -188,7 +188,7 @@ def test_a_diverging_fetch_gets_the_end_of_the_common_epoch_and_counts_for_nothi
 @pytest.mark.parametrize("wrong", [{"producer_epoch": -1}, {"first_seq": -1}])
 @pytest.mark.parametrize("producer_id", [0, 7])
 def test_a_producer_without_epoch_or_sequence_is_refused(wrong, producer_id):
-    """KIP-98: who has an id has both."""
+    """KIP-98: a producer with an id has both."""
     leader = leading(isr=(0,))
     fields = {"producer_epoch": 0, "first_seq": 0, **wrong}
     assert sent(produce(leader, producer_id=producer_id, **fields)) == [
@@ -247,7 +247,7 @@ def test_an_old_epoch_is_refused_as_such_by_a_follower_too():
 
 @pytest.mark.parametrize("only", ["fences_fetch", "fences_truncation"])
 def test_truncation_and_fetches_are_fenced_by_rules_of_their_own(only):
-    """A22: each rule is about its own request; the other passes with an epoch that is over."""
+    """A22: each rule applies to its own request; the other passes with an epoch that has ended."""
     rules = replace(CURRENT, **{"fences_fetch": False, "fences_truncation": False, only: True})
     leader = leading(log_of(3), epoch=3, protocol=rules)
     requests = {
@@ -260,7 +260,7 @@ def test_truncation_and_fetches_are_fenced_by_rules_of_their_own(only):
 
 
 def test_a_diverging_fetch_counted_under_the_old_rule():
-    """B9, KAFKA-13141 (before 2.8.1): its offset was taken for an acknowledgement."""
+    """B9, KAFKA-13141 (before 2.8.1): its offset was treated as an acknowledgement."""
     old = replace(CURRENT, updates_on_diverge=True)
     leader = leading(log_of(0, 0, 0, 2, 2, 2), epoch=2, protocol=old)
     fetch(leader, 5, epoch=2, last_fetched_epoch=1)
@@ -329,7 +329,7 @@ def test_a_request_that_lies_gets_kafkas_error_and_changes_nothing(request_, err
 
 
 def test_a_partition_is_known_from_its_epoch_0_on():
-    """Kafka counts partition epochs from 0: the first image is as good as any."""
+    """Kafka counts partition epochs from 0: the first image is valid."""
     leader = replica_of(0)
     leader.apply(metadata(0, 0, 0), 1, NOW)
     for request in (FetchRequest(1, 1, 0, 0, broker_epoch=2), EpochEndRequest(1, 1, 0, 0)):
@@ -338,7 +338,7 @@ def test_a_partition_is_known_from_its_epoch_0_on():
 
 
 def test_a_copy_has_the_produces_that_wait():
-    """Two states that differ in what waits for HW are not equal, though their logs are."""
+    """Two states with different waiting produces are not equal, though their logs are."""
     leader = leading()
     produce(leader)
     before = leader.state.copy()
@@ -362,14 +362,14 @@ def test_a_replica_without_metadata_knows_no_partition():
 
 
 def test_a_fetch_with_a_negative_byte_limit_still_gets_one_batch():
-    """At least one batch is returned, as in Kafka, so a silly limit cannot stall replication."""
+    """At least one batch is returned, as in Kafka, so a wrong limit cannot stall replication."""
     leader = leading(log_of(0, 0))
     (reply,) = sent(fetch(leader, 0, max_bytes=-5), FetchReply)
     assert len(reply.batches) == 1
 
 
 def test_high_watermark_moves_when_a_shrink_succeeds():
-    """A7d, KAFKA-13091: removing the laggard commits what the others have."""
+    """A7d, KAFKA-13091: removing the lagging replica commits the records that the others have."""
     leader = leading(log_of(0, 0))
     out = leader.fire(Timer.ISR_CHECK, 0, NOW + 10_001)
     (proposal,) = sent(out, AlterPartitionRequest)
@@ -379,7 +379,7 @@ def test_high_watermark_moves_when_a_shrink_succeeds():
 
 
 def test_a_fetch_that_waits_is_refused_when_a_later_epoch_begins():
-    """A22: a leader that missed an epoch answers no fetch of before it with what it has now."""
+    """A22: a leader that missed an epoch answers no earlier fetch with its present records."""
     leader = leading(log_of(0), isr=(0,))
     assert sent(fetch(leader, 1, max_wait_ms=500), FetchReply) == []
     (reply,) = sent(leader.apply(metadata(0, 2, 2, (0,)), 1, NOW + 1), FetchReply)
@@ -388,7 +388,7 @@ def test_a_fetch_that_waits_is_refused_when_a_later_epoch_begins():
 
 
 def test_a_fetch_goes_on_waiting_when_only_the_isr_is_news():
-    """A18: a newer image of the same epoch concerns nobody who waits for records."""
+    """A18: a newer image of the same epoch does not affect waiting fetches."""
     leader = leading(log_of(0), isr=(0,))
     assert sent(fetch(leader, 1, max_wait_ms=500), FetchReply) == []
     assert sent(leader.apply(metadata(0, 0, 2, (0, 1)), 1, NOW + 1), FetchReply) == []

@@ -1,4 +1,4 @@
-"""Peers that lie: whatever arrives, in whatever role, no core raises and its log stays a log."""
+"""Lying peers: for any message, in any role, no core raises and its log stays a log."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def check_log(log) -> None:
 
 @given(steps)
 def test_no_message_makes_a_replica_raise_or_breaks_its_log(taken):
-    """Unknown epochs, offsets and replicas, negative counts, replies nobody asked for, in any order."""
+    """Unknown epochs, offsets and replicas, negative counts, unrequested replies, in any order."""
     replica, version = replica_of(1, log_of(0, 0, 1)), 0
     for kind, what in taken:
         if kind == "message":
@@ -109,7 +109,7 @@ def test_no_message_makes_a_replica_raise_or_breaks_its_log(taken):
 
 @given(st.lists(st.tuples(messages, st.booleans()), max_size=8))
 def test_a_follower_that_is_lied_to_in_the_right_place_keeps_a_sound_log(replies):
-    """Even replies with the right correlation and wrong content leave a log that is one."""
+    """Even replies with the right correlation and wrong content leave a valid log."""
     replica = replica_of(1, log_of(0, 0, 1))
     replica.apply(metadata(0, 2), 2, NOW)
     for reply, is_answer in replies:
@@ -160,5 +160,5 @@ def test_no_request_makes_the_controller_raise_or_breaks_its_record(taken):
 
 
 def test_a_cache_is_only_equal_to_a_cache():
-    """Values of the core compare by content and with their own kind."""
+    """Values of the core compare by content and only with their own kind."""
     assert EpochCache([(0, 0)]) != [(0, 0)]

@@ -36,7 +36,7 @@ def test_a_truncation_leaves_whole_batches_below_the_offset_and_hw_inside(sizes,
 
 @given(counts, st.integers(0, 30), st.integers(0, 30), st.integers(1, 400))
 def test_a_read_is_contiguous_from_the_offset_and_never_reaches_past_the_end(sizes, start, end, max_bytes):
-    """Read gives whole batches, the first holding the start, none past the end, at least one if it fits."""
+    """A read gives whole batches, the first with the start, none past the end, at least one if it fits."""
     log = log_with(sizes)
     start, end = min(start, log.leo), min(end, log.leo)
     batches = log.read(start, end, max_bytes)
@@ -64,7 +64,7 @@ def test_a_leaders_hw_only_rises_and_a_followers_may_fall():
 
 
 def test_a_copy_shares_nothing_that_changes():
-    """A snapshot is not changed by what happens to the original."""
+    """A snapshot is not changed by later changes of the original."""
     log = log_of(0, 0)
     twin = log.copy()
     assert twin == log

@@ -1,4 +1,4 @@
-"""A broker process as a member: registration, heartbeats, metadata in order."""
+"""The membership of a broker process: registration, heartbeats, metadata in order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_registered_broker_asks_for_metadata_and_heartbeats():
 
 
 def test_a_broker_behind_all_that_is_remembered_takes_the_newest():
-    """The controller has forgotten what is missing, and answers each request with the newest alone."""
+    """The controller no longer has the missing versions, and answers each request with only the newest."""
     cluster = Cluster(3)
     known = cluster.controller.state.version
     for number in range(METADATA_HISTORY + 1):
@@ -76,7 +76,7 @@ def test_a_broker_behind_all_that_is_remembered_takes_the_newest():
 
 
 def test_metadata_is_applied_in_order_after_a_first_snapshot():
-    """The first version may be any; a gap asks for what is missing and applies nothing."""
+    """The first version may be any; a gap requests the missing versions and applies nothing."""
     process = registered()
     update(process, 5)
     assert process.state.leader_epoch == 5
@@ -112,7 +112,7 @@ def test_a_stale_broker_epoch_makes_it_register_again():
 
 
 def test_a_fenced_broker_reports_new_metadata_at_once_and_keeps_one_timer():
-    """A23: the heartbeat that gets it unfenced is an extra one; a second timer would double the rate."""
+    """A23: the heartbeat that unfences it is an extra one; a second timer would double the rate."""
     process = registered()
     out = update(process, 5)
     assert sent(out) == [HeartbeatRequest(1, 7, 5)]
@@ -120,7 +120,7 @@ def test_a_fenced_broker_reports_new_metadata_at_once_and_keeps_one_timer():
 
 
 def test_a_shutdown_is_granted_only_to_who_asked():
-    """A29: the wish goes with heartbeats; the grant gives the ShutDown effect."""
+    """A29: heartbeats carry the request; the grant gives the ShutDown effect."""
     process = registered()
     grant = Received(-1, HeartbeatReply(7, Error.NONE, False, True))
     assert process.handle(grant, NOW) == []

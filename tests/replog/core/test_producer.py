@@ -1,4 +1,4 @@
-"""Idempotent producers: duplicates in the window, gaps, epochs, wrap-around, a table that is the log's."""
+"""Idempotent producers: duplicates in the window, gaps, epochs, wrap-around, a table derived from the log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_last_five_batches_are_recognised_and_the_sixth_is_not():
 
 
 def test_a_batch_with_the_same_start_but_another_length_is_no_duplicate():
-    """A2: both sequence numbers have to be equal."""
+    """A2: both sequence numbers must be equal."""
     table = table_after(seq(0, 3))
     assert table.duplicate_of(seq(0, 2)) is None
     assert table.check(seq(0, 2)) is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -56,7 +56,7 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_starts_at_zero():
 
 
 def test_an_unknown_producer_may_begin_anywhere():
-    """A2: nothing known about a producer id accepts any sequence number."""
+    """A2: an unknown producer id may start with any sequence number."""
     assert ProducerTable().check(seq(41)) is Error.NONE
 
 

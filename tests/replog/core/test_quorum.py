@@ -96,7 +96,7 @@ def test_a_vote_is_stored_before_it_is_given():
 
 
 def test_an_old_vote_is_none():
-    """A vote of an earlier term does not count, nor one for a controller that stands no more."""
+    """A vote of an earlier term does not count, nor one for a controller that is no longer a candidate."""
     trio = Trio()
     trio.perform(A, trio[A].stand(NOW))
     trio.give(A, B, VoteReply(1, True))
@@ -121,7 +121,7 @@ def test_an_answer_waits_for_its_record():
 
 
 def test_a_refusal_is_sent_at_once_if_nothing_is_pending():
-    """It has no record; behind one that is not committed it waits, too."""
+    """It has no record; after an uncommitted record it waits, too."""
     trio, epochs = led()
     wrong = replace(shrink(trio, epochs), new_isr=((0, epochs[0] + 1),))
     (send,) = trio.ask(A, 0, wrong)
@@ -137,7 +137,7 @@ def test_a_refusal_is_sent_at_once_if_nothing_is_pending():
     ("rule", "kind"), [("answered_when", AlterPartitionReply), ("applied_when", MetadataUpdate)]
 )
 def test_each_of_the_early_rules_sends_one_kind_early(rule, kind):
-    """What else waits for the commit still does."""
+    """Other effects that wait for the commit still do."""
     trio, epochs = led(replace(CURRENT, **{rule: RecordIs.APPENDED}))
     early = trio.ask(A, 0, shrink(trio, epochs))
     assert early
@@ -145,7 +145,7 @@ def test_each_of_the_early_rules_sends_one_kind_early(rule, kind):
 
 
 def test_who_is_replaced_promises_nothing_and_its_tail_is_cut():
-    """Its successor decides by its own log, and the old one takes that over."""
+    """Its successor decides by its own log, which the replaced controller adopts."""
     trio, epochs = led()
     trio.ask(A, 0, shrink(trio, epochs))
     lost = trio[A].log[-1]
@@ -198,7 +198,7 @@ def test_high_watermark_never_rises_over_earlier_terms_alone():
 
 
 def test_a_fetch_of_an_earlier_term_acknowledges_nothing():
-    """Its sender may vote for another in between, who has less."""
+    """Its sender may vote in between for another candidate, with fewer records."""
     trio, _ = led()
     trio.perform(A, trio[A].stand(NOW))
     trio.deliver(A, B)
@@ -210,7 +210,7 @@ def test_a_fetch_of_an_earlier_term_acknowledges_nothing():
 
 
 def test_logs_that_diverge_are_cut_where_they_part():
-    """Term by term: the last one that both have ends at the earlier of both ends."""
+    """Term by term: the last common one ends at the earlier of both ends."""
     trio = Trio()
     first = first_record(1)
     trio[A].log[:] = [first, first, *map(first_record, (2, 2, 5))]
@@ -222,7 +222,7 @@ def test_logs_that_diverge_are_cut_where_they_part():
 
 
 def test_a_late_answer_does_not_cut_what_was_acknowledged_since():
-    """An answer is for the log that its request had; and a divergence says nothing of what is left."""
+    """An answer is for the log in its request; and a divergence does not describe the remaining log."""
     trio, _ = led()
     before = list(trio[B].log)
     trio.give(B, A, MetadataFetchReply(trio[A].term, LogEnd(1, 1), (), 1, EpochEnd(1, 1)))
@@ -234,7 +234,7 @@ def test_a_late_answer_does_not_cut_what_was_acknowledged_since():
 
 
 def test_an_active_controller_without_a_majority_resigns():
-    """What it holds back has an end; another one stands for election when it has waited long enough."""
+    """Held-back replies end; another controller stands for election after its timeout."""
     trio, epochs = led()
     trio.ask(A, 0, shrink(trio, epochs))
     trio.perform(A, trio[A].handle(Fired(Timer.QUORUM), NOW + 2 * ELECTION_MS))
@@ -250,7 +250,7 @@ def test_an_active_controller_without_a_majority_resigns():
 
 
 def test_every_controller_has_another_patience_in_each_term():
-    """So that two that stand at once do not do so again and again."""
+    """So that two simultaneous candidates do not collide repeatedly."""
     nodes = [ControllerNode(v, VOTERS, CONFIG, CURRENT, 1, [first_record()]) for v in VOTERS]
     for term in range(4):
         for node in nodes:
@@ -270,7 +270,7 @@ def test_who_knows_the_active_controller_votes_for_no_other_in_its_term():
 
 
 def test_a_vote_is_given_with_patience():
-    """Who has voted waits for that controller as for an active one, and then stands itself."""
+    """A voter waits for its candidate as for an active controller, and then stands itself."""
     trio = Trio()
     late = NOW + 10 * ELECTION_MS
     trio[B].handle(Received(A, VoteRequest(2, LogEnd(1, 1))), late)
@@ -281,7 +281,7 @@ def test_a_vote_is_given_with_patience():
 
 
 def test_who_knows_nothing_gets_the_newest_metadata_alone():
-    """A start has no past to replay; others get each version once, own records aside."""
+    """A start has no history to replay; others get each version once, except for their own records."""
     trio, _ = led()
     versions = [image.version for image in records.images_of(trio[A].log, 1)]
     assert versions == list(range(2, trio[A].log[-1].image.version + 1))
@@ -289,7 +289,7 @@ def test_who_knows_nothing_gets_the_newest_metadata_alone():
 
 
 def test_a_proposal_is_judged_if_its_sender_knows_the_term():
-    """Else an older controller could refuse it later, and its sender would go by that."""
+    """Otherwise an older controller could refuse it later, and its sender would accept that."""
     trio, epochs = led()
     length = len(trio[A].log)
     (send,) = trio.ask(A, 0, shrink(trio, epochs), term=1)
@@ -300,7 +300,7 @@ def test_a_proposal_is_judged_if_its_sender_knows_the_term():
 
 
 def test_the_old_rule_judges_whatever_the_sender_knows():
-    """`newest_only = False`: a controller that was replaced answers as if it were not."""
+    """`newest_only = False`: a replaced controller answers as if it were not replaced."""
     trio, epochs = led(replace(CURRENT, newest_only=False))
     wrong = replace(shrink(trio, epochs), new_isr=((0, epochs[0] + 1),))
     (send,) = trio.ask(A, 0, wrong, term=1)
@@ -308,7 +308,7 @@ def test_the_old_rule_judges_whatever_the_sender_knows():
 
 
 def test_metadata_is_requested_from_whom_is_active_and_only_what_is_committed():
-    """A request has an answer even if there is no news; who is not active names who is."""
+    """A request has an answer even without news; an inactive controller names the active one."""
     trio, epochs = led()
     version = trio[A].log[-1].image.version
     trio.ask(A, 0, shrink(trio, epochs))
@@ -323,7 +323,7 @@ def test_metadata_is_requested_from_whom_is_active_and_only_what_is_committed():
 
 
 def test_a_heartbeat_brings_what_the_broker_has_missed():
-    """As with one controller; its own answer comes with it if nothing is pending."""
+    """As with one controller; its own answer is sent with it if nothing is pending."""
     trio, epochs = led()
     version = trio[A].log[-1].image.version
     sends = trio.ask(A, 1, HeartbeatRequest(1, epochs[1], version - 2))
@@ -332,7 +332,7 @@ def test_a_heartbeat_brings_what_the_broker_has_missed():
 
 
 def test_an_operator_has_the_answer_without_an_envelope():
-    """Who is no broker goes by the controller that is addressed."""
+    """A sender that is not a broker follows the addressed controller."""
     trio, _ = led()
     out = trio.give(A, -99, ElectRequest(1, PARTITION))
     assert out == [Send(-99, ElectReply(1, Error.ELECTION_NOT_NEEDED))]
@@ -350,7 +350,7 @@ def test_one_voter_is_a_majority():
 
 
 def test_a_copy_runs_on_its_own():
-    """What one does the other does not see."""
+    """Neither sees the other's changes."""
     trio, epochs = led()
     twin = trio[A].copy()
     trio.ask(A, 0, shrink(trio, epochs))
@@ -360,7 +360,7 @@ def test_a_copy_runs_on_its_own():
 
 
 def test_a_timer_of_an_earlier_term_rings_for_nothing():
-    """A controller that is active again has one session check, not two."""
+    """A reactivated controller has one session check, not two."""
     trio, _ = led()
     assert trio[A].handle(Fired(Timer.SESSION_CHECK, trio[A].term - 1), NOW) == []
     (timer,) = trio[A].handle(Fired(Timer.SESSION_CHECK, trio[A].term), NOW)

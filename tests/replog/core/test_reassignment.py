@@ -1,4 +1,4 @@
-"""Reassignment of a partition's replicas (KIP-455, A34): the controller's part, and the brokers'."""
+"""Reassignment of a partition's replicas (KIP-455, A34): the parts of the controller and the brokers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def shape(cluster):
 
 
 def test_a_reassignment_adds_first_and_changes_neither_leader_nor_isr():
-    """A34: the target's replicas first, then those that go; leader, ISR and leader epoch remain."""
+    """A34: the target's replicas first, then the removed ones; leader, ISR and leader epoch remain."""
     cluster = cluster_of()
     before = cluster.image
     assert reassign(cluster, 3, 1) is Error.NONE
@@ -78,14 +78,14 @@ def test_it_does_not_end_before_a_replica_that_stays_is_in_sync():
 
 
 def test_one_that_only_removes_may_end_at_once_with_a_new_epoch():
-    """I23: the leader remains, and a fetch that the removed replica has sent does not count any more."""
+    """I23: the leader remains, and a fetch sent by the removed replica no longer counts."""
     cluster = cluster_of()
     reassign(cluster, 0, 1)
     assert shape(cluster) == ((0, 1), (), (), (0, 1), 0, 1)
 
 
 def test_one_that_only_adds_keeps_the_leader_epoch_to_its_end():
-    """Nobody is removed, so nothing is to be fenced."""
+    """No replica is removed, so nothing must be fenced."""
     cluster = cluster_of()
     reassign(cluster, 0, 1, 2, 3)
     assert shape(cluster) == ((0, 1, 2, 3), (3,), (), (0, 1, 2), 0, 0)
@@ -123,7 +123,7 @@ def test_a_reassignment_waits_for_a_fenced_replica():
 
 @pytest.mark.parametrize("target", [(), (0, 0), (0, 7)])
 def test_a_target_that_is_none_is_refused(target):
-    """Empty, twice the same, or a broker that nobody knows."""
+    """Empty, with repetitions, or with an unknown broker."""
     cluster = cluster_of()
     before = cluster.image
     assert reassign(cluster, *target) is Error.INVALID_REPLICA_ASSIGNMENT
@@ -144,7 +144,7 @@ def test_the_present_replicas_in_another_order_only_change_the_preferred_leader(
 
 
 def test_a_cancellation_removes_what_was_added():
-    """From replicas and ISR, with a new epoch; what was to go stays."""
+    """From replicas and ISR, with a new epoch; the replicas to be removed stay."""
     cluster = cluster_of()
     reassign(cluster, 3, 1)
     before = cluster.image
@@ -181,7 +181,7 @@ def test_with_unclean_elections_such_a_cancellation_is_granted():
 
 
 def test_another_request_counts_all_present_replicas_as_original_ones():
-    """Those that the earlier one adds, too."""
+    """Also the replicas that the earlier one adds."""
     cluster = cluster_of(5)
     reassign(cluster, 3, 1, 2)
     reassign(cluster, 4, 1, 2)
@@ -190,7 +190,7 @@ def test_another_request_counts_all_present_replicas_as_original_ones():
 
 @pytest.mark.parametrize(("replaces", "left"), [(True, ()), (False, (0,))])
 def test_an_override_that_removes_nothing_takes_back_the_earlier_removal(replaces, left):
-    """Kafka leaves it marked, and it goes in the end; `override_replaces` is the safe side."""
+    """Kafka leaves it marked, and it is removed in the end; `override_replaces` is stricter."""
     cluster = cluster_of(override_replaces=replaces)
     reassign(cluster, 3, 1, 2)
     assert reassign(cluster, 0, 1, 2, 3) is Error.NONE
@@ -201,7 +201,7 @@ def test_an_override_that_removes_nothing_takes_back_the_earlier_removal(replace
 
 @pytest.mark.parametrize(("leaves", "elr"), [(True, (1,)), (False, (1, 2))])
 def test_who_is_removed_is_not_eligible(leaves, elr):
-    """Kafka keeps it: added again, and empty, it may lead; `removed_leave_elr` is the safe side."""
+    """Kafka keeps it: added again, with an empty log, it may lead; `removed_leave_elr` is stricter."""
     cluster = cluster_of(replicas=(0, 1), removed_leave_elr=leaves)
     reassign(cluster, 0, 1, 2, 3)
     alter(cluster, 0, 1, 2)
@@ -244,7 +244,7 @@ def test_an_unclean_cancellation_recovers_only_by_an_unclean_election(alive, lea
 
 @pytest.mark.parametrize("target", list(permutations((0, 1, 3))))
 def test_the_first_of_the_target_in_sync_leads_when_the_leader_goes(target):
-    """Assignment order, as an operator gives it (A15)."""
+    """Assignment order, as given by an operator (A15)."""
     cluster = cluster_of(replicas=(2, 0, 1))
     reassign(cluster, *target)
     alter(cluster, 2, 0, 1, 3)
@@ -252,7 +252,7 @@ def test_the_first_of_the_target_in_sync_leads_when_the_leader_goes(target):
 
 
 def test_a_broker_that_is_no_replica_any_more_deletes_its_log():
-    """It answers like one that never had the partition, and begins anew when it is added again."""
+    """It answers like one that never had the partition, and starts again when it is added again."""
     replica = replica_of(1, log_of(0, 0))
     replica.apply(metadata(0, 0), 2, NOW)
     assert replica.state.role is Role.FOLLOWER
@@ -276,7 +276,7 @@ def test_a_broker_that_returns_to_a_partition_it_lost_meanwhile_deletes_its_log(
 
 
 def test_a_leader_that_is_removed_answers_who_waits_and_deletes_its_log():
-    """Its clients look for the new leader at once, not after their timeouts."""
+    """Its clients search for the new leader at once, not after their timeouts."""
     replica = leading()
     produce(replica)
     image = replace(metadata(1, 1, 2, (1,)).partitions[PARTITION], replicas=(1,))
@@ -288,7 +288,7 @@ def test_a_leader_that_is_removed_answers_who_waits_and_deletes_its_log():
 
 
 def test_a_fetch_from_before_a_removal_is_of_an_epoch_that_is_over():
-    """B25: the follower is removed and added again while its fetch is under way; only a new one counts."""
+    """B25: the follower is removed and added again while its fetch is in flight; only a new one counts."""
     leader = leading(log_of(0), brokers=2, isr=(0,))
     new = metadata(0, 1, 3, (0,), brokers=2)
     leader.apply(new, 1, NOW)
@@ -300,7 +300,7 @@ def test_a_fetch_from_before_a_removal_is_of_an_epoch_that_is_over():
 
 
 def test_a_leader_forgets_who_is_no_replica_any_more():
-    """A34: also if the epoch stays, which it does not by today's rules."""
+    """A34: also if the epoch stays, which it does not under today's rules."""
     leader = leading(log_of(0), brokers=2)
     fetch(leader, 1)
     assert leader.state.leading.remotes[1].leo == 1
@@ -321,7 +321,7 @@ def test_a_reassignment_of_a_partition_that_nobody_leads_waits():
 
 
 def test_a_partition_that_was_never_led_stays_so_when_a_replica_is_removed():
-    """A23: its members leave no ISR before the first election, or nobody would be left who may lead."""
+    """A23: its members leave no ISR before the first election, or no replica would be left that may lead."""
     cluster = Cluster(4, elr=True)
     cluster.expire(0, 1, 2, 3)
     image = PartitionImage((0, 1, 2, 3), NO_LEADER, -1, 0, (0, 1, 2, 3))

@@ -65,7 +65,7 @@ def test_propagation_waits_as_in_the_reference():
 
 
 def test_a_commit_needs_the_current_owner_and_generation():
-    """A31: strangers and former owners are refused, and a new owner starts at the committed offset."""
+    """A31: other members and former owners are refused, and a new owner starts at the committed offset."""
     groups = Groups()
     commit = Commit("g", "t-0", 5)
     assert groups.commit(commit, 1, 1) is Error.UNKNOWN_MEMBER_ID
@@ -95,7 +95,7 @@ def test_committed_offsets_are_a_function_of_the_commit_log():
 
 
 def test_another_coordinator_fences_former_owners():
-    """A generation without a commit is in the log, too; else its number would be given out again."""
+    """A generation without a commit is in the log, too; otherwise its number would be assigned again."""
     groups = Groups()
     records = [groups.join("g", 1), Commit("g", "t-0", 5), groups.join("g", 1)]
     assert [from_body(record.to_body()) for record in records] == records

@@ -1,4 +1,4 @@
-"""What a leader holds back, and when it answers; the timers that ring in every role."""
+"""The replies that a leader holds back, and the time of its answers; the timers that ring in every role."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CONSUMER = -20
 
 
 def waiting_consumer(replica, offset=0):
-    """Let a consumer wait at a leader for what is not committed yet."""
+    """Make a consumer wait at a leader for uncommitted records."""
     request = FetchRequest(7, -1, -1, offset, max_wait_ms=500)
     assert sent(replica.receive(CONSUMER, request, NOW), FetchReply) == []
 
 
 def test_a_consumer_that_waits_is_answered_when_the_high_watermark_passes_a_record():
-    """A7, I7: not at its deadline: HW is what it waits for, and a follower's fetch moves that."""
+    """A7, I7: not at its deadline: it waits for HW, which a follower's fetch moves."""
     leader = leading()
     waiting_consumer(leader)
     assert sent(produce(leader, acks=1), FetchReply) == []
@@ -43,7 +43,7 @@ def test_a_fetch_that_waits_is_refused_when_the_leader_resigns():
 
 
 def test_a_batch_is_committed_with_its_last_record():
-    """A3, A4: HW is exclusive, so a follower that has one record of three has not the batch."""
+    """A3, A4: HW is exclusive, so a follower with one record of three does not have the batch."""
     leader = leading()
     produce(leader, count=3)
     assert sent(fetch(leader, 1), ProduceReply) == []
@@ -52,14 +52,14 @@ def test_a_batch_is_committed_with_its_last_record():
 
 
 def test_a_member_that_is_only_proposed_does_not_count_for_the_minimum():
-    """A1: the controller may refuse it, and the record would be on fewer copies than promised."""
+    """A1: the controller may refuse it, and the record would have fewer copies than promised."""
     leader = leading(log_of(0, 0), isr=(0,), min_isr=2)
     assert len(sent(fetch(leader, 2), AlterPartitionRequest)) == 1
     assert sent(produce(leader)) == [ProduceReply(1, Error.NOT_ENOUGH_REPLICAS, -1)]
 
 
 def test_a_follower_at_the_high_watermark_joins_before_that_moves_on():
-    """A6, A11: else HW, which no longer waits for a late follower, would pass it in the same step."""
+    """A6, A11: otherwise HW, which no longer waits for a late follower, would pass it in the same step."""
     leader = leading(log_of(0, 0, 0, 0), isr=(0,))
     (first,) = sent(fetch(leader, 4), AlterPartitionRequest)
     leader.receive(-1, AlterPartitionReply(first.correlation, Error.INELIGIBLE_REPLICA), NOW)
@@ -102,19 +102,19 @@ def test_a_follower_whose_registration_is_news_to_the_leader_may_fetch():
     "replica", [replica_of(1), following(), leading()], ids=["none", "follower", "leader"]
 )
 def test_the_periodic_timers_are_armed_again_in_every_role(replica):
-    """A10, A25: a broker that becomes a leader later has to check, and to checkpoint."""
+    """A10, A25: a broker that becomes a leader later must check, and write checkpoints."""
     assert SetTimer(Timer.ISR_CHECK, 5_000) in replica.fire(Timer.ISR_CHECK, 0, NOW)
     assert SetTimer(Timer.HW_CHECKPOINT, 5_000) in replica.fire(Timer.HW_CHECKPOINT, 0, NOW)
 
 
 def test_only_a_replica_with_a_role_writes_its_high_watermark():
-    """A25: before the first metadata it would replace what the last process knew."""
+    """A25: before the first metadata it would replace the state of the last process."""
     assert StoreHighWatermark(0) not in replica_of(1).fire(Timer.HW_CHECKPOINT, 0, NOW)
     assert StoreHighWatermark(0) in following().fire(Timer.HW_CHECKPOINT, 0, NOW)
 
 
 def test_a_follower_flushes_by_the_policy_too():
-    """A3: acks=all promises as many durable copies as the policy of each broker says."""
+    """A3: acks=all promises as many durable copies as the policy of each broker determines."""
     follower = following(config=Config(flush_messages=2))
     (request,) = sent(follower.fire(Timer.SEND_FETCH, 0, NOW))
     reply = FetchReply(request.correlation, Error.NONE, 0, 0, (Batch(0, 0, 1), Batch(1, 0, 1)))
@@ -132,7 +132,7 @@ def test_a_consumer_may_read_on_a_follower_up_to_its_log_end():
 
 
 def test_what_a_member_has_lost_does_not_count_any_more():
-    """A6: a fetch below an earlier one takes the acknowledgement back; HW waits for the lower of both."""
+    """A6: a fetch below an earlier one reverts the acknowledgement; HW waits for the lower of both."""
     leader = leading(log_of(0, 0), isr=(0, 1, 2), brokers=3)
     fetch(leader, 2)
     fetch(leader, 1)
@@ -141,7 +141,7 @@ def test_what_a_member_has_lost_does_not_count_any_more():
 
 
 def test_two_senders_may_use_the_same_correlation():
-    """A6: the timer of one's fetch does not end the other's, which began later."""
+    """A6: the timer of one's fetch does not end the other's, which started later."""
     leader = leading()
     waits = [
         effect

@@ -1,4 +1,4 @@
-"""The demo's verdict is true: each count is compared with what an independent reader finds in the files."""
+"""The demo's verdict is correct: each count is compared with the findings of an independent reader."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ class Ended(Stage):
 
 
 def early_end(stage: Stage) -> None:
-    """The story up to the crash: the old leader is dead, with a tail that nobody else has."""
+    """The story up to the crash: the old leader is dead, with a tail that no other broker has."""
     stage.calm_days()
     cut_the_leader(stage)
     kill_the_leader(stage)
 
 
 def nobody_left(stage: Stage) -> None:
-    """The story, and then everybody dies."""
+    """The story, and then all brokers die."""
     cut_off(stage)
     for broker in stage.world.nodes:
         stage.world.crash(broker)
@@ -97,7 +97,7 @@ def nobody_left(stage: Stage) -> None:
 
 
 def one_lags(stage: Stage) -> None:
-    """The story, but one follower hears nothing at the end, and cannot be thrown out of the ISR in time."""
+    """The story, but one follower receives nothing at the end, and cannot be removed from the ISR in time."""
     cut_off(stage)
     follower = stage.others(stage.leader())[0]
     stage.cables.cut_between(follower, CONTROLLER, *stage.others(follower))
@@ -116,7 +116,7 @@ def perform(story: Story, name: str, path: Path) -> tuple[Ended, Verdict]:
 
 
 def expected(stage: Ended, path: Path) -> Verdict:
-    """Compute the verdict anew, by loops over what the files hold."""
+    """Compute the verdict again, by loops over the contents of the files."""
     disks = [read_disk(path / f"broker-{broker}") for broker in range(3)]
     bodies = [{offset: value for offset, (_, value) in disk.items()} for disk in disks]
     leader, promised = stage.final.leader, stage.producer.promised
@@ -212,7 +212,7 @@ def test_each_preset_shows_what_it_is_about(name, capsys):
 
 @pytest.mark.parametrize("name", NEXT_FIX)
 def test_what_a_preset_shows_ends_with_the_next_change_of_its_rules(name, tmp_path):
-    """With that rule changed, and no other, the same story ends well."""
+    """With only that rule changed, the same story ends well."""
     story = STORIES[story_of(name)]
     screen = Screen(io.StringIO(), 0, is_live=False)
     stage = Stage(str(tmp_path), NEXT_FIX[name], screen, skips_metadata=story.skips_metadata)
@@ -222,7 +222,7 @@ def test_what_a_preset_shows_ends_with_the_next_change_of_its_rules(name, tmp_pa
 
 @pytest.mark.parametrize("title", STORIES)
 def test_no_story_harms_todays_rules(title, tmp_path, capsys):
-    """Nothing is lost, no logs diverge and somebody leads; `next` names the rules that a story is about."""
+    """Nothing is lost, no logs diverge and there is a leader; `next` names the rules shown by a story."""
     assert perform(STORIES[title], "kafka-4.1", tmp_path)[1].is_well
     assert run(["demo", "--plain", "--story", title]) == 0
     about = capsys.readouterr().out.rsplit("next: replog demo --protocol ", 1)[1].strip()
@@ -295,7 +295,7 @@ def test_what_is_above_the_leaders_hw_is_not_lost_but_cannot_be_read():
 
 
 def test_without_a_leader_nothing_can_be_read_and_only_what_no_disk_has_is_lost():
-    """Who will lead is not known, so a record on one disk may still be found again."""
+    """The next leader is unknown, so a record on one disk may still be found again."""
     verdict = judge([PROMISE, (4, b"x")], [PROMISE], Ending(NO_LEADER, 0, [disk(PROMISE), {}, {}]))
     assert (verdict.lost, verdict.nowhere, verdict.unread, verdict.is_well) == ((), (4,), (), False)
     assert verdict_lines(verdict)[:2] == [
@@ -315,7 +315,7 @@ def test_one_content_in_two_epochs_is_not_called_a_different_record():
 
 
 def test_offsets_are_shown_as_the_ranges_they_are():
-    """A range stands for all of its offsets, and no line grows without end."""
+    """A range represents all of its offsets, and no line grows without limit."""
     promised = [(offset, b"x") for offset in (1, 2, 3, 7, 9, 10, 20, 30)]
     line = verdict_lines(judge(promised, [], Ending(0, 40, [{}, {}, {}])))[0]
     assert line == "LOST: 8 of 8 records acknowledged with acks=all (offsets 1..3, 7, 9..10, 20, ...)."
@@ -323,7 +323,7 @@ def test_offsets_are_shown_as_the_ranges_they_are():
 
 @pytest.mark.parametrize("rules", ["kafka-4.1", "hw-truncation"])
 def test_each_partition_has_a_verdict_of_its_own(rules: str, tmp_path: Path):
-    """Three partitions, led in turns by Kafka's rule: what is lost of each is what its files lack."""
+    """Three partitions, with leaders by Kafka's rule: each loss is a record missing in the files."""
     screen = Screen(io.StringIO(), 0, is_live=False)
     stage = Stage(str(tmp_path), preset(rules), screen, partitions=3)
     stage.calm_days()

@@ -1,4 +1,4 @@
-"""Bugs to plant: each is one rule of the protocol taken back or bent, most of them flaws Kafka once had.
+"""Bugs to plant: each is one rule of the protocol reverted or changed, most of them former flaws of Kafka.
 
 A bug is a set of switches (`Protocol`), of substituted functions, or both; no file is edited.  `seed` is
 a seed of its profile that finds it, `oracle` the promise that it breaks there.

@@ -1,4 +1,4 @@
-"""A bug to plant in replog: switches of the protocol, functions that stand in for others, or both."""
+"""A bug to plant in replog: switches of the protocol, replaced functions, or both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Patch = tuple[object, str, Any]
 
 @dataclass(frozen=True)
 class Planted:
-    """One bug: what it mirrors, how to make it, where to look for it."""
+    """One bug: its origin, how to plant it, and where to find it."""
 
     name: str
     mirrors: str
@@ -36,7 +36,7 @@ class Planted:
 
 @contextmanager
 def planted(bug: Planted) -> Iterator[Protocol]:
-    """Put a bug's functions in place of the right ones while the block runs."""
+    """Replace the right functions by a bug's while the block runs."""
     patches = bug.patches()
     before = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
     for owner, name, value in patches:

@@ -1,4 +1,4 @@
-"""kill -9 of a whole cluster: in whatever order it returns, somebody leads, and nothing written is lost."""
+"""kill -9 of a whole cluster: in any order of return, there is a leader, and no written record is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def led_world(name: str) -> World:
 
 
 def produce(world: World, *numbers: int) -> set[int]:
-    """Send records to whoever leads; return the numbers that were acknowledged."""
+    """Send records to the current leader; return the numbers that were acknowledged."""
     for number in numbers:
         batch = Batch(0, -1, 1, body=b"m%d" % number)
         world.send(CLIENT, world.image.leader, ProduceRequest(number, batch, -1, 5_000))
@@ -45,7 +45,7 @@ def produce(world: World, *numbers: int) -> set[int]:
 
 
 def read(world: World) -> list[bytes]:
-    """Return what the leader serves to a consumer."""
+    """Return the records that the leader serves to a consumer."""
     world.replies.clear()
     world.send(CLIENT, world.image.leader, FetchRequest(0, CONSUMER, -1, 0))
     run_for(world, 1_000)
@@ -118,7 +118,7 @@ def test_a_cluster_killed_at_random_moments_is_led_again(name):
 
 @pytest.mark.parametrize("name", preset_names())
 def test_brokers_that_die_before_anybody_led_can_lead_later(name):
-    """Three registrations that come to nothing leave a partition that the next incarnations lead."""
+    """Three unsuccessful registrations leave a partition that the next incarnations lead."""
     world = World(WorldOptions(protocol=preset(name), session_timeout_ms=SESSION_MS))
     for _ in range(2):
         for broker in world.nodes:

@@ -1,4 +1,4 @@
-"""Bodies of batches are on disk and not in memory, and what leaves a broker has the right ones."""
+"""Bodies of batches are on disk and not in memory, and outgoing messages have the right ones."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class LargeSegments(BrokerFiles):
 
 
 class Listening(Network):
-    """A network that takes a random time, loses some messages, and notes all."""
+    """A network that takes a random time, loses some messages, and records all."""
 
     def __init__(self, seed: int, loss: float = 0.02) -> None:
         self.random, self.loss = Random(seed), loss
         self.heard: list[tuple[int, int, Message]] = []
 
     def delays(self, source: int, to: int, message: Message) -> tuple[int, ...]:
-        """Note it."""
+        """Record the message."""
         self.heard.append((source, to, message))
         return () if self.random.random() < self.loss else (self.random.randrange(1, 20),)
 
@@ -87,7 +87,7 @@ def started(network: Network, **options) -> World:
 
 
 def growth_of(work) -> int:
-    """Return the bytes that are allocated after some work and were not before."""
+    """Return the bytes that are allocated by some work and still held after it."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -100,7 +100,7 @@ def growth_of(work) -> int:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_memory_grows_with_the_number_of_batches_and_not_with_their_bytes(tmp_path, restarts: bool):
-    """On real files, of a leader and its followers, and of what a start finds."""
+    """On real files, of a leader and its followers, and of the state found by a start."""
     folders = (LargeSegments(OsFs(), str(tmp_path / f"broker-{number}"), LogConfig()) for number in count())
     world = started(Network(), make_storage=lambda: next(folders))
     batches, body_bytes = 40, 15_000
@@ -202,7 +202,7 @@ def test_of_several_partitions_each_reads_its_own_files():
 
 
 def test_a_coordinator_loads_its_log_from_the_disk():
-    """Whoever leads the log of groups next knows them, with handles in memory as with bodies."""
+    """The next leader of the log of groups has them, with handles in memory as with bodies."""
     partitions = {"t-0": (0, 1, 2), "groups-0": (0, 1, 2)}
     kinds = (MemoryStorage, HandleStorage)
     networks = [Listening(3, loss=0) for _ in kinds]
@@ -251,7 +251,7 @@ def reply(*batches: Batch) -> FetchReply:
 
 
 def act(disk: HandleStorage, log: LogView, name: str, number: int, life: int) -> LogView:
-    """Do one action on a log and its disk, as a broker does; return the log, or the recovered one."""
+    """Perform one action on a log and its disk, like a broker; return the log, or the recovered one."""
     if name == "append":
         body = Random(life).randbytes(number)
         message = disk.without_bodies(reply(Batch(log.leo, life, 1 + number % 2, body=body)))

@@ -21,7 +21,7 @@ def wake(client, now: int):
 
 
 def test_the_first_batch_goes_alone_and_then_a_window_of_five():
-    """Until the first answer one batch is out; then at most five consecutive ones."""
+    """Until the first answer one batch is in flight; then at most five consecutive ones."""
     client = producer()
     (first,) = wake(client, 0)
     assert (first.batch.first_seq, wake(client, 1)) == (0, [])
@@ -32,7 +32,7 @@ def test_the_first_batch_goes_alone_and_then_a_window_of_five():
 
 
 def test_a_retry_keeps_its_sequence_number_and_gets_a_new_correlation():
-    """Silence for the timeout repeats the batch; a late answer to the first try is not taken."""
+    """Silence for the timeout repeats the batch; a late answer to the first try is not accepted."""
     client = producer()
     (first,) = wake(client, 0)
     (again,) = wake(client, client.timeout_ms + 1)
@@ -44,7 +44,7 @@ def test_a_retry_keeps_its_sequence_number_and_gets_a_new_correlation():
 
 
 def test_a_batch_out_of_order_for_good_begins_a_new_epoch():
-    """After enough refusals as the oldest batch, everything in flight is given up and the epoch raised."""
+    """After enough refusals as the oldest batch, everything in flight is abandoned and the epoch raised."""
     client = producer()
     for attempt in range(GIVE_UP_TRIES + 1):
         (request,) = wake(client, attempt * 10_000)

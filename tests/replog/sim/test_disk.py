@@ -1,4 +1,4 @@
-"""The simulated disk: what a crash keeps, what it may lose, and that a seed decides which."""
+"""The simulated disk: what a crash keeps, what it may lose, and that a seed determines which."""
 
 from collections.abc import Callable
 from errno import EIO, ENOSPC
@@ -59,7 +59,7 @@ def content(fs: SimFs, path: str = "f") -> bytes:
 
 @given(st.binary(max_size=20), changes)
 def test_a_process_crash_keeps_every_byte(start: bytes, todo: Changes) -> None:
-    """The page cache belongs to the kernel: what was written is read back by the next process."""
+    """The page cache belongs to the kernel: written data are read back by the next process."""
     fs = synced(start)
     last = images(fs, todo)[-1]
     fs.process_crash()
@@ -68,7 +68,7 @@ def test_a_process_crash_keeps_every_byte(start: bytes, todo: Changes) -> None:
 
 @given(st.binary(max_size=20), changes, seeds)
 def test_a_power_loss_keeps_a_prefix_of_the_changes(start: bytes, todo: Changes, seed: int) -> None:
-    """What is left is one of the contents the file had, the next write torn, zeros where data was lost."""
+    """The result is one of the former contents, with the next write torn, and zeros for lost data."""
     fs = synced(start)
     seen = images(fs, todo)
     fs.power_loss(Random(seed).randrange)
@@ -79,7 +79,7 @@ def test_a_power_loss_keeps_a_prefix_of_the_changes(start: bytes, todo: Changes,
 
 
 def is_mixture(left: bytes, before: bytes, after: bytes) -> bool:
-    """Tell whether each byte is one of the two images' (or a zero beyond one of them)."""
+    """Return whether each byte is one of the two images' (or a zero beyond one of them)."""
     return all(byte in (*before[i : i + 1], *after[i : i + 1], 0) for i, byte in enumerate(left))
 
 
@@ -159,7 +159,7 @@ def test_a_failed_fsync_drops_the_pages_and_a_second_one_does_not_bring_them_bac
 
 
 def test_a_full_disk_takes_what_fits_and_says_so() -> None:
-    """ENOSPC after a prefix; room comes back when files go."""
+    """ENOSPC after a prefix; space is free again when files are removed."""
     fs = synced(b"abc")
     fs.faults.capacity_bytes = 5
     with pytest.raises(OSError, match="no space") as caught:

@@ -30,7 +30,7 @@ GROUPS = profile("groups")
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_group_goes_on_where_it_has_committed(seed):
-    """Under faults, and to the end of the log once they are over."""
+    """Under faults, and to the end of the log once the faults are over."""
     simulation = Simulation(seed, GROUPS)
     report = simulation.run()
     assert not report.is_failure, report.text()
@@ -39,7 +39,7 @@ def test_the_group_goes_on_where_it_has_committed(seed):
 
 
 def test_a_coordinator_on_files_reads_its_log_from_them():
-    """Bodies are on the disk: a new coordinator has them as a message to itself."""
+    """Bodies are on disk: a new coordinator receives them in a message to itself."""
     simulation = Simulation(3, replace(GROUPS, uses_store=True, duration_ms=20_000, batches=10))
     report = simulation.run()
     assert not report.is_failure, report.text()
@@ -55,7 +55,7 @@ def test_no_seed_of_sixty_loses_a_commit():
 
 
 def test_positions_without_owners_are_old_ones():
-    """A coordinator that was replaced, and does not know it, would send an owner back."""
+    """A replaced coordinator, without its knowledge, would send an owner back."""
     bad = BadCode(
         "any owner", Coordinator._position,
         "self.committed.owner_error(request.group, request.member, request.generation)", "Error.NONE", "",
@@ -65,7 +65,7 @@ def test_positions_without_owners_are_old_ones():
 
 
 def test_a_member_that_is_not_answered_joins_again():
-    """What it has sent may still be carried out, and is of an earlier generation then."""
+    """Its request may still be executed, and is then of an earlier generation."""
     member = Member(-40, "g", "t-0", "groups-0", lambda _: 0, lambda _: 1)
     (join, _) = member.fire(Timer.SEND_FETCH, 0, 1_000)
     assert join == Send(0, ForPartition("groups-0", JoinGroupRequest(1, "g", 40)))
@@ -83,7 +83,7 @@ def test_a_member_that_is_not_answered_joins_again():
 
 
 def test_a_refused_owner_rests_and_joins_again():
-    """Another one owns the group: it is left to that one for a while."""
+    """Another member owns the group: it is left to that one for a while."""
     member = Member(-40, "g", "t-0", "groups-0", lambda _: 0, lambda n: n - 1)
     member.fire(Timer.SEND_FETCH, 0, 1_000)
     member.receive(JoinGroupReply(1, Error.NONE, 3), 1_001)
@@ -93,7 +93,7 @@ def test_a_refused_owner_rests_and_joins_again():
 
 
 def test_the_watch_compares_where_an_owner_continues():
-    """Not before what was committed, and not past what was processed."""
+    """Not before the committed offset, and not past the processed records."""
     watch = CommitWatch(Counter())
     for offset in (1, 0, 3):
         watch.processed(offset)

@@ -1,4 +1,4 @@
-"""The oracles by hand: what is a copy, whom a promise is about, what a dead process had flushed."""
+"""The oracles by hand: what is a copy, the subject of a promise, the flushed records of a dead process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_member_with_another_record_at_the_right_offset_is_not_complete():
 
 
 def test_a_member_of_the_elr_is_held_to_the_same():
-    """Who may be elected when the ISR is empty needs everything, too."""
+    """A replica that may be elected when the ISR is empty needs everything, too."""
     world, oracles = watched_world("kafka-4.1")
     world.crash(2)
     world.fence(2)
@@ -74,7 +74,7 @@ def test_a_member_of_the_elr_is_held_to_the_same():
 
 
 def test_a_broker_that_lost_data_counts_as_a_copy_of_what_it_had_and_of_nothing_later():
-    """committed-copies: what was committed before a power loss was on that disk, what came after was not."""
+    """committed-copies: records committed before a power loss were on that disk, later ones were not."""
     world, oracles = watched_world()
     for broker in (1, 2):
         world.lose_power(broker, lambda _: 0)
@@ -105,7 +105,7 @@ def test_a_removed_broker_counts_as_a_copy_of_what_it_deleted(has_other_records)
 
 
 def test_a_dead_process_is_a_copy_if_its_disk_has_the_record():
-    """A kill leaves the page cache, and what is in it counts by content."""
+    """A kill keeps the page cache, and its contents count."""
     world, oracles = watched_world()
     for broker in (1, 2):
         world.crash(broker)
@@ -136,7 +136,7 @@ def test_what_was_flushed_is_owed_also_by_a_dead_process(kind, is_dead):
 
 
 def test_two_brokers_that_lead_one_epoch_are_a_violation_whatever_the_controller_says():
-    """one-leader is about who acts as leader, not only about what was decided."""
+    """one-leader is about brokers acting as leaders, not only about the controller's decisions."""
     world, oracles = watched_world()
     running = world.nodes[1].broker
     assert running is not None

@@ -1,4 +1,4 @@
-"""The simulator has teeth: it finds every planted bug, by a promise broken, at a known seed."""
+"""The simulator has power: it finds every planted bug, by a broken promise, at a known seed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_oracle_has_been_seen_to_fail_within_fifty_seeds(oracle):
 
 
 def test_the_table_of_promises_is_the_list_of_oracles():
-    """Every oracle has its line in the module's text, in the order of the list, and there is no other."""
+    """Every oracle has its line in the module's docstring, in the order of the list; there is no other."""
     names = re.findall(r"^    ([a-z-]+) ", promises.__doc__, re.MULTILINE)
     assert tuple(names) == ORACLES
 
@@ -52,7 +52,7 @@ def test_a_promise_that_is_not_in_the_table_cannot_be_broken():
 
 
 def test_planting_leaves_nothing_behind():
-    """After a bug was planted and pulled out, runs are what they were."""
+    """After a bug was planted and removed, runs are unchanged."""
     before = Simulation(3, profile("all")).run()
     for bug in BUGS:
         with planted(bug):

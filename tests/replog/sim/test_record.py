@@ -28,7 +28,7 @@ def test_a_recording_has_a_header_numbered_events_and_a_trailer(seed):
 
 
 def test_what_was_recorded_before_a_crash_is_on_disk_after_it():
-    """A log is as long as its last event said; a power loss takes what was not flushed and no more."""
+    """A log is as long as recorded in its last event; a power loss loses only unflushed records."""
     found = 0
     for seed in range(12):
         last: dict[int, dict] = {}
@@ -47,7 +47,7 @@ def test_what_was_recorded_before_a_crash_is_on_disk_after_it():
 
 
 def test_messages_are_sent_before_they_are_counted_and_taken():
-    """A fetch is recorded by who asks, then by who serves it, then by who takes the answer."""
+    """A fetch is recorded by its sender, then by its server, then by the receiver of the answer."""
     order = {"fetch": 0, "serve": 1, "answer": 2, "apply": 3}
     stages: dict[str, int] = {}
     for event in events(5):

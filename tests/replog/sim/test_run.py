@@ -50,7 +50,7 @@ ONLY_CLEAN = {"coalesce"}
 
 
 def network_faults(weather: Profile) -> set[str]:
-    """Those that the profile has a share of, and messages over links that are cut."""
+    """Those in the profile's share, and messages over links that are cut."""
     shares = {
         "message-loss": weather.loss,
         "message-duplication": weather.duplication,
@@ -71,7 +71,7 @@ def test_every_profile_is_sampled():
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_all_oracles_hold_under_every_profile(name):
-    """A sample of seeds: no promise is broken, each was checked, every kind of fault did happen."""
+    """A sample of seeds: no promise is broken, each was checked, every kind of fault occurred."""
     reports = simulate_many(0, SAMPLE[name], name)
     assert [report.text() for report in reports if report.is_failure] == []
     assert sum(report.figures.acknowledged for report in reports) > 50 * len(reports)
@@ -116,7 +116,7 @@ def test_an_intact_log_on_the_real_store_survives_the_death_of_the_whole_cluster
 
 
 def test_coalesce_finds_the_remote_leo_that_kafka_keeps_within_fifty_seeds():
-    """The finding of A18 (model remote_leo_kept): HW passes what a member cut, unless LEOs are forgotten."""
+    """The finding of A18 (model remote_leo_kept): HW passes a cut record, unless LEOs are forgotten."""
     kafka = preset("kafka-4.1-as-is")
     runs = (Simulation(seed, profile("coalesce"), rules=kafka).run() for seed in range(50))
     report = next(run for run in runs if run.is_failure)
@@ -126,7 +126,7 @@ def test_coalesce_finds_the_remote_leo_that_kafka_keeps_within_fifty_seeds():
 
 
 def test_figures_count_what_their_names_say():
-    """Truncations, ISR changes and elections of a run are those that an onlooker counts."""
+    """Truncations, ISR changes and elections of a run are those counted by an observer."""
     run = Simulation(9, profile("all"))
     watch = Onlooker(run.oracles)
     run.world.observer = watch
@@ -138,7 +138,7 @@ def test_figures_count_what_their_names_say():
 
 
 class Onlooker(Observer):
-    """Counts by itself what it passes on to the oracles."""
+    """Counts independently the events that it passes on to the oracles."""
 
     def __init__(self, oracles):
         self.oracles = oracles
@@ -162,7 +162,7 @@ class Onlooker(Observer):
 
 
 def test_a_fault_is_counted_when_it_happens():
-    """A death between effects that never comes, and a cut that was there already, are no faults."""
+    """A death between effects that never occurs, and a cut that existed already, are not faults."""
     run = Simulation(0, profile("all"))
     for _ in run.pace.until(START_MS + 1_000):
         pass
@@ -180,7 +180,7 @@ def test_a_fault_is_counted_when_it_happens():
 
 
 def test_a_run_that_takes_too_many_events_is_broken_and_says_how_to_repeat_it():
-    """A limit on events ends what time would not."""
+    """A limit on events ends what a time limit would not."""
     report = simulate(1, "calm", max_events=500)
     assert (report.oracle, report.detail.split(" in ")[0]) == ("step-limit", "500 events")
     assert report.command.endswith("--protocol kafka-4.1 --max-events 500")
@@ -197,7 +197,7 @@ def test_a_verdict_names_what_had_nothing_to_check():
 
 
 def test_a_cluster_that_stays_without_a_leader_is_a_broken_promise(monkeypatch):
-    """Once all is calm somebody leads: the verdict names the oracle, ISR, ELR and who led last."""
+    """Once all is calm there is a leader: the verdict names the oracle, ISR, ELR and the last leader."""
     monkeypatch.setattr(election, "_lead_alone", lambda image, replica: replace(image, leader=-1))
     report = simulate(0, "blackout")
     assert report.oracle == "has-leader"
@@ -206,7 +206,7 @@ def test_a_cluster_that_stays_without_a_leader_is_a_broken_promise(monkeypatch):
 
 @pytest.mark.parametrize("name", ["all", "store"])
 def test_a_seed_is_a_run(name):
-    """The same seed gives the same report to the last figure; another seed another one."""
+    """The same seed gives exactly the same report; another seed another one."""
     assert simulate(5, name) == simulate(5, name)
     assert simulate(5, name).steps != simulate(6, name).steps
 
@@ -232,7 +232,7 @@ def test_an_exception_in_a_core_is_a_failure_of_the_run(monkeypatch):
 
 
 def test_unknown_names_are_refused():
-    """A profile or protocol that does not exist is a KeyError with those that do."""
+    """An unknown profile or protocol is a KeyError that lists the known ones."""
     with pytest.raises(KeyError, match="network"):
         profile("sunshine")
     with pytest.raises(KeyError, match="upgraded"):
@@ -240,7 +240,7 @@ def test_unknown_names_are_refused():
 
 
 def test_lossy_power_losses_are_limited_where_kafka_does_not_survive_them():
-    """The profile says what is excluded: nothing for flushed logs, one copy for ELR, else one at a time."""
+    """The profile states its exclusions: none for flushed logs, one copy for ELR, otherwise one at a time."""
     rules = {name: profile(name).power for name in profile_names()}
     assert rules["blackout"] is PowerRule.NEVER
     assert rules["all"] is PowerRule.ONE_AT_A_TIME
@@ -252,7 +252,7 @@ def test_lossy_power_losses_are_limited_where_kafka_does_not_survive_them():
 
 @pytest.mark.parametrize("name", ["delete", "retain"])
 def test_logs_start_later_and_later_where_records_are_deleted(name):
-    """A client's requests are answered, and retention needs none; what is left is more than nothing."""
+    """A client's requests are answered, and retention needs none; the rest is not empty."""
     for seed in range(3):
         run = Simulation(seed, profile(name))
         assert not run.run().is_failure
@@ -271,7 +271,7 @@ def test_nothing_is_deleted_without_a_request():
 
 
 def test_a_partition_moves_on_the_real_store():
-    """Folders are deleted and made anew, while disks fail and power is lost."""
+    """Folders are deleted and created again, while disks fail and power is lost."""
     weather = replace(profile("reassign"), uses_store=True, batches=20, duration_ms=20_000)
     reports = [Simulation(seed, weather).run() for seed in range(4)]
     assert [report.text() for report in reports if report.is_failure] == []

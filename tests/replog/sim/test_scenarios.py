@@ -1,4 +1,4 @@
-"""The scenario files say what happens: worked examples F1-F9, the seeds' two failures, what is excluded."""
+"""The scenario files have the actual output: worked examples F1-F9, the seeds' two failures, exclusions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ FILES = [*stories().values()]
 
 
 def test_every_worked_example_and_both_failure_stories_have_a_scenario():
-    """F1-F9, S29 and S31 with the old rules and today's, B11, the skipped epoch, KIP-966: all are told."""
+    """F1-F9, S29 and S31 with the old rules and today's, B11, the skipped epoch, KIP-966: all exist."""
     names = {path.stem.split("_")[0] for path in FILES}
     assert {f"f{n}" for n in range(1, 10)} | {"s29", "s31", "b11", "skipped", "elr"} <= names
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_scenario_gives_the_output_its_file_has(path, request):
-    """Playing a scenario gives exactly its file; `--rewrite` writes what it gives instead."""
+    """Playing a scenario gives exactly its file; `--rewrite` writes the new output instead."""
     if request.config.getoption("--rewrite", default=False):
         rewrite(path)
     assert difference(path) == ""
@@ -39,7 +39,7 @@ def outputs(name: str) -> str:
     ],
 )
 def test_each_rule_of_the_controllers_matters_in_its_story(name, flag, shows):
-    """What the story is about happens with the rule turned back, and with today's rules it does not."""
+    """The story's event occurs with the rule reverted, and with today's rules it does not."""
     text = next(path for path in FILES if path.stem == name).read_text(encoding="utf-8")
     assert text.count(flag) == 1
     assert shows in play(text)
@@ -83,19 +83,19 @@ def test_the_seeds_divergence_happens_under_hw_truncation_and_not_today():
 
 
 def test_the_last_replica_standing_loses_data_without_elr_and_not_with_it():
-    """B11: an acknowledged record is gone without ELR; with KIP-966 it is read back."""
+    """B11: an acknowledged record is lost without ELR; with KIP-966 it is read back."""
     assert last_answer("b11_last_replica") == "client: read nothing"
     assert last_answer("b11_elr") == "client: read 0:m0"
 
 
 def test_a_proposal_that_arrives_after_a_power_loss_costs_an_acknowledged_record_without_elr():
-    """A record on three disks is gone after one of them failed; with KIP-966 it is read back."""
+    """A record on three disks is lost after one of them failed; with KIP-966 it is read back."""
     assert last_answer("b11_late_shrink") == "client: read nothing"
     assert last_answer("b11_late_shrink_elr") == "client: read 0:m0"
 
 
 def test_the_loss_of_every_copy_is_the_loss_of_the_record():
-    """B17: nothing protects a record that was in page caches only, when all of them go."""
+    """B17: a record only in page caches has no protection when all of them are lost."""
     assert last_answer("b17_every_copy") == "client: read nothing"
 
 
@@ -105,7 +105,7 @@ def test_a_cluster_killed_as_a_whole_is_led_again_under_kip_966_and_keeps_what_w
 
 
 def test_a_last_known_leader_that_lost_its_page_cache_costs_an_acknowledged_record():
-    """KIP-966 elects it without looking at the other disks, which had the record and cut it."""
+    """KIP-966 elects it without checking the other disks, which had the record and cut it."""
     told = outputs("elr_power_all")
     assert "client: acknowledged at offset 0" in told
     assert "broker 0: follower of nobody in epoch 3, LEO 1" in told
@@ -114,7 +114,7 @@ def test_a_last_known_leader_that_lost_its_page_cache_costs_an_acknowledged_reco
 
 
 def test_two_unnoticed_unclean_ends_cost_an_acknowledged_record_that_a_living_broker_has():
-    """More than min.insync.replicas - 1 at a time: KIP-966 elects who led last, the third cuts its copy."""
+    """More than min.insync.replicas - 1 at a time: KIP-966 elects the last leader, the third truncates."""
     told = outputs("elr_two_unclean")
     assert "client: acknowledged at offset 0" in told
     assert last_answer("elr_two_unclean") == "client: read nothing"
@@ -129,7 +129,7 @@ def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
 
 
 def test_a_leader_that_forgets_acknowledges_nothing_it_may_lose():
-    """The same run by the defaults: the record is lost, too, and nobody was promised it."""
+    """The same run with the defaults: the record is lost, too, but was never acknowledged."""
     assert "client: acknowledged" not in outputs("skipped_epoch_today")
 
 

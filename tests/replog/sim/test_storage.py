@@ -1,4 +1,4 @@
-"""A simulated broker's disk: the model and the real store behave alike, and keep what was flushed."""
+"""A simulated broker's disk: the model and the real store behave alike, and keep flushed records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def opened(kind):
 
 
 def perform(storage, log: LogView, name: str, number: int) -> LogView:
-    """Do one action on a log and its disk, as a broker does; return the log, or the recovered one."""
+    """Perform one action on a log and its disk, like a broker; return the log, or the recovered one."""
     if name == "append":
         epoch = max(log.epochs.latest, 0)
         batch = Batch(log.leo, epoch, number, 5, 0, log.leo, b"%d" % log.leo)
@@ -95,7 +95,7 @@ def test_a_crash_gives_back_the_log_on_both_kinds_of_disk(actions):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_log_may_start_inside_of_a_batch(kind):
-    """A client deletes up to any offset; the batch stays whole, and a start finds it."""
+    """A client deletes up to any offset; the batch stays whole, and a start reads it."""
     storage, log = opened(kind), LogView()
     for name, number in (("append", 1), ("append", 3), ("start", 2)):
         log = perform(storage, log, name, number)
@@ -106,7 +106,7 @@ def test_a_log_may_start_inside_of_a_batch(kind):
 @settings(deadline=None, max_examples=60)
 @given(ACTIONS, st.integers(0, 1 << 30), st.sampled_from(KINDS))
 def test_a_power_loss_keeps_what_was_flushed_and_a_prefix_of_the_rest(actions, seed, kind):
-    """What is flushed survives, what comes back is a prefix of what was there."""
+    """Flushed records survive, and the recovered log is a prefix of the former one."""
     storage, log = opened(kind), LogView()
     for name, number in actions:
         log = perform(storage, log, name, number)
@@ -120,7 +120,7 @@ def test_a_power_loss_keeps_what_was_flushed_and_a_prefix_of_the_rest(actions, s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_clean_shutdown_is_found_once(kind):
-    """The marker has the broker epoch, and is used up by the start that finds it."""
+    """The marker has the broker epoch, and is consumed by the next start."""
     storage = opened(kind)
     perform(storage, LogView(), "append", 2)
     storage.close(41)
@@ -133,7 +133,7 @@ def test_a_clean_shutdown_is_found_once(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", [0, 1, 2])
 def test_an_armed_fault_strikes_and_the_disk_opens_again(kind, fault):
-    """A failed write, a failed fsync, a full disk: a StorageError; what was flushed is found afterwards."""
+    """A failed write, a failed fsync, a full disk: a StorageError; flushed records are found afterwards."""
     storage, log = opened(kind), LogView()
     log = perform(storage, log, "append", 1)
     storage.flush()

@@ -39,7 +39,7 @@ def broker_of(*partitions: str) -> Broker:
 
 
 def test_effects_name_their_partition_where_there_are_several():
-    """Of one partition nothing is named; of several each message, timer and disk effect is."""
+    """For one partition nothing is named; for several each message, timer and disk effect is."""
     alone, several = broker_of("t-0").start(), broker_of("t-0", "t-1").start()
     assert not any(isinstance(effect, Of) for effect in alone)
     assert {effect.partition for effect in several if isinstance(effect, Of)} == {"t-0", "t-1"}
@@ -55,7 +55,7 @@ def test_a_message_for_a_partition_that_is_not_here_is_ignored():
 
 
 def test_the_controller_answers_for_the_partition_that_it_was_asked_about():
-    """A request that names its partition has an answer that does."""
+    """A request that names its partition gets an answer that does."""
     controller = Controller(ControllerState())
     controller.create_partition("t-1", (0, 1))
     asked = Received(-99, ForPartition("t-1", ElectRequest(7, "t-1")))
@@ -82,7 +82,7 @@ def test_each_partition_has_its_own_leader_and_log():
 
 
 def test_partitions_share_a_broker_and_its_power():
-    """With a broker every leadership that it has ends, and every unflushed tail is at stake."""
+    """With a broker each of its leaderships ends, and every unflushed tail may be lost."""
     world = settled({"t-0": (0, 1), "t-1": (0, 2)})
     for name in world.partitions:
         world.send(-10, 0, ForPartition(name, ProduceRequest(1, Batch(0, -1, 1, body=b"x"), 1, 1_000)))
@@ -125,7 +125,7 @@ FLAWS = {
 
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_a_flaw_between_partitions_breaks_a_promise(flaw):
-    """What only shows with several partitions is noticed by the oracles of one of them."""
+    """A flaw visible only with several partitions is detected by the oracles of one of them."""
     function, was, now = FLAWS[flaw]
     with planted(BadCode(flaw, function, was, now, "")):
         reports = (Simulation(seed, profile("topics"), max_events=100_000).run() for seed in range(8))

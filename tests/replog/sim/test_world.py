@@ -52,7 +52,7 @@ def test_a_clean_stop_stores_the_high_watermark(storage: type[MemoryStorage | St
 
 
 def test_a_stop_whose_disk_fails_ends_the_process_all_the_same():
-    """Its lock goes with it: the next start is not refused, and counts the stop as unclean."""
+    """Its lock is released with it: the next start is not refused, and treats the stop as unclean."""
     world = led_world(make_storage=StoreStorage)
     produce(world, 1)
     run_for(world, 1_000)
@@ -92,7 +92,7 @@ def test_a_dead_leader_is_replaced_and_returns_as_a_follower():
 
 
 def test_any_pending_item_can_be_taken_or_dropped():
-    """The caller decides what happens next: a lost message never arrives, a taken one arrives now."""
+    """The caller decides the next event: a lost message never arrives, a selected one arrives now."""
     world = led_world()
     produce(world, 1, acks=1)
     (entry,) = [e for e in world.pending() if isinstance(e[2], Delivery) and e[2].source == CLIENT]
@@ -109,7 +109,7 @@ def test_any_pending_item_can_be_taken_or_dropped():
 
 
 def test_a_node_can_die_between_any_two_effects():
-    """effects_left = k lets exactly k more happen: append, two answers to waiting followers, the client's."""
+    """effects_left = k permits exactly k more: append, two answers to waiting followers, the client's."""
     for left, on_disk, answered in ((0, 0, False), (1, 1, False), (3, 1, False), (4, 1, True)):
         world = led_world()
         produce(world, 1, acks=1)
@@ -123,7 +123,7 @@ def test_a_node_can_die_between_any_two_effects():
 
 
 def test_messages_to_a_dead_incarnation_are_lost():
-    """A connection dies with the process: what was under way to it does not reach the next one."""
+    """A connection dies with the process: messages in flight to it do not reach the next one."""
     world = led_world()
     produce(world, 1, acks=1)
     world.crash(0)
@@ -134,7 +134,7 @@ def test_messages_to_a_dead_incarnation_are_lost():
 
 
 def test_no_copy_of_a_proposal_arrives_after_a_later_one_was_refused():
-    """Connections keep their order: what was sent no later is lost, what was sent later is under way."""
+    """Connections keep their order: what was sent no later is lost, what was sent later is in flight."""
     world = led_world()
     for correlation in (5, 6, 6, 7):
         world.send(0, -1, AlterPartitionRequest(correlation, "t-0", 0, 2, 0, 1, ((0, 2),)))
@@ -179,7 +179,7 @@ def test_timers_of_a_dead_process_do_not_ring():
 
 
 def test_a_controlled_shutdown_moves_the_leader_first_and_loses_nothing():
-    """A29: leadership is gone before the process is; the clean start finds everything."""
+    """A29: leadership ends before the process does; the clean start finds everything."""
     world = led_world()
     produce(world, 1, acks=1)
     run_for(world, 2_000)

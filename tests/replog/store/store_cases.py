@@ -1,4 +1,4 @@
-"""Cases of `bench/replog/fuzz.py`: a history, damage to its folder, and what becomes of it."""
+"""Cases of `bench/replog/fuzz.py`: a history, damage to its folder, and the result."""
 
 import traceback
 from functools import lru_cache
@@ -17,7 +17,7 @@ def truth(number: int) -> Truth:
 
 
 def run_case(number: int) -> tuple[str, list[str]]:
-    """Return what became of a case, a failure as `! reason`, and what was done to the folder."""
+    """Return the result of a case, a failure as `! reason`, and the damage done to the folder."""
     done: list[str] = []
     try:
         right = truth(number // CASES_A_HISTORY)

@@ -1,4 +1,4 @@
-"""Random damage to the files of a folder for `bench/replog/fuzz.py`: what disks, file systems and people do.
+"""Random damage to the files of a folder for `bench/replog/fuzz.py`: by disks, file systems and people.
 
 Each blow changes the dictionary of files and returns what it did in a few words.
 """
@@ -18,13 +18,13 @@ FIELDS = {"base offset": (0, 8), "length": (8, 4), "epoch": (12, 4), "magic": (1
 
 
 def strike(random: Random, files: Files, history: History) -> list[str]:
-    """Do one to five blows."""
+    """Apply one to five kinds of damage."""
     blows = random.choice([1, 1, 1, 1, 2, 2, 3, 5])
     return [random.choice(BLOWS)(random, files, history) for _ in range(blows)]
 
 
 def pick(random: Random, files: Files, ends: tuple[str, ...] = ("",)) -> str:
-    """Choose a file: a log more often than another."""
+    """Choose a file: a log more often than others."""
     paths = sorted(path for path in files if path.endswith(ends)) or sorted(files) or [f"{FOLDER}/none"]
     logs = [path for path in paths if path.endswith(".log")]
     path = random.choice(logs if logs and random.random() < 0.4 else paths)
@@ -85,7 +85,7 @@ def truncate(random: Random, files: Files, _history: History) -> str:
 
 
 def truncate_between(random: Random, files: Files, _history: History) -> str:
-    """Cut where nobody sees it from the file alone: between batches, or between lines."""
+    """Truncate without a visible trace in the file itself: between batches, or between lines."""
     path = pick(random, files)
     ends = [n + 1 for n, byte in enumerate(files[path]) if byte == 10]
     if path.endswith(".log"):
@@ -140,7 +140,7 @@ def swap(random: Random, files: Files, _history: History) -> str:
 
 
 def of_another_partition(random: Random, files: Files, _history: History) -> str:
-    """Put another partition's file of the same name in place, or all its files."""
+    """Replace a file by another partition's of the same name, or all its files."""
     one, other = (f"{FOLDER}/{topic}-{number}/" for topic, number in random.sample(KEYS, 2))
     names = sorted(path.removeprefix(one) for path in files if path.startswith(one))
     if random.random() < 0.8:
@@ -170,7 +170,7 @@ def delete_partition(random: Random, files: Files, _history: History) -> str:
 
 
 def old_copy(random: Random, files: Files, history: History) -> str:
-    """Put an older copy of a file in place, also of one that is gone."""
+    """Replace a file by an older copy, also if it was removed."""
     if not history.copies:
         return "no older copy"
     older = random.choice(history.copies)
@@ -192,7 +192,7 @@ def change_digit(random: Random, files: Files, _history: History) -> str:
 
 
 def change_header(random: Random, files: Files, _history: History) -> str:
-    """Change a field of a batch, by a bit or altogether."""
+    """Change a field of a batch, by a bit or completely."""
     path = pick(random, files, (".log",))
     found = batches(files[path])
     if not found:
@@ -209,7 +209,7 @@ def change_header(random: Random, files: Files, _history: History) -> str:
 
 
 def change_batch(random: Random, files: Files, _history: History) -> str:
-    """Put a whole batch, its CRC right, where another one is."""
+    """Replace a batch by another whole one, with a right CRC."""
     path, source = pick(random, files, (".log",)), pick(random, files, (".log",))
     found, others = batches(files[path]), batches(files[source])
     if not found or not others:

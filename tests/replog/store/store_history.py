@@ -1,4 +1,4 @@
-"""Random histories of a broker's folder for `bench/replog/fuzz.py`: what was done, what must be there.
+"""Random histories of a broker's folder for `bench/replog/fuzz.py`: operations, and required contents.
 
 A history is a function of its seed. It appends, flushes, rolls, truncates, moves log starts, changes epochs,
 checkpoints and restarts three partitions, two of them alike but for their values, and ends with a clean stop,
@@ -29,7 +29,7 @@ TWINS = KEYS[:2]
 
 @dataclass(slots=True)
 class Written:
-    """What one log holds, by what was asked of it."""
+    """The contents of one log, according to the requests to it."""
 
     content: Content = field(default_factory=dict)
     ever: dict[int, set[tuple[int, bytes]]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Written:
         self.ever.setdefault(offset, set()).add((epoch, value))
 
     def batch_start(self, offset: int) -> int:
-        """Return where the batch begins that holds an offset."""
+        """Return the start of the batch that contains an offset."""
         return max((base for base in self.bases if base <= offset), default=0)
 
     def cut(self, end: int) -> None:
@@ -53,7 +53,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A folder as it was left, and what is known about it; `copies` has its files at earlier times."""
+    """A folder as it was left, and the facts known about it; `copies` has its files at earlier times."""
 
     files: Files
     folders: frozenset[str]
@@ -113,7 +113,7 @@ class Writer:
         self.counter = 0
 
     def run(self) -> History:
-        """Do some operations, and stop in some way."""
+        """Perform some operations, and stop in some way."""
         operations = (
             [self.append] * 10
             + [self.flush] * 3
@@ -136,7 +136,7 @@ class Writer:
         return History(files, *known, tuple(self.copies), self.said)
 
     def logs(self) -> list[tuple[Key, PartitionLog]]:
-        """Pick a log, or the two that are alike."""
+        """Choose a log, or the two that are alike."""
         key = self.random.choice(list(self.written))
         both = key in TWINS and TWINS[1] in self.written and self.random.random() < 0.8
         return [(key, self.directory.log(*key)) for key in (TWINS if both else (key,))]

@@ -1,4 +1,4 @@
-"""What must hold of a damaged folder, for `bench/replog/fuzz.py`: each broken promise is a sentence.
+"""The promises about a damaged folder, for `bench/replog/fuzz.py`: each broken one is a sentence.
 
     read        every record read is the one that was written at its offset, in its epoch; a read below the
                 log end returns records or raises
@@ -40,12 +40,12 @@ from replog.store.segments.records import Record, decode_batch, encode_batch
 
 
 class BrokenError(Exception):
-    """A promise was broken; the text says which."""
+    """A promise was broken; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What the undamaged folder gives for one partition."""
+    """The contents of one partition in the undamaged folder."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What the undamaged folder gives."""
+    """The contents of the undamaged folder."""
 
     history: History
     logs: dict[Key, Log]
@@ -70,7 +70,7 @@ def expect(holds: bool, text: str) -> None:
 
 
 def read_all(log: PartitionLog, random: Random | None = None, is_patient: bool = False) -> Content:
-    """Read a log from its start to its end, or to what is damaged if `is_patient`."""
+    """Read a log from its start to its end, or to the damage if `is_patient`."""
     found: Content = {}
     offset = log.log_start
     while offset < log.log_end:
@@ -99,7 +99,7 @@ def note_batches(data: bytes, into: Content, start: int, asked: int) -> int:
 
 
 def truth_of(history: History) -> Truth:
-    """Open the undamaged folder, which must be possible and give what was written."""
+    """Open the undamaged folder, which must be possible and give the written records."""
     fs = disk_of(history.files, history.folders)
     dump = Dump(False, False, fs)
     shown = [line for line in dump.lines(FOLDER) if line.startswith("!")]
@@ -138,7 +138,7 @@ def check_epochs(log: PartitionLog, content: Content, where: str) -> None:
 
 
 def check(truth: Truth, files: Files, random: Random) -> str:
-    """Start, use, dump and repair a damaged folder; return what became of it, or raise `BrokenError`."""
+    """Start, use, dump and repair a damaged folder; return the result, or raise `BrokenError`."""
     folders = {f for f in sorted(truth.history.folders) if f == FOLDER or random.random() < 0.5}
     fs = disk_of(files, frozenset(folders))
     kept = values_in(files, truth)
@@ -149,7 +149,7 @@ def check(truth: Truth, files: Files, random: Random) -> str:
 
 
 def values_in(files: Files, truth: Truth) -> dict[bytes, int]:
-    """Return the synced values that some file has, and how often."""
+    """Return the synced values contained in some file, and how often."""
     everything = b"\0".join(files.values())
     found = {}
     for log in truth.logs.values():
@@ -189,7 +189,7 @@ def check_dump(truth: Truth, files: Files, fs: SimFs) -> None:
 
 
 def has_epochs(fs: SimFs, folder: str, log: Log) -> bool:
-    """Tell whether an epoch checkpoint says the right thing of a log, though perhaps also of its end."""
+    """Return whether an epoch checkpoint is correct for a log, apart perhaps from its end."""
     try:
         return between(read_epochs(fs, folder) or (), log.start, log.end) == log.epochs
     except StoreError:
@@ -197,7 +197,7 @@ def has_epochs(fs: SimFs, folder: str, log: Log) -> bool:
 
 
 def is_struck_lightly(truth: Truth, files: Files, key: Key) -> bool:
-    """Tell whether nothing was done to the files that a partition cannot do without."""
+    """Return whether no file was damaged that a partition requires."""
     folder, before = f"{FOLDER}/{key[0]}-{key[1]}/", truth.history.files
     paths = [path for path in {**before, **files} if path.startswith(folder)]
     vital = [path for path in paths if path.endswith((".log", MANIFEST_FILE))]
@@ -206,7 +206,7 @@ def is_struck_lightly(truth: Truth, files: Files, key: Key) -> bool:
 
 
 def check_start(truth: Truth, files: Files, fs: SimFs, random: Random, kept: dict[bytes, int]) -> str:
-    """Open the folder and use what opens."""
+    """Open the folder and use the partitions that open."""
     try:
         directory = LogDirectory.open(fs, FOLDER, truth.history.config)
     except StoreError as error:
@@ -232,7 +232,7 @@ def check_root(truth: Truth, directory: LogDirectory) -> None:
 
 
 def check_log(truth: Truth, files: Files, directory: LogDirectory, key: Key, random: Random) -> str:
-    """Compare one partition with the truth; return what became of it."""
+    """Compare one partition with the truth; return the result."""
     right = truth.logs[key]
     try:
         log = directory.log(*key)
@@ -267,7 +267,7 @@ def check_log(truth: Truth, files: Files, directory: LogDirectory, key: Key, ran
 
 
 def compare(content: Content, truth: Truth, files: Files, key: Key) -> bool:
-    """Every record must be what was written there; tell whether others are behind what was synced."""
+    """Check that every record is the written one; return whether others follow the synced part."""
     log, ever = truth.logs[key], truth.history.written[key].ever
     vouched = min(log.flushed, manifest_end(files, key))
     has_others = False
@@ -282,7 +282,7 @@ def compare(content: Content, truth: Truth, files: Files, key: Key) -> bool:
 
 
 def manifest_end(files: Files, key: Key) -> int:
-    """Return how far the manifest vouches, which may be an older copy."""
+    """Return the end of the manifest's guarantee, which may be an older copy."""
     try:
         return parse(files.get(f"{FOLDER}/{key[0]}-{key[1]}/{MANIFEST_FILE}", b"")).manifest.flushed
     except StoreError:
@@ -290,7 +290,7 @@ def manifest_end(files: Files, key: Key) -> int:
 
 
 def may_have_others(truth: Truth, files: Files, key: Key) -> bool:
-    """Tell whether a log was struck that was not stopped cleanly."""
+    """Return whether an uncleanly stopped log was damaged."""
     marks = f"{FOLDER}/{CLEAN_SHUTDOWN_FILE}", f"{FOLDER}/{REGISTRY_FILE}"
     is_clean = truth.history.is_clean and all(files.get(path) == truth.history.files[path] for path in marks)
     return not is_clean and is_log_struck(truth, files, key)
@@ -303,7 +303,7 @@ def is_log_struck(truth: Truth, files: Files, key: Key) -> bool:
 
 
 def check_later(truth: Truth, directory: LogDirectory, fs: SimFs) -> None:
-    """Write to what opened, start again after the process died, and find it all."""
+    """Write to the opened partitions, restart after the death of the process, and find everything."""
     before: dict[Key, Content] = {}
     for key in truth.logs:
         if key in directory.damaged:
@@ -353,7 +353,7 @@ def check_repair(truth: Truth, files: Files, fs: SimFs, random: Random, kept: di
 
 
 def check_plan(plan: Plan, truth: Truth, files: Files) -> None:
-    """A repair keeps what is before the first damage, if the manifest is as it was."""
+    """Check that a repair keeps everything before the first damage, if the manifest is intact."""
     folder, before = f"{FOLDER}/{plan.key[0]}-{plan.key[1]}/", truth.history.files
     needed = folder + MANIFEST_FILE, f"{FOLDER}/{REGISTRY_FILE}"
     if plan.key not in truth.logs or any(files.get(path) != before[path] for path in needed):
@@ -372,7 +372,7 @@ def check_plan(plan: Plan, truth: Truth, files: Files) -> None:
 
 
 def first_struck(good: bytes, found: bytes, base: int) -> int:
-    """Return the offset of the first batch that was struck, or the segment's, if headers were struck too."""
+    """Return the offset of the first damaged batch, or the segment's, if headers were damaged too."""
     struck = base
     for position, header in reversed(list(iterate_headers(good))):
         if good[position : position + CRC_START] != found[position : position + CRC_START]:
@@ -383,6 +383,6 @@ def first_struck(good: bytes, found: bytes, base: int) -> int:
 
 
 def problems_of(fs: SimFs) -> Iterator[str]:
-    """Yield what a dump complains of, but for high watermarks of records that were never synced."""
+    """Yield the problems in a dump, except for high watermarks of records that were never synced."""
     lines = Dump(False, False, fs).lines(FOLDER)
     return (line for line in lines if line.startswith("!") and "high watermark" not in line)

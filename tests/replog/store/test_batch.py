@@ -1,4 +1,4 @@
-"""Record batches: the layout of the wire, the CRC, stamping in place, and a public client that agrees."""
+"""Record batches: the wire layout, the CRC, stamping in place, and agreement with a public client."""
 
 import gzip
 import struct
@@ -38,13 +38,13 @@ ONE = encode_batch([Record(b"value", b"key", 1000)])
 
 
 def stamp(batch: bytearray, offset: int, epoch: int) -> None:
-    """Write base offset and leader epoch as a broker does, where the CRC does not cover them."""
+    """Write base offset and leader epoch like a broker, outside the CRC."""
     struct.pack_into(">q", batch, 0, offset)
     struct.pack_into(">i", batch, 12, epoch)
 
 
 def kafka_python(batch: bytes, offset: int = 0, epoch: int = 0) -> tuple[object, list[tuple[object, ...]]]:
-    """Read a batch with kafka-python, which knows nothing of this code."""
+    """Read a batch with kafka-python, which shares no code with replog."""
     stamped = bytearray(batch)
     stamp(stamped, offset, epoch)
     parsed = MemoryRecords(bytes(stamped)).next_batch()
@@ -203,7 +203,7 @@ def test_varints_are_protobuf_zigzag(number: int, encoded: str) -> None:
 
 
 def test_an_unreadable_codec_is_named() -> None:
-    """A zstd batch is stored like any other; looking into it says what is missing."""
+    """A zstd batch is stored like any other; reading its records names the missing library."""
     batch = bytearray(ONE)
     batch[22] |= 4
     batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4, "big")
@@ -231,13 +231,13 @@ def gzipped(body: bytes) -> bytes:
 def test_compressed_records_that_cannot_be_unpacked_are_refused(
     body: bytes, error: type[Exception], message: str
 ) -> None:
-    """Not gzip, cut off, or a bomb: said so, without unpacking more than a bound."""
+    """Not gzip, truncated, or a bomb: an error, without unpacking more than a bound."""
     assert decode_batch(gzipped(gzip.compress(ONE[HEADER_BYTES:])))[0].value == b"value"
     with pytest.raises(error, match=message):
         decode_batch(gzipped(body))
 
 
 def test_an_empty_batch_cannot_be_encoded() -> None:
-    """A batch holds at least one record."""
+    """A batch contains at least one record."""
     with pytest.raises(InvalidRecordError):
         encode_batch([])

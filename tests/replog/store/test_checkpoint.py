@@ -88,7 +88,7 @@ def test_missing_files_and_empty_files_have_no_entries() -> None:
     ],
 )
 def test_a_broken_checkpoint_is_named_by_file_and_line(content: bytes, message: str) -> None:
-    """Every deviation is an error that says where."""
+    """Every deviation is an error with its place."""
     with pytest.raises(CorruptFileError, match=message) as caught:
         read_offsets(disk(NAME, content), "d", NAME)
     assert NAME in str(caught.value)
@@ -115,7 +115,7 @@ def test_another_version_is_foreign() -> None:
 
 @given(st.binary(max_size=60) | st.text(alphabet='0123456789 \nab{}":', max_size=60).map(str.encode))
 def test_noise_in_any_file_is_a_documented_error_or_a_value(noise: bytes) -> None:
-    """A content that is not a checkpoint is damage, or another version, and nothing else."""
+    """Content that is not a checkpoint is damage, or another version, and nothing else."""
     for name, read in (
         (NAME, lambda fs: read_offsets(fs, "d", NAME)),
         (EPOCH_FILE, lambda fs: read_epochs(fs, "d")),

@@ -21,7 +21,7 @@ OPERATIONS = ("append", "flush", "truncate", "checkpoint", "advance_start", "res
 
 @dataclass(slots=True)
 class Model:
-    """What the log must hold: batches of (base, epoch, values), the first `flushed` offsets for certain."""
+    """The required contents: batches of (base, epoch, values), the first `flushed` offsets for certain."""
 
     batches: list[tuple[int, int, tuple[bytes, ...]]] = field(default_factory=list)
     start: int = 0
@@ -46,7 +46,7 @@ class Model:
 
 
 class LogAgainstList(RuleBasedStateMachine):
-    """Every rule changes log and list alike; a rule that crashes half way leaves the list a choice."""
+    """Every rule changes log and list alike; a crash during a rule leaves the list a choice."""
 
     @initialize(syncs_on_roll=st.booleans())
     def start(self, syncs_on_roll: bool) -> None:
@@ -129,7 +129,7 @@ class LogAgainstList(RuleBasedStateMachine):
         by_power=st.booleans(),
     )
     def die_inside(self, what: str, after: int, seed: int, by_power: bool) -> None:
-        """Start an operation, die at its n-th change of the disk, and accept what that may leave."""
+        """Start an operation, die at its n-th change of the disk, and accept the possible results."""
         flushed, end = self.model.flushed, self.model.end
         self.fs.faults.crash_in = after
         arguments = {"append": ([2, 1, 3], True), "truncate": (7,), "advance_start": (5,)}.get(what, ())
@@ -155,7 +155,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.log = self.directory.logs[KEY] if KEY in self.directory.logs else self.directory.log(*KEY)
 
     def settle(self, loosely: bool = False) -> None:
-        """Take over what a crash left: the log must be a prefix of the list, and is durable from now on."""
+        """Adopt the result of a crash: the log must be a prefix of the list, and is durable from then on."""
         assert self.log.log_end in self.model.ends(), "batches are whole"
         self.model.cut(self.log.log_end)
         self.model.flushed = self.model.end
@@ -216,7 +216,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
 
 def split(data: bytes) -> list[bytes]:
-    """Cut what a read returned into batches."""
+    """Split the result of a read into batches."""
     batches = []
     while data:
         size = 12 + int.from_bytes(data[8:12], "big")

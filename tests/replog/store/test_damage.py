@@ -1,4 +1,4 @@
-"""Files that are not what was written: noticed, refused or mended, and never silently believed or cut."""
+"""Files that differ from what was written: detected, refused or repaired, never silently accepted."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,7 +42,7 @@ def batches(fs: SimFs, path: str = LOG) -> list[tuple[int, BatchHeader]]:
 
 
 def read_from(fs: SimFs, offset: int) -> bytes:
-    """Read at an offset after a start; raises what the start or the read raises."""
+    """Read at an offset after a start; raises the error of the start or the read."""
     fs.process_crash()
     return reopened(fs, LARGE).log(*KEY).read(offset, 1000)
 
@@ -50,7 +50,7 @@ def read_from(fs: SimFs, offset: int) -> bytes:
 @both_stops
 @pytest.mark.parametrize("saved", [True, False], ids=["checkpointed", "flushed only"])
 def test_a_flipped_bit_in_synced_records_never_cuts_them(clean: bool, saved: bool) -> None:
-    """Whichever bit of the active segment it is: no byte of the folder changes, and nobody reads it."""
+    """For any bit of the active segment: no byte of the folder changes, and it cannot be read."""
     for seed in range(60):
         fs = stopped(clean, saved, LARGE, synced=True)
         random = Random(seed)
@@ -77,7 +77,7 @@ def test_a_dirty_start_refuses_what_a_clean_one_leaves_for_the_first_read() -> N
 
 
 def test_a_directory_with_a_closed_partition_does_not_count_as_stopped_cleanly() -> None:
-    """A clean start would not look again at what was found damaged; what is known of the partition stays."""
+    """A clean start would not recheck damage found before; the facts about the partition are kept."""
     fs = stopped(config=LARGE, synced=True)
     flip(fs, LOG, 500)
     known = read_file(fs, f"data/{REGISTRY_FILE}")
@@ -91,7 +91,7 @@ def test_a_directory_with_a_closed_partition_does_not_count_as_stopped_cleanly()
 @both_stops
 @pytest.mark.parametrize("bit", range(8))
 def test_a_wrong_last_offset_delta_is_corrupt_and_no_empty_read(clean: bool, bit: int) -> None:
-    """Of the last batch: a read at its offsets raises, before and after the damage is known."""
+    """For the last batch: a read at its offsets raises, before and after the damage is known."""
     fs = stopped(clean, config=LARGE, synced=True)
     position, header = batches(fs)[-1]
     flip(fs, LOG, position + 26, bit)
@@ -103,7 +103,7 @@ def test_a_wrong_last_offset_delta_is_corrupt_and_no_empty_read(clean: bool, bit
 @pytest.mark.parametrize("bit", range(8))
 @pytest.mark.parametrize("number", [0, 7, 29])
 def test_a_delta_that_changes_under_an_open_log_never_reads_as_nothing(bit: int, number: int) -> None:
-    """A read below the log end returns records or raises, whatever the file says by then."""
+    """A read below the log end returns records or raises, whatever the file contains by then."""
     fs = stopped(config=LARGE)
     log = reopened(fs, LARGE).logs[KEY]
     position, _ = batches(fs)[number]
@@ -125,7 +125,7 @@ def test_a_delta_that_changes_under_an_open_log_never_reads_as_nothing(bit: int,
     "text", [b"0\n3\n0 0\n1 30\n2 40\n", b"0\n3\n0 0\n1 20\n3 40\n", b"0\n2\n0 0\n2 40\n"]
 )
 def test_a_wrong_epoch_checkpoint_is_noticed_and_rebuilt(clean: bool, text: bytes) -> None:
-    """At a clean start too, which reads no batch; what was there is kept, and a note says so."""
+    """At a clean start too, which reads no batch; the old content is kept, and a note reports it."""
     fs = stopped(clean)
     replace_file(fs, FOLDER, EPOCH_FILE, text)
     directory = reopened(fs)
@@ -184,7 +184,7 @@ def test_a_flipped_bit_of_an_index_is_noticed_and_the_index_rebuilt(clean: bool)
 
 @both_stops
 def test_the_file_of_another_partition_is_not_taken(clean: bool) -> None:
-    """Same size, same offsets, right CRCs and epochs: only the chain knows that it is not this log's."""
+    """Same size, same offsets, right CRCs and epochs: only the chain shows that it is not this log's."""
     fs = SimFs()
     directory = LogDirectory.open(fs, "data", CONFIG)
     for number in (0, 1):
@@ -206,7 +206,7 @@ def test_the_file_of_another_partition_is_not_taken(clean: bool) -> None:
 
 
 def test_folders_that_changed_places_are_refused() -> None:
-    """The manifest says whose it is."""
+    """The manifest names its partition."""
     fs = stopped(clean=True)
     for path, content in contents(fs).items():
         directory = "data/t-1"
@@ -218,7 +218,7 @@ def test_folders_that_changed_places_are_refused() -> None:
 @both_stops
 @pytest.mark.parametrize("name", [MANIFEST_FILE, "folder"])
 def test_a_partition_without_its_manifest_is_refused(clean: bool, name: str) -> None:
-    """Without it nothing says what must be there: neither an empty log nor the files as they are."""
+    """Without it the required contents are unknown: neither an empty log nor the unchanged files are used."""
     fs = stopped(clean)
     for path in [f"{FOLDER}/{name}"] if name != "folder" else names(fs, ""):
         fs.unlink(path)
@@ -230,7 +230,7 @@ def test_a_partition_without_its_manifest_is_refused(clean: bool, name: str) -> 
 @both_stops
 @pytest.mark.parametrize("at", [0, 5, 30, -3])
 def test_a_damaged_manifest_is_refused(clean: bool, at: int) -> None:
-    """Its first part has a checksum of its own."""
+    """Its first part has its own checksum."""
     fs = stopped(clean)
     flip(fs, f"{FOLDER}/{MANIFEST_FILE}", at)
     before = contents(fs)
@@ -242,7 +242,7 @@ def test_a_damaged_manifest_is_refused(clean: bool, at: int) -> None:
 def test_an_older_copy_of_a_manifest_is_refused_if_records_were_cut_since(
     cut: Callable[[PartitionLog, int], object],
 ) -> None:
-    """It would vouch for what was there before the cut."""
+    """It would vouch for the contents before the cut."""
     fs = stopped(synced=True)
     old = read_file(fs, f"{FOLDER}/{MANIFEST_FILE}")
     directory = reopened(fs)
@@ -254,7 +254,7 @@ def test_an_older_copy_of_a_manifest_is_refused_if_records_were_cut_since(
 
 
 def test_an_older_copy_of_a_manifest_is_refused_if_more_was_checkpointed() -> None:
-    """The directory knows how far the log was synced."""
+    """The directory records the synced offset of the log."""
     fs = stopped(config=LARGE, synced=True)
     old = read_file(fs, f"{FOLDER}/{MANIFEST_FILE}")
     directory = reopened(fs, LARGE)
@@ -265,7 +265,7 @@ def test_an_older_copy_of_a_manifest_is_refused_if_more_was_checkpointed() -> No
 
 
 def test_what_a_clean_stop_did_not_leave_is_no_part_of_the_log() -> None:
-    """A segment, or bytes, that appeared since: moved aside or cut, not read as a tail."""
+    """A segment, or bytes, added since: moved aside or cut, not read as a tail."""
     fs = stopped(clean=True)
     last = names(fs, ".log")[-1]
     batch = encode_batch([Record(b"from elsewhere")], base_offset=60, leader_epoch=2)
@@ -278,7 +278,7 @@ def test_what_a_clean_stop_did_not_leave_is_no_part_of_the_log() -> None:
 
 
 def test_every_byte_that_a_start_cuts_is_kept() -> None:
-    """Also where nothing was synced: the tail is cut at the damage, and is in a file beside the log."""
+    """Also if nothing was synced: the tail is cut at the damage, and is in a file beside the log."""
     fs = stopped(config=LAZY)
     second = names(fs, ".log")[1]
     flip(fs, second, 200)
@@ -288,7 +288,7 @@ def test_every_byte_that_a_start_cuts_is_kept() -> None:
 
 
 def test_the_epochs_of_an_unsynced_tail_are_compared_with_the_manifest() -> None:
-    """A batch in an epoch that nobody began is no batch: epochs are durable before their records."""
+    """A batch in an epoch without an entry is not valid: epochs are durable before their records."""
     fs = stopped(config=LAZY)
     path = names(fs, ".log")[1]
     position, header = batches(fs, path)[3]
@@ -301,7 +301,7 @@ def test_the_epochs_of_an_unsynced_tail_are_compared_with_the_manifest() -> None
 
 
 def test_checkpoints_that_nobody_wrote_are_not_believed() -> None:
-    """A changed digit of the high watermarks, a marker that reappears: noted, and kept aside."""
+    """A changed digit of the high watermarks, a marker that reappears: reported, and moved aside."""
     fs = stopped(clean=True)
     marker = read_file(fs, "data/.kafka_cleanshutdown")
     edit(fs, "data/replication-offset-checkpoint", lambda content: content.__setitem__(-2, ord("9")))
@@ -329,7 +329,7 @@ def test_nothing_is_written_to_a_segment_that_was_not_compared() -> None:
 
 
 def test_a_flipped_payload_bit_is_below_the_chain_and_above_the_crc() -> None:
-    """Headers are walked for the chain; the CRC of a batch has the rest: one of both sees every bit."""
+    """Headers are read for the chain; the CRC of a batch covers the rest: one of both detects every bit."""
     fs = stopped(clean=True, config=LARGE)
     for at in (CRC_START - 1, CRC_START, CRC_START + 60):
         twin = SimFs()
@@ -350,7 +350,7 @@ def dies(_: Segment) -> None:
 def test_what_is_not_the_dropped_file_is_not_removed(
     monkeypatch: pytest.MonkeyPatch, suffix: str, at: int
 ) -> None:
-    """A start removes dropped segments that a crash left: by size and chain, and no index that is none."""
+    """A start removes dropped segments that a crash left: by size and chain, and only real index files."""
     fs = stopped()
     log = reopened(fs).logs[KEY]
     with monkeypatch.context() as patches, suppress(CrashedError):

@@ -1,4 +1,4 @@
-"""A partition that is deleted is gone for good, whatever happens in the middle of it."""
+"""A deleted partition is removed permanently, whatever happens during the deletion."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_start_removes_what_a_deletion_left_and_nothing_else(tmp_path):
 
 
 def test_the_longest_topic_can_be_deleted(tmp_path):
-    """Its folder has a name without room for a suffix, also for the second topic with the same beginning."""
+    """Its folder's name leaves no space for a suffix, also for the second topic with the same beginning."""
     topics = "t" * 249, "t" * 248 + "u"
     directory = LogDirectory.open(OsFs(), str(tmp_path))
     for topic in topics:

@@ -40,7 +40,7 @@ def opened(config: LogConfig = CONFIG) -> tuple[SimFs, LogDirectory, PartitionLo
 
 
 def append_until_failure(log: PartitionLog) -> int:
-    """Append until the store gives up; return how many appends were acknowledged."""
+    """Append until the store refuses; return how many appends were acknowledged."""
     for acknowledged in range(1000):
         try:
             log.append_as_leader(BATCH, 0)
@@ -50,7 +50,7 @@ def append_until_failure(log: PartitionLog) -> int:
 
 
 def assert_offline(directory: LogDirectory, log: PartitionLog) -> None:
-    """Check that nothing can be asked of the directory, with error 56, and that it cannot stop cleanly."""
+    """Check that every request to the directory fails with error 56, and that it cannot stop cleanly."""
     for attempt in (
         lambda: log.append_as_leader(BATCH, 0),
         lambda: log.read(0, 10),
@@ -100,7 +100,7 @@ def test_an_fsync_error_is_never_forgotten(after: int) -> None:
 
 @pytest.mark.parametrize("occasion", range(8))
 def test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed(occasion: int) -> None:
-    """The process dies, a start reads the bytes and syncs them, the power fails: all are there."""
+    """The process dies, a start reads the bytes and syncs them, the power fails: all are kept."""
     fs, directory, log = opened()
     log.append_as_leader(BATCH, 0)
     directory.checkpoint({})
@@ -117,7 +117,7 @@ def test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed(occasion: in
 
 @pytest.mark.parametrize("as_leader", [True, False])
 def test_a_whole_batch_that_a_crash_leaves_is_kept_with_its_epoch(as_leader: bool) -> None:
-    """Its epoch is known by then, at whatever moment the process died: a start takes it for no torn tail."""
+    """Its epoch is known by then, at whatever moment the process died: a start does not treat it as torn."""
     for moment in range(16):
         fs, _, log = opened()
         log.append_as_leader(BATCH, 0)
@@ -141,7 +141,7 @@ def iterate_whole(data: bytes) -> list[tuple[int, BatchHeader]]:
 
 
 def test_a_torn_write_is_cut_on_the_next_opening() -> None:
-    """A write that failed half way leaves no half batch."""
+    """A write that failed in the middle leaves no partial batch."""
     fs, directory, log = opened(LogConfig())
     fs.faults.fail_write_in = 4
     acknowledged = append_until_failure(log)
@@ -262,7 +262,7 @@ while True:
 
 
 def kill_at_random_moments(path: Path, kills: int, random: Random) -> int:
-    """Kill a writer `kills` times; all it acknowledged must be there. Returns the records written."""
+    """Kill a writer `kills` times; all acknowledged records must exist. Returns the records written."""
     highest = 0
     for _ in range(kills):
         command = [sys.executable, "-c", WRITER, str(path), str(random.choice([1, 3, 10]))]
@@ -326,7 +326,7 @@ def check_contents(log: PartitionLog) -> None:
 
 @pytest.mark.system
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
-    """A real process, SIGKILL at random moments, re-opened each time (a sample)."""
+    """A real process, SIGKILL at random moments, reopened each time (a sample)."""
     assert kill_at_random_moments(tmp_path / "data", 8, Random(1)) > 8 * 15
 
 

@@ -1,4 +1,4 @@
-"""Random damage to random folders, held to an oracle; and flaws planted in the store, which it must find."""
+"""Random damage to random folders, checked by an oracle; planted flaws of the store, which it must find."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -99,7 +99,7 @@ FLAWS: tuple[tuple[str, Any, str, Callable[..., object]], ...] = (
 
 @pytest.mark.parametrize(("owner", "name", "value"), [f[1:] for f in FLAWS], ids=[f[0] for f in FLAWS])
 def test_the_oracle_finds_a_planted_flaw(owner: Any, name: str, value: Callable[..., object]) -> None:
-    """Each of these would let damage through; some hundred cases show it."""
+    """Each of these would accept damage; some hundred cases show it."""
     with planted(owner, name, value):
         found = next((number for number in range(1500) if failures(fates(range(number, number + 1)))), None)
     assert found is not None

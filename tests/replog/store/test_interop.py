@@ -36,7 +36,7 @@ def test_a_public_client_reads_the_segments_written_here(tmp_path: Path) -> None
 
 
 def test_a_segment_made_by_a_public_client_is_opened_here(tmp_path: Path) -> None:
-    """Its batches, stamped and put into a file of the right name, are a log to read and to write on."""
+    """Its batches, stamped and put into a file of the right name, are a readable and writable log."""
     content = b""
     for i in range(5):
         builder = DefaultRecordBatchBuilder(

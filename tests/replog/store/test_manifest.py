@@ -1,4 +1,4 @@
-"""The manifests: what their text is, what of a damaged one is still believed, and when they are written."""
+"""The manifests: their text, the accepted part of a damaged one, and the times of writing."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -80,7 +80,7 @@ def grown(size: int) -> Manifest:
 
 @given(manifests)
 def test_manifests_survive_the_round_trip(manifest: Manifest) -> None:
-    """What was rendered is parsed."""
+    """A rendered manifest is parsed back."""
     assert parse(render(manifest)).manifest == manifest
 
 
@@ -90,7 +90,7 @@ def test_the_text_is_documented() -> None:
 
 
 def test_a_flush_of_the_last_segment_appends_a_line() -> None:
-    """Nothing before it is written again; any other change replaces the file, and so do many flushes."""
+    """No earlier line is rewritten; any other change replaces the file, and so do many flushes."""
     fs = saved(MANIFEST, grown(100), grown(200))
     content = read_file(fs, f"d/{MANIFEST_FILE}")
     assert content.startswith(render(MANIFEST))
@@ -109,7 +109,7 @@ def test_a_flush_of_the_last_segment_appends_a_line() -> None:
 
 @given(st.data())
 def test_every_flipped_bit_of_a_manifest_is_noticed(data: st.DataObject) -> None:
-    """In the first part it is an error; behind it, the flushes from there on are not believed."""
+    """In the first part it is an error; after it, the flushes from there on are not trusted."""
     content = bytearray(read_file(saved(MANIFEST, grown(100), grown(200)), f"d/{MANIFEST_FILE}"))
     at = data.draw(st.integers(0, len(content) - 1))
     content[at] ^= 1 << data.draw(st.integers(0, 7))
@@ -124,7 +124,7 @@ def test_every_flipped_bit_of_a_manifest_is_noticed(data: st.DataObject) -> None
 
 @given(st.integers(0, 300))
 def test_a_flush_that_was_torn_is_as_if_it_had_not_begun(size: int) -> None:
-    """What a crash leaves of the last line is no fault, and the next save writes the file anew."""
+    """The remains of the last line are not a fault, and the next save rewrites the file."""
     content = read_file(saved(MANIFEST, grown(100), grown(200)), f"d/{MANIFEST_FILE}")
     content = content[: max(len(render(MANIFEST)), len(content) - size)]
     reading = parse(content)
@@ -137,7 +137,7 @@ def test_a_flush_that_was_torn_is_as_if_it_had_not_begun(size: int) -> None:
 
 
 def test_another_version_is_named_only_if_its_checksum_is_right() -> None:
-    """A flipped digit is damage; a file that is whole was written by newer software."""
+    """A flipped digit is damage; an intact file was written by newer software."""
     newer = b"1" + TEXT[1:]
     with pytest.raises(ForeignVersionError, match="version 1"):
         parse(newer + b"head %08x\n" % crc32c(newer))
@@ -164,7 +164,7 @@ def test_a_manifest_never_lists_more_than_is_synced(config: LogConfig) -> None:
 
 
 def work(log: PartitionLog) -> None:
-    """Do what changes the manifest, again and again."""
+    """Perform operations that change the manifest, repeatedly."""
     for i in range(40):
         log.append_as_leader(encode_batch([Record(b"%d" % i), Record(b"x" * 90)]), i // 7)
         if i % 3 == 0:
@@ -178,7 +178,7 @@ def work(log: PartitionLog) -> None:
 
 
 def test_a_segment_that_was_dropped_is_removed_by_the_next_start() -> None:
-    """A crash between the manifest and the removal leaves the file; only one of that size goes."""
+    """A crash between the manifest and the removal leaves the file; only one of that size is removed."""
     for moment in range(8):
         fs = stopped()
         directory = LogDirectory.open(fs, "data", CONFIG)
@@ -228,7 +228,7 @@ def test_the_registry_survives_the_round_trip() -> None:
 
 @given(st.data())
 def test_every_flipped_bit_of_the_registry_is_noticed(data: st.DataObject) -> None:
-    """It has a checksum of its own."""
+    """It has its own checksum."""
     fs = stopped()
     content = bytearray(read_file(fs, f"data/{REGISTRY_FILE}"))
     at = data.draw(st.integers(0, len(content) - 1))
@@ -262,7 +262,7 @@ def test_a_right_checksum_makes_no_noise_readable(lines: list[str], flush: str) 
 
 
 def test_a_registry_of_nothing_is_moved_aside() -> None:
-    """The checksum of nothing is 0, and is right."""
+    """The checksum of nothing is 0, and is correct."""
     fs = SimFs()
     make_directory(fs, "data")
     replace_file(fs, "data", REGISTRY_FILE, b"head 00000000\n")

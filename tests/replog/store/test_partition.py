@@ -1,4 +1,4 @@
-"""What a log does when nothing goes wrong, and what it refuses."""
+"""The operations of a log without faults, and its refusals."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ def batch(*values: bytes, time: int = 0) -> bytes:
 
 
 def filled(count: int, config: LogConfig = SMALL, fs: SimFs | None = None) -> PartitionLog:
-    """Make a log of `count` batches of two records, batch i in epoch i // 10 at time 100 * i."""
+    """Create a log of `count` batches of two records, batch i in epoch i // 10 at time 100 * i."""
     log = PartitionLog.open(fs or SimFs(), "t-0", config)
     for i in range(count):
         log.append_as_leader(batch(b"%d" % i, b"x" * 20, time=100 * i), i // 10)
@@ -109,7 +109,7 @@ def test_offsets_outside_the_log_are_out_of_range(offset: int) -> None:
 
 
 def test_bad_batches_are_refused_each_with_its_error_and_change_nothing() -> None:
-    """Wrong bytes, too many of them, broken rules; after each the log is as before."""
+    """Wrong bytes, too many of them, violated rules; after each the log is unchanged."""
     log = filled(3)
     good = batch(b"v")
     bad = bytearray(good)
@@ -150,7 +150,7 @@ def test_a_follower_refuses_holes_overlaps_and_falling_epochs() -> None:
 
 
 def test_truncation_drops_records_and_epochs_from_there() -> None:
-    """The log ends at the batch boundary at or below the offset; epochs that start there are gone."""
+    """The log ends at the batch boundary at or below the offset; epochs that start there are removed."""
     log = filled(30)
     assert log.truncate_to(40) == 40
     assert log.epochs == ((0, 0), (1, 20))
@@ -162,7 +162,7 @@ def test_truncation_drops_records_and_epochs_from_there() -> None:
 
 @given(st.integers(1, 11), st.lists(st.integers(1, 4), min_size=3, max_size=9))
 def test_after_a_truncation_the_index_leads_to_the_new_batches(offset: int, sizes: list[int]) -> None:
-    """Other batches in place of the old ones are found at every offset."""
+    """New batches in place of the old ones are found at every offset."""
     log = filled(6, LogConfig(index_interval_bytes=60))
     end = log.truncate_to(offset)
     starts = list(range(0, end, 2))
@@ -175,7 +175,7 @@ def test_after_a_truncation_the_index_leads_to_the_new_batches(offset: int, size
 
 @pytest.mark.parametrize("offset", [2, 16, 30])
 def test_a_truncation_leaves_no_file_of_a_later_segment(offset: int) -> None:
-    """A clean stop after it, which is believed without a scan, ends where it was cut."""
+    """A clean stop after it, which is trusted without a scan, ends at the cut."""
     fs = SimFs()
     log = filled(30, fs=fs)
     log.truncate_to(offset)
@@ -196,7 +196,7 @@ def test_a_truncation_leaves_no_index_of_what_is_gone(suffix: str) -> None:
 
 
 def test_an_older_epoch_may_follow_one_that_never_wrote() -> None:
-    """The entry without a record goes, and the older epoch keeps the offset at which it began."""
+    """The entry without a record is removed, and the older epoch keeps its start offset."""
     log = filled(3)
     log.assign_epoch(4, 6)
     log.append_as_follower(encode_batch([Record(b"x")], base_offset=6, leader_epoch=0))
@@ -205,7 +205,7 @@ def test_an_older_epoch_may_follow_one_that_never_wrote() -> None:
 
 @pytest.mark.parametrize("cut_a_later_segment", [False, True])
 def test_no_older_epoch_follows_records_below_the_log_start(cut_a_later_segment: bool) -> None:
-    """They are in the files still, where a start takes an epoch that falls for damage."""
+    """They are still in the files, where a start treats a decreasing epoch as damage."""
     fs = SimFs()
     log = PartitionLog.open(fs, "t-0", SMALL)
     log.append_as_leader(batch(b"a" * 100), 4)
@@ -226,7 +226,7 @@ def test_no_older_epoch_follows_records_below_the_log_start(cut_a_later_segment:
 
 
 def test_truncating_at_the_end_still_cuts_the_epochs() -> None:
-    """An epoch that begins at the log end and wrote nothing goes (KAFKA-10706)."""
+    """An epoch that begins at the log end and has no records is removed (KAFKA-10706)."""
     log = filled(3)
     log.assign_epoch(4, 6)
     assert log.truncate_to(6) == 6
@@ -234,7 +234,7 @@ def test_truncating_at_the_end_still_cuts_the_epochs() -> None:
 
 
 def test_truncating_below_the_first_segment_leaves_an_empty_log_there() -> None:
-    """After retention removed the beginning, cutting before it starts anew at the offset."""
+    """After retention removed the beginning, cutting before it restarts at the offset."""
     log = filled(30)
     log.advance_log_start(40)
     assert log.truncate_to(3) == 3
@@ -243,7 +243,7 @@ def test_truncating_below_the_first_segment_leaves_an_empty_log_there() -> None:
 
 
 def test_reset_begins_an_empty_log_where_it_is_told() -> None:
-    """A follower whose leader starts later than its own end throws everything away."""
+    """A follower whose leader starts later than its own end discards everything."""
     log = filled(30)
     log.reset(1000)
     assert (log.log_start, log.log_end, log.flushed, log.epochs) == (1000, 1000, 1000, ())
@@ -251,7 +251,7 @@ def test_reset_begins_an_empty_log_where_it_is_told() -> None:
 
 
 def test_the_log_start_moves_by_record_and_deletes_by_segment() -> None:
-    """Records below are out of range at once; files go when their last record does; epochs are cut."""
+    """Records below are out of range at once; files are removed with their last record; epochs are cut."""
     log = filled(30)
     bases_before = log.segment_bases
     deleted = log.advance_log_start(25)

@@ -1,4 +1,4 @@
-"""Promises that hold when the power fails right after a call returned: one test each, many seeds."""
+"""Promises that hold if the power fails right after a call returned: one test each, many seeds."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -74,7 +74,7 @@ def test_nothing_flushed_is_lost() -> None:
 
 
 def test_a_flush_syncs_all_segments_that_were_written_to() -> None:
-    """Also those that were left without a sync when the next one began."""
+    """Also those that were left unsynced when the next one was started."""
     for seed in SEEDS:
         fs = SimFs()
         lazy = replace(CONFIG, flush_on_roll=False)
@@ -88,7 +88,7 @@ def test_a_flush_syncs_all_segments_that_were_written_to() -> None:
 
 
 def test_a_cut_below_the_log_start_lowers_it() -> None:
-    """Inside of the first segment, too, which has records of before the log start."""
+    """Also inside the first segment, which has records of before the log start."""
     fs = SimFs()
     log = LogDirectory.open(fs, "data", replace(CONFIG, segment_bytes=100_000)).log(*KEY)
     for _ in range(20):
@@ -103,7 +103,7 @@ def test_a_cut_below_the_log_start_lowers_it() -> None:
 
 
 def test_a_power_loss_in_a_cut_below_the_log_start_damages_no_file() -> None:
-    """Records of before the old log start may be left; the epoch file gets theirs, and nothing goes aside."""
+    """Records before the old log start may be left; the epoch file gets theirs, and nothing is set aside."""
     seen = set()
     for crash in count():
         fs = SimFs()
@@ -168,14 +168,14 @@ def test_no_checkpoint_speaks_of_more_than_a_truncation_left() -> None:
 
 
 def test_the_recovery_point_is_lowered_before_a_cut_inside_the_log() -> None:
-    """What is written where synced records were is not taken for synced (KAFKA-10101)."""
+    """New records in place of synced ones are not mistaken for synced (KAFKA-10101)."""
     fs, _, log = filled()
     log.truncate_to(6)
     assert read_offsets(fs, "data", RECOVERY_POINT_FILE) == {KEY: 6}
 
 
 def test_what_a_recovery_found_is_durable_once_it_counts_as_flushed() -> None:
-    """After the death of a process the tail is in the page cache only, until the next start has synced it."""
+    """After the death of a process the tail is only in the page cache, until the next start has synced it."""
     for seed in SEEDS:
         fs, _, log = filled()
         log.append_as_leader(encode_batch([Record(b"y" * 40)]), 2)
@@ -185,7 +185,7 @@ def test_what_a_recovery_found_is_durable_once_it_counts_as_flushed() -> None:
 
 
 def test_a_power_loss_after_a_clean_start_is_no_clean_stop() -> None:
-    """The broker claims no epoch with which it stopped cleanly (KIP-966)."""
+    """The broker does not claim an epoch of a clean stop (KIP-966)."""
     for seed in SEEDS:
         fs, directory, _ = filled()
         directory.shut_down({KEY: 20}, 3)
@@ -260,7 +260,7 @@ def test_calls_that_do_not_write_records_lose_none(
 
 
 def test_segments_that_retention_removes_have_no_durable_name() -> None:
-    """The next manifest does not list them any more, whenever the power fails."""
+    """The next manifest no longer lists them, whenever the power fails."""
     fs, _, log = filled()
     kept = log.advance_log_start(11) and log.segment_bases
     assert kept
@@ -271,7 +271,7 @@ def test_segments_that_retention_removes_have_no_durable_name() -> None:
 
 @pytest.mark.parametrize("cuts", [True, False], ids=["a cut", "a roll"])
 def test_no_index_is_vouched_for_that_changes(cuts: bool) -> None:
-    """A log goes on from a clean stop, its last segment gets other indexes or none, and the process dies."""
+    """A log continues after a clean stop, its last segment gets other indexes, and the process dies."""
     fs = SimFs()
     config = replace(CONFIG, index_interval_bytes=0, flush_on_roll=False)
     directory = LogDirectory.open(fs, "data", config)

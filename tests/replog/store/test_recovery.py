@@ -1,4 +1,4 @@
-"""Opening what a crash, a fault or an intruder left behind."""
+"""Opening a folder after a crash, a fault or an intrusion."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +23,7 @@ def batch_count(directory: LogDirectory) -> int:
 
 
 def test_a_clean_stop_is_believed_and_scans_nothing() -> None:
-    """The marker skips recovery, gives the broker epoch, and is gone once the directory is open."""
+    """The marker skips recovery, gives the broker epoch, and is removed once the directory is open."""
     fs = stopped(clean=True)
     directory = reopened(fs)
     log = directory.logs[KEY]
@@ -44,7 +44,7 @@ def test_the_marker_is_removed_durably_before_anything_is_written() -> None:
 
 @pytest.mark.parametrize("broker_epoch", [0, 7])
 def test_a_marker_that_was_removed_does_not_come_back(broker_epoch: int) -> None:
-    """After a power loss it would be a file that nobody vouches for, and a false note."""
+    """After a power loss it would be an unvouched file, and cause a false note."""
     fs = stopped()
     reopened(fs).shut_down({}, broker_epoch)
     assert reopened(fs).broker_epoch == broker_epoch
@@ -54,7 +54,7 @@ def test_a_marker_that_was_removed_does_not_come_back(broker_epoch: int) -> None
 
 
 def test_an_unclean_stop_scans_the_last_segment_and_what_was_not_synced() -> None:
-    """Synced segments are not read before they are used, whether or not a checkpoint speaks of them."""
+    """Synced segments are not read before they are used, whether or not a checkpoint mentions them."""
     saved = reopened(stopped()).logs[KEY].recovery
     unsaved = reopened(stopped(saved=False)).logs[KEY].recovery
     lazy = reopened(stopped(config=LAZY)).logs[KEY].recovery
@@ -65,7 +65,7 @@ def test_an_unclean_stop_scans_the_last_segment_and_what_was_not_synced() -> Non
 @given(st.integers(1, 400))
 @settings(max_examples=40)
 def test_a_torn_tail_is_cut_at_the_last_whole_batch(lost: int) -> None:
-    """Losing the last bytes of the last segment loses the batches they belong to, and no other."""
+    """Losing the last bytes of the last segment loses only the batches they belong to."""
     fs = stopped()
     last = names(fs, ".log")[-1]
     size = len(read_file(fs, last))
@@ -85,7 +85,7 @@ def test_a_torn_tail_is_cut_at_the_last_whole_batch(lost: int) -> None:
 
 
 def test_a_bad_crc_cuts_there_and_puts_later_segments_aside() -> None:
-    """Where nothing was synced the log ends before the damaged batch, and every byte behind it is kept."""
+    """If nothing was synced the log ends before the damaged batch, and every later byte is kept."""
     fs = stopped(config=LAZY)
     second = names(fs, ".log")[1]
     edit(fs, second, lambda content: content.__setitem__(40, content[40] ^ 1))
@@ -101,7 +101,7 @@ def test_a_bad_crc_cuts_there_and_puts_later_segments_aside() -> None:
 
 
 def test_a_bad_crc_in_the_tail_is_cut_away() -> None:
-    """One flipped bit of the last record after the recovery point; what is before it is kept."""
+    """One flipped bit of the last record after the recovery point; the part before it is kept."""
     fs = stopped(config=LAZY)
     edit(fs, names(fs, ".log")[-1], lambda content: content.__setitem__(-1, content[-1] ^ 1))
     log = reopened(fs).logs[KEY]
@@ -110,7 +110,7 @@ def test_a_bad_crc_in_the_tail_is_cut_away() -> None:
 
 
 def test_a_zeroed_tail_is_no_batch() -> None:
-    """A length that survived without its data is cut (an all-zero header is no header)."""
+    """A length that survived without its data is cut (an all-zero header is not a header)."""
     fs = stopped(config=LAZY)
     edit(fs, names(fs, ".log")[-1], lambda content: content.extend(bytes(300)))
     log = reopened(fs).logs[KEY]
@@ -118,7 +118,7 @@ def test_a_zeroed_tail_is_no_batch() -> None:
 
 
 def test_what_follows_a_cut_is_dropped_even_if_it_would_fit() -> None:
-    """Garbage behind the last batch of an unsynced segment ends the log there, as in Kafka."""
+    """Garbage after the last batch of an unsynced segment ends the log there, as in Kafka."""
     fs = stopped(config=LAZY)
     paths = names(fs, ".log")
     edit(fs, paths[1], lambda content: content.extend(b"garbage"))
@@ -128,7 +128,7 @@ def test_what_follows_a_cut_is_dropped_even_if_it_would_fit() -> None:
 
 
 def test_what_hangs_on_to_a_synced_segment_is_cut_off() -> None:
-    """Garbage between two segments that are known to follow each other ends nothing."""
+    """Garbage between two segments that are known to follow each other does not end the log."""
     fs = stopped()
     edit(fs, names(fs, ".log")[1], lambda content: content.extend(b"garbage"))
     directory = reopened(fs)
@@ -187,7 +187,7 @@ def test_the_recovery_point_promises_no_more_than_was_synced(seed: int) -> None:
 
 
 def test_a_cut_lowers_the_log_start_that_was_checkpointed() -> None:
-    """Whoever reads the checkpoint afterwards reads no more than the log has."""
+    """Readers of the checkpoint afterwards read no more than the log has."""
     fs = stopped()
     directory = reopened(fs)
     directory.logs[KEY].advance_log_start(47)
@@ -198,7 +198,7 @@ def test_a_cut_lowers_the_log_start_that_was_checkpointed() -> None:
 
 
 def test_a_log_start_that_nobody_wrote_deletes_nothing() -> None:
-    """The log start is in the manifest; a checkpoint that says more is ignored, noted and kept."""
+    """The log start is in the manifest; a checkpoint with a later one is ignored, reported and kept."""
     fs = stopped()
     replace_file(fs, "data", "log-start-offset-checkpoint", b"0\n1\nt 0 100\n")
     directory = reopened(fs)
@@ -225,7 +225,7 @@ def test_epochs_that_are_lost_or_wrong_are_rebuilt(content: bytes | None, clean:
 
 
 def test_epochs_beyond_the_log_end_are_cut() -> None:
-    """An epoch entry whose records were lost is no longer believed."""
+    """An epoch entry whose records were lost is no longer trusted."""
     fs = stopped()
     replace_file(fs, "data/t-0", "leader-epoch-checkpoint", b"0\n4\n0 0\n1 20\n2 40\n7 60\n")
     assert reopened(fs).logs[KEY].epochs == EPOCHS
@@ -247,7 +247,7 @@ def test_broken_directory_checkpoints_are_noted_and_take_their_safe_default() ->
     ["replication-offset-checkpoint", "recovery-point-offset-checkpoint", "t-0/leader-epoch-checkpoint"],
 )
 def test_files_of_another_version_stop_the_opening_and_stay_as_they_are(path: str) -> None:
-    """What newer software wrote is neither guessed at nor overwritten."""
+    """Files of newer software are neither interpreted nor overwritten."""
     fs = stopped()
     directory, _, name = f"data/{path}".rpartition("/")
     replace_file(fs, directory, name, b"1\n0\n")
@@ -269,7 +269,7 @@ def test_a_file_that_only_looks_like_a_segment_keeps_the_partition_closed() -> N
 
 
 def test_half_written_checkpoints_go_and_strangers_stay() -> None:
-    """The store removes what it left itself; an index of no segment moves aside; other names are not ours."""
+    """The store removes its own remains; an index without a segment is moved aside; other names stay."""
     fs = stopped()
     ours, index = "leader-epoch-checkpoint.tmp", f"{7:020d}.index"
     others = ("x.tmp", f"{9:020d}.log.deleted", "README")
@@ -284,7 +284,7 @@ def test_half_written_checkpoints_go_and_strangers_stay() -> None:
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_synced_segment_that_is_gone_keeps_the_partition_closed(number: int, clean: bool) -> None:
-    """Also the first one; the rest of the log is left as it is."""
+    """Also the first one; the rest of the log is left unchanged."""
     fs = stopped(clean)
     paths = names(fs, ".log")
     fs.unlink(paths[number])

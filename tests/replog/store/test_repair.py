@@ -1,4 +1,4 @@
-"""Repairs: what is kept, what is cut, that copies of it are kept, and that a start then works."""
+"""Repairs: the part kept, the part cut and copied, and that a start then succeeds."""
 
 from contextlib import suppress
 from random import Random
@@ -18,7 +18,7 @@ LOG = f"{FOLDER}/{0:020d}.log"
 
 
 def repaired(fs: SimFs, adopts: bool = False) -> Plan:
-    """Repair the partition, which must be damaged, and return what was planned."""
+    """Repair the partition, which must be damaged, and return the plan."""
     repairer = Repairer(fs, "data", adopts)
     plan = repairer.plan(KEY)
     assert plan is not None
@@ -37,7 +37,7 @@ def values(fs: SimFs) -> list[bytes | None]:
 
 
 def test_a_flipped_bit_costs_what_is_behind_it() -> None:
-    """The good beginning stays, the rest is beside the log to the last byte."""
+    """The intact beginning stays, the rest is beside the log to the last byte."""
     fs = stopped(config=LARGE, synced=True)
     content = read_file(fs, LOG)
     position, header = list(iterate_headers(content))[12]
@@ -55,7 +55,7 @@ def test_a_flipped_bit_costs_what_is_behind_it() -> None:
 
 
 def test_a_plan_changes_nothing() -> None:
-    """Looking is free."""
+    """Planning has no effect."""
     fs = stopped(config=LARGE, synced=True)
     flip(fs, LOG, 900)
     before, changes = contents(fs), fs.changes
@@ -64,7 +64,7 @@ def test_a_plan_changes_nothing() -> None:
 
 
 def test_damage_to_a_later_segment_keeps_the_earlier_ones_and_puts_the_rest_aside() -> None:
-    """A log has no holes: whole segments behind the damage leave it, as files of their own."""
+    """A log has no holes: whole segments after the damage are removed from it, as separate files."""
     fs = stopped(clean=True)
     paths = names(fs, ".log")
     last = read_file(fs, paths[2])
@@ -76,7 +76,7 @@ def test_damage_to_a_later_segment_keeps_the_earlier_ones_and_puts_the_rest_asid
 
 
 def test_a_missing_first_segment_leaves_an_empty_log_and_all_files() -> None:
-    """Nothing can be kept of a log without its beginning; the broker fetches all of it again."""
+    """Nothing of a log can be kept without its beginning; the broker fetches all of it again."""
     fs = stopped()
     paths = names(fs, ".log")
     fs.unlink(paths[0])
@@ -96,7 +96,7 @@ def test_changed_epochs_cost_what_is_behind_them_and_no_more() -> None:
 
 
 def test_records_that_only_their_crcs_vouch_for_are_kept_on_request() -> None:
-    """A changed header breaks the chain of its segment: what is before it may be another log's."""
+    """A changed header breaks the chain of its segment: the part before it may be another log's."""
     for adopts, kept in ((False, 0), (True, 24)):
         fs = stopped(config=LARGE, synced=True)
         position, _ = list(iterate_headers(read_file(fs, LOG)))[12]
@@ -108,7 +108,7 @@ def test_records_that_only_their_crcs_vouch_for_are_kept_on_request() -> None:
 
 @pytest.mark.parametrize("damage", ["lost", "struck", "another's"])
 def test_without_a_manifest_records_are_kept_on_request_only(damage: str) -> None:
-    """CRCs do not say to which log a batch belongs."""
+    """CRCs do not identify the log of a batch."""
     for adopts in (False, True):
         fs = stopped(synced=True)
         path = f"{FOLDER}/{MANIFEST_FILE}"
@@ -129,7 +129,7 @@ def test_without_a_manifest_records_are_kept_on_request_only(damage: str) -> Non
 
 
 def test_a_missing_folder_becomes_an_empty_log() -> None:
-    """The directory knows that there was one."""
+    """The directory records that there was one."""
     fs = stopped(synced=True)
     for path in names(fs, ""):
         fs.unlink(path)
@@ -140,7 +140,7 @@ def test_a_missing_folder_becomes_an_empty_log() -> None:
 
 
 def test_a_repair_lowers_what_the_directory_says_of_the_log() -> None:
-    """Recovery point and high watermark: no start after it misses what was cut."""
+    """Recovery point and high watermark: no later start misses the cut records."""
     fs = stopped(config=LARGE, synced=True)
     flip(fs, LOG, 400)
     end = repaired(fs).kept[1]
@@ -152,7 +152,7 @@ def test_a_repair_lowers_what_the_directory_says_of_the_log() -> None:
 
 @pytest.mark.parametrize("moment", range(0, 40, 2))
 def test_a_repair_that_dies_can_be_done_again(moment: int) -> None:
-    """At whatever change of the disk: the next one ends in the same log, and no byte is gone."""
+    """At whatever change of the disk: the next one ends with the same log, and no byte is lost."""
     fs = stopped(synced=True)
     paths = names(fs, ".log")
     flip(fs, paths[1], 150)
@@ -176,7 +176,7 @@ def batches_of(content: bytes) -> list[bytes]:
 
 
 def test_a_whole_partition_needs_no_repair() -> None:
-    """Nor does one of which a start mends the rest: a torn tail, an index, the epoch checkpoint."""
+    """Nor does one that a start repairs: a torn tail, an index, the epoch checkpoint."""
     fs = stopped(config=CONFIG)
     flip(fs, names(fs, ".index")[0], 3)
     flip(fs, f"{FOLDER}/leader-epoch-checkpoint", 4)
