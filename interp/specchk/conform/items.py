@@ -112,7 +112,7 @@ class Run:
 
     def _report(self, case: SuiteCase, divergence: Divergence) -> str:
         """The report of a diverging case, on the shortest path found."""
-        # With a replayer of its own: the report is then what `specchk conform --case` prints for this case
+        # With its own replayer: the report is then the output of `specchk conform --case` for this case
         # alone.
         alone = run_suite(Replayer(self.part.binding), self.suite, cases=[case])
         diverged = alone.divergence or divergence

@@ -1,8 +1,8 @@
 """Guardians: shells that act when the process that created them ends, however it ends.
 
-A guardian waits on a pipe whose other end only the checker holds.  The kernel closes it with the last
-holder, so that a SIGKILL of the checker counts as an end as well; no handler of signals and no `atexit`
-would run then.  A fork of the checker holds the pipe, too: the guardian acts after the last of them.
+A guardian waits on a pipe whose other end only the checker has open.  The kernel closes it with the last
+owner, so that a SIGKILL of the checker counts as an end as well, without any signal handler or `atexit`.
+A fork of the checker has the pipe open, too: the guardian acts after the last of them.
 
 Invariants: a guardian that was dismissed does nothing; none is left behind.
 """
@@ -40,7 +40,7 @@ class Guardian:
 
     def say(self, word: str) -> None:
         """Send a line to the script."""
-        with suppress(OSError):  # a guardian that somebody killed guards nothing, which harms no verdict
+        with suppress(OSError):  # a guardian that was killed protects nothing, which affects no verdict
             os.write(self._ours, f"{word}\n".encode())
 
     def dismiss(self) -> None:

@@ -1,7 +1,7 @@
 """A process and its three pipes: lines to it, lines from it in time, and its last output on failure.
 
     Link(launch)         starts it, in a session and a process group of its own
-    send, receive        whole lines; receiving writes what is still to be sent, and drains stderr
+    send, receive        whole lines; receiving writes pending data, and drains stderr
     end                  kills the whole group
 
 Invariants: nothing here waits longer than its time; no thread is made, since the checker forks; a link that
@@ -48,7 +48,7 @@ class Link:
     def __init__(self, launch: Launch) -> None:
         self._guardian = Guardian(KILL_GROUP)
         try:
-            # A session of its own: Ctrl-C is for the checker, and the group is killed as a whole.
+            # Its own session: Ctrl-C is for the checker, and the group is killed as a whole.
             self._process = subprocess.Popen(  # noqa: S603 - the binding's own command
                 launch.command, cwd=launch.folder, env={**os.environ, **launch.environment},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -137,7 +137,7 @@ class Link:
         except BlockingIOError:
             return
         except OSError:
-            # It has closed its input; its output will show the end, with all that it said before.
+            # It has closed its input; its output will show the end, with all previous output.
             self._unsent.clear()
             return
         del self._unsent[:sent]
@@ -180,7 +180,7 @@ class Link:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-            # What is left in the pipe was written before the end.
+            # The data left in the pipe were written before the end.
             while self._errors >= 0 and self._listen():
                 pass
         self._guardian.dismiss()

@@ -50,9 +50,9 @@ def request(name: str, do: str = "", ways: tuple[str, ...] = ()) -> Callable[...
 class ProcessBinding(Binding[RemoteSystem]):
     """The base of bindings to processes; one process runs at a time for each binding.
 
-    `command` starts it in `folder`, after `build` has put what it makes into `{build}`; both are lists of
+    `command` starts it in `folder`, after `build` has written its output into `{build}`; both are lists of
     words, no shell.  A request that is not answered within `timeout_s` is a finding, as is anything on
-    stderr where `is_quiet` is set.
+    stderr if `is_quiet` is set.
     """
 
     folder: ClassVar[Path]

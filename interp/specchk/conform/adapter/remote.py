@@ -1,17 +1,17 @@
 """An implementation behind a pipe as a system of a binding: requests, snapshots, and restarts.
 
-What is kept of a system is a snapshot that the implementation gave, or where it gives none, the requests
-since its start, which are sent again to a new start (`reset`, else a new process).  Beside it `memory` is
-kept: what the environment remembers.
+A saved system is a snapshot given by the implementation, or, if it gives none, the requests
+since its start, which are sent again to a new start (`reset`, otherwise a new process).  `memory`, the
+state of the environment, is saved with it.
 
-    rewind to what was kept | the step's request | observe      one write, one wait
+    rewind to a saved state | the step's request | observe      one write, one wait
 
 Requests whose answer decides nothing yet wait for the next one whose answer does, and all are written
-together; after each `do` the state is observed with it, since a replay always wants it.
+together; each `do` is followed by an observation of the state, since a replay always needs it.
 
-Invariants: requests are answered in order, each by the answer with its id; what a step left behind is gone
-after the next rewind; after a failure the next request goes to a new process.
-Not here: what actions and states mean (`process`).
+Invariants: requests are answered in order, each by the answer with its id; the effects of a step are undone
+by the next rewind; after a failure the next request goes to a new process.
+Not here: the meaning of actions and states (`process`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class RemoteSystem:
     _waiting: list[tuple[WireRequest, str]] = field(default_factory=list)  # each with the expected member
     _took: tuple[Took, ...] = ()
     _seen: tuple[Any] | None = None  # the observation of the state that it is in
-    _kept: KeptRemote | None = None  # what it is at, where nothing was done since
+    _kept: KeptRemote | None = None  # the saved state it is at, if nothing was done since
     _end: weakref.finalize[..., Any] | None = None
 
     def start(self) -> None:

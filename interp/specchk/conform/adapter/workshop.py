@@ -1,8 +1,8 @@
 """The folder of a process: the binding's, or a private copy with a mistake, built if necessary.
 
-    folder/            the files that are the implementation are copied, one of them with the mistake;
-      ...              all else is linked
-    build/             what the binding's `build` makes, as `{build}` in its commands
+    folder/            the implementation's files are copied, one of them with the mistake;
+      ...              all other files are linked
+    build/             the output of the binding's `build`, `{build}` in its commands
 
 Only files of the `implementation` are copied, and all of them: a language that follows links (as Node does)
 would otherwise find the right code beside the mistaken one.

@@ -6,8 +6,8 @@
     trace = "aXk..."        where a difference is (`symbols`)
     checks = "C0a-b..."     and in which field
 
-Invariants: `read` is the inverse of `write`, and refuses what was not written so (`seal`).  Not here: what
-differs (`comparison`).
+Invariants: `read` is the inverse of `write`, and refuses other content (`seal`).  Not here: the
+differences (`comparison`).
 """
 
 from __future__ import annotations

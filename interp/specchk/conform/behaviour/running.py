@@ -1,7 +1,7 @@
 """All runs of an implementation, on all cores, compared with their accepted behaviour.
 
-Each process takes every n-th run; what a run is does not depend on those before it, nor on the number of
-processes.  A run that raises ends with an observation of that, and is compared like any other.
+Each process takes every n-th run; a run does not depend on earlier ones, nor on the number of
+processes.  A run that raises ends with an observation of the exception, and is compared like any other.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def observed(run: Run) -> RunWatch:
     try:
         with contained():
             run(watch)
-    except LEAVING as error:  # whatever the implementation raises has left it
+    except LEAVING as error:  # an exception is an output of the implementation
         watch.note("the run", "raises", error=type(error).__name__, text=str(error))
     return watch
 
 
 def taken(name: str, run: Run, accepted: Symbols | None) -> TakenRun:
     """Take a run, and compare it with its accepted behaviour, if there is one."""
-    # Steps in which nothing left the implementation say nothing, and would be most of a lock.
+    # Steps without outputs carry no information, and would be most of a lock.
     shown, texts = [step for step in observed(run).steps if step.seen], Texts()
     steps: list[Written] = [written(step, texts) for step in shown]
     count = sum(map(len, steps))

@@ -4,11 +4,11 @@
     trace    a character a step: where the first difference is
     checks   five characters a group of steps: which field it is in
 
-`checks` are how many texts a group has, and two check symbols over their hashes h1, h2, ... modulo a prime:
+`checks` is the number of texts of a group, and two check symbols over hashes h1, h2, ... modulo a prime:
 the sums of h and of i * h, as in a Reed-Solomon code.  If a single text changed, the difference of the
-second is its number times the difference of the first, so their quotient names it, whatever the old text
-was.  Where several changed, the quotient is no number of a text (but once in PRIME / texts cases), and the
-step alone is known.
+second is its number times the difference of the first, so their quotient names it, whatever the old
+text.  If several changed, the quotient is not the number of a text (except in PRIME / texts cases), and only
+the step is known.
 
 Invariants: `digest` alone decides whether two runs are equal; what locates may be wrong by a chance of 1 in
 64 (a step) or less, and never decides.  Not here: the file of digests (`accepted`).
@@ -59,7 +59,7 @@ def symbols_of(steps: Sequence[Written], group: int = 0) -> Symbols:
 
 
 def _bytes(step: Written) -> bytes:
-    # Each part has an end of its own, so that no two runs are the same bytes.
+    # Each part has an end mark, so that no two runs are the same bytes.
     return "\0".join(["\1".join(observation) for observation in step]).encode() + b"\2"
 
 

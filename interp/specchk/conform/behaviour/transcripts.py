@@ -14,7 +14,7 @@ from specchk import kept
 from specchk.conform.behaviour.texts import Written
 
 FOLDER = "behaviour"
-ROOMS = ("conform",)  # how values are written; what was seen is in the digest
+ROOMS = ("conform",)  # how values are written; the observations are in the digest
 
 
 def place(digest: str) -> Path | None:

@@ -41,7 +41,7 @@ class Observation(NamedTuple):
 class ObservedStep:
     """An event given to the implementation, and its outputs until the next event.
 
-    `about` describes the event, for a reader: it is not compared, since it follows from what was seen before.
+    `about` describes the event, for a reader: it is not compared, since it follows from earlier observations.
     """
 
     about: object

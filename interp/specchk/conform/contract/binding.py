@@ -12,12 +12,12 @@
         @project
         def state(self, ledger): return {"balance": dict(ledger.balance)}
 
-Arguments and states are plain values (`conform.contract.values`).  An action does to the system what the
-spec's action does, and says whether the implementation took it.  The projection gives every
-variable of the spec, but for those in `unobserved`, each with its reason.
+Arguments and states are plain values (`conform.contract.values`).  An action applies the spec's action to
+the system, and reports whether the implementation accepted it.  The projection gives every
+variable of the spec, except for those in `unobserved`, each with its reason.
 
 Invariants: a binding is checked against its spec before anything runs; every mistake is found at
-once.  Not here: what is done with a binding (`replay`, `product`, `walks`).
+once.  Not here: the uses of a binding (`replay`, `product`, `walks`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Refused:
 class Impossible:
     """No request to the implementation is possible: no such message, process or budget.
 
-    Counted apart, because a binding that says this of everything tests nothing.
+    Counted separately, because a binding that always returns this tests nothing.
     """
 
     reason: str
@@ -147,7 +147,7 @@ def unchanged(function: F) -> F:
     """Mark the method that compares systems with their snapshots: `as_kept(kept)`.
 
     It returns a function of a system that was restored from it and refused a step, or was reopened: True only
-    where the projections of both are certain to be equal, as of parts that the two share.  Optional: without
+    if the projections of both are certain to be equal, such as those of shared parts.  Optional: without
     it such systems are projected; with it, those that are not found equal, and some of the others.
     """
     return _marker("unchanged")(function)
@@ -156,7 +156,7 @@ def unchanged(function: F) -> F:
 def reopen(function: F) -> F:
     """Mark the method that closes and reopens all files of a system: `again(system)`.
 
-    What it returns must be in the same state: what a restart finds is what was written.
+    The returned system must be in the same state: a restart reads what was written.
     """
     return _marker("reopen")(function)
 
@@ -165,9 +165,9 @@ def interruption(name: str, aside: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Mark the method that injects the fault `name`, an action of the spec, in the middle of a step.
 
     `cut(system, *arguments, moment, step)` calls `step()`, which lets the implementation take some
-    step, with the fault set to strike at the `moment`-th occasion (0: the first), and says whether it
-    struck.  The system is then one where the spec's fault struck before the step or after it; only
-    the variables in `aside`, what the environment remembers, may be still what they were.
+    step, with the fault set to strike at the `moment`-th occasion (0: the first), and returns whether it
+    struck.  The system is then one in which the spec's fault struck before the step or after it; only
+    the variables in `aside`, the environment's memory, may still be unchanged.
     """
     return _marker((_INTERRUPTION, name, aside))
 
@@ -183,8 +183,8 @@ def _marker(what: object) -> Callable[[F], F]:
 class Binding(Generic[S]):
     """The base of all bindings; `program` is the spec under the model, `constants` its plain constants.
 
-    `smoke`, `gate` and `exhaustive` are what these tiers run; `controls` is what the gate must find
-    wrong.  `implementation` are the files that are bound, as patterns from the binding's folder;
+    `smoke`, `gate` and `exhaustive` are the suites of these tiers; `controls` are the errors that the gate
+    must detect.  `implementation` are the files under test, as patterns from the binding's folder;
     without any, the modules that the binding imports, and those that they import.
     """
 

@@ -1,9 +1,9 @@
 """Copies of systems, as made by `copy.deepcopy`, but in a fifth of the time.
 
-A system is saved once for a place, and restored for each step and probe there: what is saved is packed, so
-that restoring it is reading a text.  What `deepcopy` shares between copies is shared here, too: classes,
-functions and names of enums.  A system with a part that has a way of its own to be copied, or that packing
-would make in another way, is left to `deepcopy`.  Texts, numbers and tuples of them are equal in a copy, and
+A system is saved once for a place, and restored for each step and probe there: a saved system is packed, so
+that restoring it is reading a text.  Objects that `deepcopy` shares are shared here, too: classes,
+functions and names of enums.  A system with a part that defines its own copying, or that packing
+would change, is left to `deepcopy`.  Texts, numbers and tuples of them are equal in a copy, and
 need not be the same objects.
 """
 

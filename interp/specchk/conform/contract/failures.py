@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-# What broken code raises, whatever it is a part of.
+# The exceptions of broken code, whatever their origin.
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
             TypeError, ValueError)  # fmt: skip
 DIED, HUNG, GARBLED, UNREPEATABLE = "died", "hung", "garbled", "unrepeatable"
@@ -32,8 +32,8 @@ LEAVING = (Exception, SystemExit, Hang)
 def exits_raised(report: Callable[[str], object] = lambda _: None) -> Iterator[None]:
     """Make `os._exit` in this process raise `SystemExit`, so that it is reported like `sys.exit`.
 
-    It would end specchk at once, without output and with the implementation's own code.  Not in processes
-    forked from here, whose end is detected; nor an exit from C, whose code needs a process of its own.  From
+    It would end specchk at once, without output and with the implementation's exit code.  Not in processes
+    forked from here, whose end is detected; nor for an exit from C, which needs a separate process.  From
     another thread it does end the process, after a `report` and with the exit code of a failure.
     """
     leave, here, thread = os._exit, os.getpid(), threading.get_ident()
@@ -42,7 +42,7 @@ def exits_raised(report: Callable[[str], object] = lambda _: None) -> Iterator[N
         if os.getpid() != here:
             leave(status)
         if threading.get_ident() != thread:
-            # Raised there, it would end that thread alone, and nobody would learn of it.
+            # Raised there, it would end only that thread, without any report.
             try:
                 report(f"os._exit({status}) was called in a thread, which ends the process")
             finally:
@@ -71,7 +71,7 @@ class ImplementationFailure(Exception):
 
 def is_implementations(error: BaseException) -> bool:
     """Whether an exception from a method of a binding is a failure of the implementation."""
-    # An implementation has classes of its own, which derive from `Exception` alone.  Ours are what a binding
+    # An implementation has its own classes, which derive from `Exception` alone.  Ours are a binding's
     # reports, or faults of specchk; and memory belongs to the whole process.
     ours = type(error).__module__.startswith("specchk.") or isinstance(error, MemoryError)
     return isinstance(error, ImplementationFailure | Hang) or not ours

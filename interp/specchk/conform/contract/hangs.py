@@ -4,8 +4,8 @@ A timer interrupts the process now and then and looks for the method of a bindin
 is found at more ticks than its binding's `timeout_s` allows is ended by `Hang`, raised where it is.  Ticks
 count, and not time that passed: a process that was stopped has none.
 
-A call into C that does not return sees no tick; an implementation that may do that needs a process of its
-own (`adapter`).
+A call into C that does not return is not interrupted; an implementation that may do that needs its own
+process (`adapter`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def contained(report: Callable[[str], object] = lambda _: None) -> Iterator[None
 
 @contextmanager
 def _hangs_raised() -> Iterator[None]:
-    # A process has one such timer: of an outer `contained`, or of somebody else, as pytest-timeout.  A forked
-    # process has inherited the handler, and no timer.
+    # A process has one such timer: of an outer `contained`, or of another user such as pytest-timeout.
+    # Forked processes inherit the handler, but no timer.
     handler = signal.getsignal(signal.SIGALRM)
     is_free = (
         threading.current_thread() is threading.main_thread()
@@ -67,7 +67,7 @@ class _Watch:
             return
         self._ticks += 1
         limit = _owner(call).timeout_s
-        # Counting goes on: one that is caught by the implementation is raised again.
+        # Counting continues: an exception caught by the implementation is raised again.
         if frame is not None and self._ticks * TICK_S >= limit:
             place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
             raise Hang(f"no return after {limit:g} s; it is in `{frame.f_code.co_name}` ({place})")

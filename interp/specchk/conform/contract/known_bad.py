@@ -6,8 +6,8 @@
             BadCode("money for nothing", Ledger.move, "self.balance[source] -= amount", "pass", "small"),
         )
 
-A `BadSpec` is a model of the spec in which a rule is another one than the implementation's; a
-`BadCode` is a mistake in one function of the implementation.  Where that is a process (`adapter`), a
+A `BadSpec` is a model of the spec in which a rule differs from the implementation's; a
+`BadCode` is a mistake in one function of the implementation.  If that is a process (`adapter`), a
 `BadFile` is a mistake in one of its files, whatever its language, and a `BadStart` other arguments or
 another environment.  All are run as a suite of the gate on the model named; one that finds no divergence
 makes the whole run vacuous.

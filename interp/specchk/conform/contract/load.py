@@ -40,7 +40,7 @@ def load_behaviours(path: Path) -> type[Behaviours]:
 
 def _load(path: Path, base: type[T]) -> type[T]:
     folder, known = str(path.resolve().parent), list(sys.path)
-    # It stays there: a binding may import a neighbour inside of a function, long after it was loaded.
+    # It stays there: a binding may import a neighbour inside a function, long after it was loaded.
     # First, as a program's own folder is: another binding's may have a file of the same name.
     sys.path[:] = [folder, *(entry for entry in known if entry != folder)]
     # `run_path` and no import: bindings may have the same file name, and an import would give the first one
@@ -48,9 +48,9 @@ def _load(path: Path, base: type[T]) -> type[T]:
     try:
         with contained():
             names = runpy.run_path(str(path))
-    # An exit, too: it would end this program with a code that says something else.
+    # An exit, too: it would end this program with a misleading exit code.
     except (Exception, SystemExit) as error:
-        sys.path[:] = known  # nothing of this folder is imported any more
+        sys.path[:] = known  # nothing of this folder is imported from now on
         if (outdated := _outdated_control(error, path)) is not None:
             raise NoBinding(outdated) from error
         words = error.msg if isinstance(error, SyntaxError) else error

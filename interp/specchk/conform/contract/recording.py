@@ -4,8 +4,8 @@
     {"at": 1, "seq": 1, "event": "fetch", "to": 0, "after": {"hw": 3}}   events
     {"end": true, "events": 412}                                         trailer
 
-`at` says who wrote an event and `seq` counts its events from 1, so that a lost line is noticed wherever
-it stood; the trailer notices a lost end.  `event` is the event's name; everything else is between the
+`at` names the writer of an event and `seq` counts its events from 1, so that a lost line is detected
+anywhere; the trailer detects a lost end.  `event` is the event's name; all else is agreed between the
 recorder and the tracing that reads it.
 
 Not here: what events mean (`tracing`), and whether a spec explains them (`validate`).
@@ -101,7 +101,7 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
 
 def header_of(name: str, line: bytes) -> Event:
     """The header in a file's first line; raises `BadRecording`."""
-    # Bytes: what is no text is no JSON either.
+    # Bytes: anything that is not text is not JSON either.
     header = _object(name, 1, line)
     _check_header(name, header)
     return header
@@ -122,7 +122,7 @@ def _objects(name: str, lines: Sequence[str]) -> list[dict[str, Any]]:
             data, end = read(line)
         except (ValueError, RecursionError):
             data, end = None, -1
-        # Nothing around the object, as of most lines; else `loads` decides.
+        # Nothing around the object, as in most lines; otherwise `loads` decides.
         is_whole = end == len(line) and data.__class__ is dict
         objects.append(data if is_whole else _object(name, number, line))
     return objects

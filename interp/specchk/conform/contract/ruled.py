@@ -5,7 +5,7 @@ that turns another rule on would be held to an implementation that never claimed
 
 `CopyingBinding` is the same for a system that can copy itself.
 
-Not here: what the rules are (each binding's `rules`).
+Not here: the rules themselves (each binding's `rules`).
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@
         def after(self, e):                       # what the event shows of the state after it
             return [Seen("balance", f'balance[{e["from"]}]', e["after"])]
 
-An event is one action; or several in a row (a tuple of calls); or one of several ways (`Ways`), where
-the recording does not say which.  A line that may be several equal steps, of which the recording does not
-have the number, is `Repeated`, within bounds.  An argument that the event does not have is `ANY`.  What is
-seen is an expression of the spec and its plain value; what is not logged is not known and not compared.
+An event is one action; or several in a row (a tuple of calls); or one of several alternatives (`Ways`), if
+the recording does not determine which.  A line that may be several equal steps, whose number is not in the
+recording, is `Repeated`, within bounds.  An argument that the event does not have is `ANY`.  A seen
+value is an expression of the spec and its plain value; what is not logged is unknown and not compared.
 
-A tracing is made anew for each recording, so it may remember what it read: an event that cannot be, by
-what was read before it, raises `ImpossibleEvent`.
+A tracing is created for each recording, so it may have memory: an event that is impossible because of
+earlier ones raises `ImpossibleEvent`.
 
 Not here: the search (`validate`).
 """
@@ -155,7 +155,7 @@ def event(name: str) -> Callable[[F], F]:
 class Tracing:
     """The base of all tracings; `program` is the spec with the constants that the recording needs.
 
-    `reads` is the format of recordings that is understood; `silent` are the actions that leave no event,
+    `reads` is the supported format of recordings; `silent` are the actions that leave no event,
     of which at most `most_silent` are taken in a row; `rare` are events that a campaign need not have, each
     with its reason.
     """
@@ -218,7 +218,7 @@ class Tracing:
                 seen = SeenTogether.of(seen)
             # Now, since a tracing may have read more where an event is taken again.
             near = self.near(found) if self.silent else None
-        # What a missing or odd field raises: the recording is at fault, or the tracing; neither may end a
+        # The exceptions of a missing or odd field: the recording is wrong, or the tracing; neither may end a
         # campaign.
         except LEAVING as error:
             if isinstance(error, ImpossibleEvent) or not is_implementations(error):

@@ -79,7 +79,7 @@ class Table(Mapping[Any, Any]):
         return repr(self._items)
 
 
-# Classes of plain values that do not change: what is known of one object remains true.
+# Classes of immutable plain values: facts about an object remain true.
 LASTING = frozenset({bool, int, float, str, type(None), frozenset, Table})
 
 
@@ -179,7 +179,7 @@ def reader(kind: Type) -> Reader:
             return _partial_map(kind)
         case Set():
             items = _items(kind.item, COLLECTIONS)
-            # Raw values have an order and plain ones need not.
+            # Raw values have an order and plain ones need not have one.
             return lambda given: tuple(sorted(set(items(given))))
         case Seq():
             return _limited(_items(kind.item, (Sequence,)), kind)

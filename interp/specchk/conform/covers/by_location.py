@@ -84,7 +84,7 @@ class ByLocation(Generic[T]):
     def written(self, touched: Touched, after: State) -> dict[int, Any]:
         """The values of a successor of a narrow state, by location."""
         values = self._locations.values(after)
-        # What is neither read nor written has no value here.
+        # A location that is neither read nor written has no value here.
         return {at: values[at] for at in touched.all if values[at] is not None}
 
     def after(self, state: State, written: Mapping[int, Any]) -> State:

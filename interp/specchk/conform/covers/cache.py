@@ -1,7 +1,7 @@
 """Suites cached on disk (`kept`), by a name derived from all their dependencies.
 
-That is: the texts of the spec and what parses them, the model with its constants, the kind of suite and its
-bounds, and the sources of the rooms that compute it.  A program is not looked at, since these decide it.
+That is: the texts of the spec and the parser's sources, the model with its constants, the suite's kind and
+bounds, and the sources of the rooms that compute it.  The program is not read, since these determine it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.covers.tours import MOST_SEQUENCES
 from specchk.lang.syntax.kept_trees import PARSER
 
-# Whose sources decide what a suite is: those that make a program of texts, and those that cover it, with the
-# components that lassos are of.  What takes, locks or reports a suite does not.
+# The sources that determine a suite: those that compile a program from texts, and those that cover it, with
+# the components of lassos.  Code that executes, locks or reports a suite does not matter.
 ROOMS = ("lang", "ir", "meaning", "compile", "search/liveness", "conform/covers")
 
 

@@ -72,7 +72,7 @@ class Classifier:
             case Record(is_tuple=False):
                 for (name, part), was, now in zip(kind.fields, old, new, strict=True):
                     yield from self._changes(f"{place}.{name}", part, was, now, at)
-            # Within one variant its fields change; from one to another the variant is the news.
+            # Within one variant its fields change; between two variants, only the variant counts.
             case Union() if old[0] == new[0] and kind.variants[old[0]][1].element is None:
                 yield from self._changes(place, kind.variants[old[0]][1], old[1], new[1], at)
             case Option() if old and new:
@@ -100,7 +100,7 @@ class Classifier:
         signs = tuple(sorted({self._sign(mark) for mark in marks if mark.kind not in ("branch", "end")}))
         fails = tuple(sorted({f"not: {self._texts[mark.where]}" for mark in marks if mark.kind == "end"}))
         signs_of = [sorted(self._sign(mark) for mark in end if mark.kind != "branch") for end in ends]
-        # With one dead end its marks say all; with several, which of them belong together.
+        # With one dead end its marks are complete; with several, which of them belong together.
         paths = tuple(sorted(map("; ".join, signs_of))) if len(ends) > 1 else ()
         return self._named(index, paths, signs, fails)
 
@@ -108,7 +108,7 @@ class Classifier:
         self, index: int, branches: tuple[str, ...], signs: tuple[str, ...], effect: tuple[str, ...]
     ) -> EffectClass:
         action = self.program.actions[index].name
-        # The headings between the lists keep two classes apart whose words only moved from one list to
+        # The headings between the lists distinguish two classes whose words only moved from one list to
         # another.
         parts = [action, "branches", *branches, "signs", *signs, "effect", *effect]
         return EffectClass(stable_id(parts), action, branches, signs, effect)
@@ -137,7 +137,7 @@ def _called(key: Any, kind: Type, at: tuple[Action, Sequence[Any]]) -> str:
     """A key, named after the first parameter of its type with the same value."""
     action, args = at
     for param, arg in zip(action.params, args, strict=True):
-        # By role instead of by name: what an action does to its own replica is one class for all replicas.
+        # By role instead of by name: an action's effect on its own replica is one class for all replicas.
         if param.type == kind and arg == key:
             return param.name
     return "other"

@@ -5,10 +5,10 @@ of refusals a state of those nearest to the start that have it.  Paths are short
 a tree: the deepest classes choose first, and each later one what adds least to the tree.  Two edges,
 so that what one of them hides (a value that is right by chance) the other may show.
 
-Where the graph is small, tours are added that have every edge, or every sequence of some edges: the
+If the graph is small, tours are added that contain every edge, or every sequence of some edges: the
 longest sequences of which there are at most `MOST_SEQUENCES`.  A state of the spec is then reached by many
-paths, so what an implementation remembers of its path, and the projection does not show, has effects.
-Behind the classes of a larger graph a few steps are added (`suffixes`).
+paths, so state that an implementation remembers of its path, and the projection does not show, has effects.
+After the classes of a larger graph a few steps are added (`suffixes`).
 
 `edges`: every edge, by tours alone (`tours`).
 `lassos`: loops, several rounds of each (`lassos`).
@@ -33,7 +33,7 @@ from specchk.ir.program import Program
 from specchk.meaning.values import show
 
 EDGES_PER_CLASS = 2
-# More than one place: what an implementation refuses may depend on more than the state of the spec.
+# More than one place: a refusal of an implementation may depend on more than the state of the spec.
 PROBES_PER_CLASS = 3
 
 
@@ -51,8 +51,8 @@ def build_suite(
 ) -> Suite:
     """The suite of a program; `bounds` are its overrides, used only for its name.
 
-    With `max_states` only what is seen from the first so many states; then it is not complete.  Beside the
-    classes at most so many `sequences` are taken; with 0 classes alone.  Lassos have so many `rounds`.
+    With `max_states` only the part seen from the first states; then it is not complete.  Beside the
+    classes at most `sequences` sequences are taken; with 0 only classes.  Lassos have `rounds` rounds.
     """
     if kind not in MADE_OF_CASES:
         raise NoSuchSuite(kind)
@@ -66,8 +66,8 @@ def build_suite(
         if unfolding is None and graph.complete and sequences:
             suffixes = suffixed(graph, covering)
         more = () if unfolding is None else set(tours(unfolding)) - set(covering)
-        # Neighbours beside each other, so that the steps which they share are taken once; and what the
-        # short paths of classes show is shown by them.
+        # Neighbours beside each other, so that shared steps are taken once; and divergences on the
+        # short paths of classes are shown by them.
         paths = [*sorted({*covering, *suffixes}), *sorted(more)]
     else:
         unfolding = Unfolding.of(graph, 1)
@@ -197,7 +197,7 @@ class _Tree:
 
     def paths(self) -> list[Path]:
         """The paths to all leaves, with neighbours adjacent."""
-        # A way that ends inside another one is a part of it, and no case of its own.
+        # A path that ends inside another one is a part of it, and not a separate case.
         inner = {edge.source for edge in self.ends}
         inner |= {step.source for state in self.states if (step := self.graph.first[state]) is not None}
         ways = [tuple(self.graph.way_to(state)) for state in self.states - inner]

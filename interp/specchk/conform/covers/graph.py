@@ -1,11 +1,11 @@
 """The state graph of a program as needed by suites: shortest paths to states, and edges with classes.
 
 Breadth first in the stepper's order, so the same everywhere.  Every state keeps the step by which it
-was first reached; every class keeps a few of the first edges, or refusals, that have it.  What lies
-beyond a constraint is reached but not gone on from.
+was first reached; every class keeps a few of the first edges, or refusals, that have it.  States
+beyond a constraint are reached but not expanded.
 
-What an instance does in a state, and in which classes, is in `instances`.
-Not here: which of them a suite takes (`cover`).
+The effect of an instance in a state, and its classes, are in `instances`.
+Not here: the ones that a suite takes (`cover`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ClassGraph:
     complete: bool = True
     _waiting: dict[int, tuple[AllSteps, Changes]] = field(default_factory=dict)
     """Of each state that is not expanded the steps before the first edge to it, and what that changes."""
-    _looked: dict[int, Around] = field(default_factory=dict)  # what was asked for again
+    _looked: dict[int, Around] = field(default_factory=dict)  # requested again
     _instances: Instances = field(init=False)
 
     def __post_init__(self) -> None:

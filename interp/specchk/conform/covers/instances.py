@@ -1,7 +1,7 @@
 """The steps of action instances, with their classes, in states represented by numbers.
 
-The ways of an instance are traced once for what it reads, and its classes computed once for all that it
-touches (`by_location`): of a state only the edges are left to be drawn.
+The paths of an instance are traced once for the values it reads, and its classes computed once for all that
+it touches (`by_location`): in a state only the edges are left to be computed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from specchk.meaning.values import State
 T = TypeVar("T")
 Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its new value
 
-# Enough for `cover` to choose among; all of them would be the graph once more.
+# Enough for `cover` to choose among; all of them would be the whole graph.
 CANDIDATES = 16  # examples kept of each class
 
 
@@ -94,8 +94,8 @@ AllSteps = list[InstanceSteps | None]  # of each instance in a state; None where
 class _Traced:
     """An instance for some values that it reads: the numbers written by each of its paths.
 
-    Which of them are changes, and of which class, also depends on what was in the locations that are written
-    and not read.  `refused` are its steps where it has no way.
+    Which of them are changes, and of which class, also depends on the old values of locations written
+    and not read.  `refused` are its steps if it has no path.
     """
 
     ways: tuple[tuple[dict[int, int], Marks], ...]
@@ -157,7 +157,7 @@ class Instances:
         if looked is None:
             return None
         if not looked.reached:
-            # Beyond a horizon the spec does not say whether the step is refused.
+            # Beyond a horizon the spec does not determine whether the step is refused.
             refusal = None if looked.beyond else self.refusals.number((index, looked.dead_ends))
             refused = InstanceSteps(index, args, (), refusal=refusal, is_open=refusal is not None)
             return _Traced((), refused)

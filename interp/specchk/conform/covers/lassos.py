@@ -4,8 +4,8 @@ The spec is in the same states in every round, and so should be the implementati
 lasts.  What grows with each round (a queue that is not emptied, a number that is used up, a session that is
 not closed) is in no state of the spec, and no path without a repetition shows it.
 
-For each class of steps that lies on some loop there is a lasso whose loop has it: of the edges nearest to the
-start the first, with the shortest way back.  A loop that has several such classes serves for all of them.
+For each class of steps on some loop there is a lasso whose loop contains it: of the edges nearest to the
+start the first, with the shortest path back.  A loop with several such classes serves for all of them.
 
 Invariants: a function of the graph alone; a lasso is a path of the graph.  Not here: taking it (`runner`),
 and loops that violate a temporal property (`search.liveness`).

@@ -1,8 +1,8 @@
 """Locations: the separate parts of a state that action instances read or write.
 
-A location is a variable or, where instances name elements of a map by their arguments, one element of it:
-`log'[b]` with `b` a parameter touches one element of `log`.  What an instance does depends on what it
-reads alone, and many states agree in that, so it can be computed once for them.
+A location is a variable or, if instances name elements of a map by their arguments, one element of it:
+`log'[b]` with `b` a parameter touches one element of `log`.  The effect of an instance depends only on what
+it reads, and many states agree in that, so it can be computed once for them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Location(NamedTuple):
 class Touched(NamedTuple):
     """The locations of an instance, by number, ascending.
 
-    `read`: those whose values decide what it does; the others it gives a value, or leaves as they are.
+    `read`: those whose values determine its effect; the others it assigns, or leaves unchanged.
     """
 
     all: tuple[int, ...]
@@ -111,7 +111,7 @@ def _read(action: Action, args: Sequence[Value]) -> set[Location]:
                 left.extend(parts(node))
     for stmt in assignments(action.body):
         place = _place(stmt, args)
-        # The other parts of what is written in part go into the state after, unchanged.
+        # The other parts of a partly written variable are copied to the state after, unchanged.
         if len(stmt.path) > (place.element is not None):
             found.add(place)
     return found

@@ -1,9 +1,9 @@
 """Tours: paths through a state graph that contain every edge, or every sequence of a few edges.
 
-An implementation may remember more of its path than the projection shows: where the first item of a ring
-lies, a cache, a counter.  Two paths to one state of the spec may then be two states of it, which a cover of
-states, classes or edges need not take apart.  Sequences do so up to their length (as the k-switch cover of
-Chow, "Testing Software Design Modeled by Finite-State Machines", 1978): every way to come to an edge by the
+An implementation may remember more of its path than the projection shows: the position of the first item of a
+ring, a cache, a counter.  Two paths to one state of the spec may then be two states of it, which a cover of
+states, classes or edges need not distinguish.  Sequences do so up to their length (as the k-switch cover of
+Chow, "Testing Software Design Modeled by Finite-State Machines", 1978): every path to an edge by the
 edges before it is taken.
 
     unfolded graph    a node is a state with the last `order` - 1 edges that led to it, or fewer at a start

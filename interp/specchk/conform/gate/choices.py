@@ -1,18 +1,18 @@
 """The choices that an implementation makes where its spec allows several, as a TOML file beside the binding.
 
-    spec, implementation    the fingerprints of what was explored
+    spec, implementation    the fingerprints at the time of exploration
     [suites."MODEL BOUNDS"] model    a fingerprint of the model with its constants
                             states   that the implementation reaches, steps that it takes: its whole product
                             never    ids of effect classes that no step of the product has
-                            reason   a person's words for that, kept when the rest is written anew
-                            ways     paths that have classes which the cases of the suite do not reach
+                            reason   a person's words for that, kept when the rest is rewritten
+                            ways     paths with classes that the cases of the suite do not reach
 
 A suite of cases comes from the spec alone, so its cases go where an implementation that chooses
 otherwise does not follow.  `applied` gives it the ways as cases of their own, and the classes that are
 never taken.  For another spec or model nothing of a file counts.
 
-Invariants: `read` is the inverse of `write`, and refuses what was not written so (`seal`); a way is a
-path of the spec with the classes that the spec gives it, whatever the file says.  Not here: the exploring
+Invariants: `read` is the inverse of `write`, and refuses other content (`seal`); a way is a
+path of the spec with the classes that the spec gives it, whatever the file has.  Not here: the exploration
 (`chosen`).
 """
 
@@ -76,7 +76,7 @@ class Choices:
     def of(self, spec: str, label: str, program: Program) -> Listed | None:
         """The entries valid for a model: none for another spec, or for other constants."""
         listed = self.suites.get(label)
-        # What was explored for another spec or other constants says nothing here; ignored, it can only
+        # Results for another spec or other constants do not apply; ignored, they can only
         # leave classes missed, which is reported.
         counts = listed is not None and self.spec == spec and listed.model == of_model(program)
         return listed if counts else None
@@ -115,7 +115,7 @@ def _case(
         state = initial_states(instances.classifier.program)[way.start]
         classes = []
         for step in way.steps:
-            # The file's steps are taken anew by the spec, so that a way in it cannot claim classes that it
+            # The file's steps are taken again by the spec, so that a way in it cannot claim classes that it
             # does not have.
             state, ids = followed(instances, state, step)
             classes.append(tuple(sorted(number for id_ in ids for number in numbers.get(id_, ()))))

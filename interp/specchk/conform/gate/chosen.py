@@ -1,9 +1,9 @@
 """Exploration of the choices that an implementation makes among its spec's: its whole product.
 
 Breadth first through the states that the two reach together, from each state every step in every way,
-as the suite `product` does; probes are its own.  A class that no step has is never taken, as far as a
-state of the spec says all that decides what the implementation does next: the product keeps one system
-for each state, the first to reach it.  Of each class that was asked for the first ways are kept.
+as the suite `product` does; probes are omitted.  A class that no step has is never taken, as far as a
+state of the spec determines the next behaviour of the implementation: the product keeps one system
+for each state, the first to reach it.  For each requested class the first ways are kept.
 
 Not here: the file (`choices`), telling it (`choices_report`).
 """
@@ -75,8 +75,8 @@ class Explorer:
         try:
             is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)
         except Diverged as diverged:
-            # With a divergence the product is not all of it, and "never" would be said of what was never
-            # tried.
+            # With a divergence the product is incomplete, and untried classes would be reported as
+            # never taken.
             raise NotExplored(f"{name} diverges: {diverged}; see --suite product") from None
         if not is_all:
             raise NotExplored(f"{name} has more than {limit} states")
@@ -122,8 +122,8 @@ def explored(
     open_ = [(part, frozenset(effect_class.id for effect_class in result.coverage.missed))
              for part, result in zip(parts, results, strict=True)
              if result.coverage is not None and result.coverage.missed and result.complete]  # fmt: skip
-    # Of a suite that a divergence or a budget has ended nothing is explored: what it missed it may not have
-    # tried.
+    # After a divergence or an exhausted budget nothing is explored: the suite may not have tried the classes
+    # that it missed.
     tasks = [_task(part, missed, budget) for part, missed in open_]
     suites: dict[str, Listed] = {}
     for (part, _), listed in zip(open_, each(tasks, cores(), (*PASSING, NotExplored)), strict=True):

@@ -1,22 +1,22 @@
 """The conditions of a spec that decide in no model of a gate, as a TOML file beside the binding.
 
-    spec            a fingerprint of what the conditions are of: actions, definitions, invariants
-    [models]        of each model of the gate, a fingerprint of its constants
+    spec            a fingerprint of the conditions' sources: actions, definitions, invariants
+    [models]        for each model of the gate, a fingerprint of its constants
     all             conditions that the constants of some model leave open
-    [[undecided]]   of a condition that decides in none of them: the action or property (owner), its effect,
-                    the declaration that it is in, its text
+    [[undecided]]   for a condition that decides in none of them: the action or property (owner), its effect,
+                    the containing declaration, its text
                     proved    the variables that keep one value, so that it is impossible (`explore.fixed`)
-                    unbounded the number of models that have it and in which no length of the logs, or of
-                              whatever else has a horizon, lets it decide
+                    unbounded the number of models that have it and in which it decides for no length of the
+                              logs, or of anything else with a horizon
                     bounded   the other models that have it: only searched up to their bounds
-                    reason    a person's words for that, kept when the rest is written anew
+                    reason    a person's words for that, kept when the rest is rewritten
 
-A suite reaches no state that its model does not have.  So where a condition never decides, code that lacks
-it takes the same steps in every suite, and the gate cannot notice.
+A suite reaches only states of its model.  So where a condition never decides, code without
+it takes the same steps in every suite, and the gate cannot detect this.
 
-Invariants: `read` is the inverse of `write`, and refuses what was not written so (`seal`); for another spec
+Invariants: `read` is the inverse of `write`, and refuses other content (`seal`); for another spec
 or other models nothing of a file counts.  A search that did not end shows nothing.
-Not here: what a condition is (`explore.conditions`), searching for states in which it decides.
+Not here: the definition of a condition (`explore.conditions`), searching for states in which it decides.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HEAD = """\
 # such a state.
 """
 
-# Of the conditions with these keys those that decide in no state of a program, whatever its offsets are.
+# Among the conditions with these keys those that decide in no state of a program, whatever its offsets are.
 Impossible = Callable[[Program, Collection[tuple[str, str, str]]], Collection[Condition]]
 
 

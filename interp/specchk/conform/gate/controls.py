@@ -4,7 +4,7 @@ A gate that is broken finds nothing wrong, and looks like one that is green.  So
 a spec that is wrong and an implementation that is wrong through the same suites and the same
 comparison.  Without one of each, or with one that finds nothing, the run is vacuous.
 
-Not here: what a control is (`known_bad`).
+Not here: the definition of a control (`known_bad`).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class CaseLoader:
 def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = None) -> Tried:
     """Run one control up to its first divergence; raises `NoSuchText` for one that is outdated.
 
-    `sides` are of the controls before it, and get that of this one: what a spec allows is the same for every
+    `sides` are those of the earlier controls, and get that of this one: a spec allows the same for every
     implementation.
     """
     control = cls.controls[trial.number]
@@ -143,7 +143,7 @@ def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = Non
         if sides is not None:
             sides[id(trial.program)] = replayer.spec
         divergence = _divergence(replayer, trial, (cls.__name__, control.name))
-    # A mistake that is no program any more shows nothing about the comparison.
+    # A mistake that is not a valid program shows nothing about the comparison.
     is_at_start = divergence is not None and divergence.step is None and not divergence.trace.steps
     if divergence is not None and is_at_start and divergence.kind in LOST:
         raise NoSuchText(f"with `{control.name}` the implementation does not start: {divergence.reason}")

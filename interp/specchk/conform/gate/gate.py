@@ -1,8 +1,8 @@
 """The run of a gate as a whole: suites, controls, and the lock with which they are compared.
 
-`hold` runs the controls after the suites, compares the numbers with the lock, and says what came of
-it.  The numbers of a lock are those of the spec's cases and of sets of classes, so they do not
-depend on how many processes did the work.
+`hold` runs the controls after the suites, compares the numbers with the lock, and reports the results.
+The numbers of a lock are those of the spec's cases and of sets of classes, so they do not
+depend on the number of processes.
 
 Not here: running suites (`tiers`), telling the outcome (`gate_report`).
 """
@@ -39,8 +39,8 @@ class BoundSpec:
 class Held:
     """The results of the controls and of the comparison with the lock.
 
-    `vacuous` is why the gate may be blind.  `below` and `above` are where its numbers are not the
-    lock's; `written` whether the lock was written anew.
+    `vacuous` is why the gate may be blind.  `below` and `above` are the numbers that differ from the
+    lock's; `written` whether the lock was rewritten.
     """
 
     tried: tuple[Tried, ...]

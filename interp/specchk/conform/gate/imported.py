@@ -1,6 +1,6 @@
 """The effects of importing a binding, measured in a process that has not imported any of it before.
 
-Whatever the import made is there in every case, and no call of a case shows it: a table, a registry, a class.
+Objects created by the import exist in every case, and no call of a case shows it: a table, a registry.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def imported(binding: Path, names: Mapping[str, str]) -> Imported:
         calls = Path(folder) / "calls.json"
         command = [sys.executable, "-c", _PROGRAM, str(binding), json.dumps(dict(names)), str(calls)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
-        # What it prints has been printed here, by the first import.
+        # Its output has been printed here, by the first import.
         done = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603
         if done.returncode != 0 or not calls.exists():
             return Imported(frozenset({ELSEWHERE}), {})

@@ -4,7 +4,7 @@ A case that changes one may change what another case does, and no call shows it:
 it is first needed is found there by all that come later.  So values are compared with those that an import
 leaves, by digests of their structure, which are equal in all processes.
 
-Not here: systems, and all that only they refer to.  They begin anew with each case.
+Not here: systems, and objects that only they refer to.  They are created for each case.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from specchk.conform.contract.failures import FAILURES
 
 DIGITS = 16
 CACHES = ("__", "_abc_", "_value2member_map_")  # members of classes that Python fills itself
-UNKNOWN = ""  # the digest of a value with a part that cannot be taken apart, such as a lock
+UNKNOWN = ""  # the digest of a value with an opaque part, such as a lock
 _PLAIN = (bool, int, float, complex, str, bytes, range, type(None), type(...), type(NotImplemented))
 _NAMED = (
     BuiltinFunctionType, GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, ModuleType,
@@ -68,7 +68,7 @@ def _digest(value: Any, names: Mapping[str, str]) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is deprecated to take some parts apart
             text = digest.of([value])
-    except FAILURES:  # it is nested too deeply, or code of its own fails
+    except FAILURES:  # it is nested too deeply, or its own code fails
         return UNKNOWN
     return UNKNOWN if digest.is_unknown else text
 
@@ -132,7 +132,7 @@ class _Digest:
             return f"{value.__module__} {value.__qualname__} {self.of(own)}"
         if isinstance(value, FunctionType):
             return f"{value.__qualname__} {self._of_function(value)}"
-        if hasattr(value, "cache_info"):  # of `functools.lru_cache`: what it keeps is not shown
+        if hasattr(value, "cache_info"):  # of `functools.lru_cache`: its entries are not accessible
             return f"{value.cache_info().currsize} {self.of([value.__wrapped__])}"
         if isinstance(value, UnionType):
             return self.of(value.__args__)

@@ -1,20 +1,20 @@
 """The lock of a gate: the figures of its last reviewed run, as a TOML file beside the binding.
 
     [spec]                  its fingerprint, and one for each action, of their meaning (`canonical`)
-    [suites."MODEL BOUNDS"] of each suite: states and edges of the spec's graph, classes of steps and of
-                            refusals, and how many of them were covered; of walks and products states
-    unobserved, controls    the variables that nobody looks at, the controls that were caught
+    [suites."MODEL BOUNDS"] for each suite: states and edges of the spec's graph, classes of steps and of
+                            refusals, and how many of them were covered; for walks and products states
+    unobserved, controls    the unobserved variables, the controls that were detected
     [conditions]            all, and those that decide in no model of the gate (`conditions`)
     [mutants]               killed and all, for each kind, where they are known, and a digest of their names
-    [layers]                of each kind, those that each layer of the checks kills alone, of a sample
+    [layers]                for each kind, those that each layer of the checks kills alone, in a sample
     [implementation]        its fingerprint
 
-A number that is lower than the lock's, a suite or a control that is gone, another variable that is
-not observed: each is a `Lowered`, and so is a spec that is not the lock's, since its numbers mean
-something else.  Another implementation is what the gate is for, and only told.
+A number that is lower than the lock's, a suite or a control that was removed, another variable that is
+not observed: each is a `Lowered`, and so is a spec that is not the lock's, since its numbers have another
+meaning.  Another implementation is the purpose of the gate, and is only reported.
 
 Invariants: the same gate gives the same bytes on every machine; `read` is the inverse of `write`, and
-refuses what was not written so (`seal`).
+refuses other content (`seal`).
 Not here: running the gate, printing.
 """
 

@@ -1,10 +1,10 @@
 """The suites of a tier divided into shares for a crew, with the same results as on one machine.
 
 A suite that is made of cases is cut into slices, which count as one runner would (`runner.follow`);
-any other suite is one share.  The suites are computed here, from the cache where they are there, and
-sent with their programs: nobody has to compute one again.
+any other suite is one share.  The suites are computed here, or read from the cache, and
+sent with their programs: no worker computes one again.
 
-Not here: who does the shares (`crews`); the same on one machine (`tiers`).
+Not here: the workers (`crews`); the same on one machine (`tiers`).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _done(lot: Lot, share: Share, cls: Any, budget: SuiteBudget) -> ShareResult:
     if lot.suite is None or share.positions is None:
         result = run_whole(replayer, lot.kind, budget)
         return ShareResult(share.lot, None, result, result.seconds)
-    # A new runner for each slice, as in `run_suite`: results must not depend on who did the one before.
+    # A new runner for each slice, as in `run_suite`: results must not depend on earlier slices.
     done = run_slice(Runner(replayer, lot.suite), lot.cases, share.positions)
     return ShareResult(share.lot, done, None, perf_counter() - begun)
 

@@ -1,17 +1,17 @@
 """The cases of a gate that a change can affect: those with actions that run a changed function.
 
-Once all cases have run with every call noted, a `CallMap` knows which action runs which functions, and
+Once all cases have run with every call recorded, a `CallMap` has the functions run by each action, and
 their texts.  From then on:
 
-    a function's text is not that of the revision, or not that of the map     its actions are concerned
-    it runs outside of actions too, in an import for example, or was seen to run nowhere;
-    something outside of functions changed;
-    a file came or went; the spec, specchk, or any file of another kind changed;
-    cases change values that outlive them (`lasting`), and so may be of consequence to one another;
+    a function's text is not that of the revision, or not that of the map     its actions are affected
+    it also runs outside actions, for example in an import, or was never seen to run;
+    something outside functions changed;
+    a file was added or removed; the spec, specchk, or any file of another kind changed;
+    cases change values that outlive them (`lasting`), and so may affect one another;
     there is no map                                                           everything is
 
-A case whose steps and whose refusals (those that stand for a class) are all of other actions does the
-same as it did at the revision, call by call, so it is left out.  What is not clear concerns everything.
+A case whose steps and whose refusals (those that represent a class) are all of other actions has the
+same calls as at the revision, so it is left out.  A change with unclear effects affects everything.
 
 Not here: running cases, and the proof that nothing was left out wrongly (`since_run`).
 """
@@ -33,7 +33,7 @@ from specchk.deferred import dataclass
 # (`since_run._about`), so with other cases there is no map, and all of them run.
 HARMLESS = (".md", ".txt", ".lock", ".rst")  # read by people, or written by the gate
 SPECCHK = Path(__file__).parents[2]
-ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide which calls a run makes
+ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources determine the calls of a run
 
 
 class NoRevision(Exception):
@@ -86,7 +86,7 @@ def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
         names = ", ".join(sorted(function for _, function in unseen))
         return SincePlan(None, f"no call of the changed functions was recorded: {names}", changed)
     actions = actions_of(known.calls, changed | later)
-    # What runs outside of actions (importing, starting, projecting) is a part of every case.
+    # Code that runs outside actions (importing, starting, projecting) is a part of every case.
     if REST in actions:
         return SincePlan(None, "a function that runs outside actions changed", changed)
     names = ", ".join(sorted({function for _, function in changed})) or "no function"

@@ -86,7 +86,7 @@ def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revi
             write_map(path, CallMap(noted, texts(code.sources())))
         return Since(plan, tuple(parts), tuple(results), _ran(results), everything)
     chosen = [(part, _concerned(part, budget, plan.actions)) for part in parts]
-    # Suites that are not made of cases have no steps to look at: they run as soon as anything is concerned.
+    # Suites without cases have no steps to compare: they run as soon as anything is affected.
     kept = [(part, cases) for part, cases in chosen if cases or (cases is None and plan.actions)]
     results = each([_task(part, cases, budget) for part, cases in kept], cores(), PASSING)
     return Since(plan, tuple(part for part, _ in kept), tuple(results), _ran(results), everything)
@@ -133,7 +133,7 @@ def _traced(bound: BoundSpec, part: Part, run: Callable[[Part], T]) -> tuple[T, 
     """The result of running a part with a binding of its own, and the calls made."""
     tracer = CallTracer()
     with tracer.running():
-        # Inside: what it makes is there in each case.
+        # Inside: objects that it creates exist in each case.
         binding = attributed(bound.cls(part.instance.program), tracer)
         return run(replace(part, binding=binding)), tracer
 
@@ -197,11 +197,11 @@ class _Audit:
         return [line for case in suite.cases if case.id not in kept for line in self._case(suite, case)]
 
     def _case(self, suite: Suite, case: SuiteCase) -> Iterator[str]:
-        def alone(part: Part) -> None:  # a runner of its own, so that it shares no steps with another case
+        def alone(part: Part) -> None:  # a separate runner, so that it shares no steps with another case
             Runner(Replayer(part.binding), suite, is_probing=False).run(case)
 
         yield from self._changed_calls(_traced(self.bound, self.part, alone)[1], case.id)
-        # Once more without the tracer and with all probes: more than the case that was left out would have
+        # Again without the tracer and with all probes: more than the omitted case would have
         # tried.
         divergence = run_suite(Replayer(self.part.binding), suite, cases=[case]).divergence
         if divergence is not None:

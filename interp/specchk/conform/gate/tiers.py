@@ -4,8 +4,8 @@
     gate         for every change: all cases, at two or more bounds
     exhaustive   every edge of a state graph
 
-Each suite of a tier is a `Part`, with a program, a binding and a replayer of its own; parts run side
-by side.  A suite that a budget has cut is never said to conform.
+Each suite of a tier is a `Part`, with its own program, binding and replayer; parts run in
+parallel.  A suite that a budget has cut is never reported as conforming.
 """
 
 from __future__ import annotations

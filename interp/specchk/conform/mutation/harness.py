@@ -1,8 +1,8 @@
 """Mutants of the harness itself: whether a gate with a planted defect detects that defect.
 
 Each is a patch of `specchk.conform`, or of the binding, in a new interpreter that then runs the
-self-check (`selfcheck`, and the checks that a folder of mutants adds).  It is caught if that says
-anything but that all is well: a vacuity, a lie that was not noticed or has the wrong name, a rejected
+self-check (`selfcheck`, and the checks that a folder of mutants adds).  It is detected if the self-check
+reports any failure: a vacuity, a lie that was not detected or has the wrong name, a rejected
 binding.
 
 A patch is installed before specchk is imported, so no module here can be in the way.
@@ -25,8 +25,8 @@ from specchk.conform.work.pool import DONE, LATE, Ended, Task, run_all
 from specchk.processes import cores
 
 LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
-# The codes with which specchk reports something. Any other (2, 70, a signal) is a crash of the patched
-# harness, which shows nothing of what it would overlook.
+# The codes with which specchk reports a result. Any other (2, 70, a signal) is a crash of the patched
+# harness, which shows nothing about what it would overlook.
 PASSED, CAUGHT = 0, frozenset({13, 14, 20, 21, 30})
 _START = (
     "import json, sys\n"
@@ -49,7 +49,7 @@ def run_harness(
         if number:
             done(_outcome(mutants[number - 1], result))
 
-    # The self-check without a mutant has to pass, or its failures with one would say nothing.
+    # The self-check without a mutant must pass, or its failures with one would show nothing.
     tasks = [task(mutant) for mutant in (UNCHANGED, *mutants)]
     unchanged, *every = run_all(tasks, cores(), LIMIT_SECONDS, ended)
     control = _outcome(UNCHANGED, unchanged)

@@ -4,7 +4,7 @@
     Replay("walks slow_follower", At("slow_follower", suite="walks"))      each `PER_TEST` walks are a test
     Replay("product ...", At(..., suite="product"), limit=300)             one test; so is `faults`
     Recorded("recordings", "tracing.py", record, range(40))                runs; each is a test (`recorded`)
-    Outside("power loss", run, about=("replog.store",))                    whatever else holds it to something
+    Outside("power loss", run, about=("replog.store",))                    any other check
 
 A folder of mutants may have a `members.py` with the tuple `MEMBERS`, cheapest first; without it the
 members are the binding's gate, and walks over its model.
@@ -12,8 +12,8 @@ members are the binding's gate, and walks over its model.
 A member belongs to a layer: `gate`, `recordings`, `walks`, `simulation` or `tests`, or what else a folder
 calls it.  A campaign by layers runs each layer as if there were no other (`Settings.by_layer`).
 
-Invariants: a test's name is the same in every run; a member that does not even load what a mutant
-changes is not asked.  Not here: processes, and what is counted (`mutate`).
+Invariants: a test's name is the same in every run; a member that does not load the module that a mutant
+changes is not run.  Not here: processes, and the counts (`mutate`).
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class SuiteMember:
                 raise
             reporter.tell("loading", f"{type(error).__name__}: {error}")
             return True
-        # After the binding was loaded: what it did not import it cannot test.
+        # After the binding was loaded: it cannot test what it did not import.
         if modules and not any(module in sys.modules for module in modules):
             return False
         program = bench.instance(self.at).program
@@ -237,7 +237,7 @@ class Outside:
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
         """Like `SuiteMember.hold`."""
-        # By prefix: `about` names packages, and what such a check runs in them is not known more exactly.
+        # By prefix: `about` names packages, and which of their modules such a check runs is unknown.
         if modules and not any(module.startswith(self.about) for module in modules):
             return False
         self.run(reporter)

@@ -13,7 +13,7 @@ Files are TOML, all of a folder, in the order of their names.  A mutant with sev
 `[[mutant.also]]` tables of `module`, `old`, `new`.  One that changes nothing that can be seen has
 `equivalent`, the argument why; it is run like the others and counted apart.
 
-Invariants: ids are unique in a folder; a file that says less, or more, is `MutantError`.
+Invariants: ids are unique in a folder; a file with missing or additional fields is `MutantError`.
 """
 
 from __future__ import annotations

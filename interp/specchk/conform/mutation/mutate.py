@@ -1,20 +1,20 @@
 """A campaign: whether the gate kills each mutant of an implementation, and by which of its tests.
 
-Every mutant gets a forked process of its own.  There the implementation and its binding are
-unloaded, the mutant's patches installed, and all loaded anew; the spec, its programs and suites are
-the parent's, since no mutant changes them.  Then the members of the gate are asked, cheapest first,
+Every mutant gets its own forked process.  There the implementation and its binding are
+unloaded, the mutant's patches installed, and all loaded again; the spec, its programs and suites are
+the parent's, since no mutant changes them.  Then the members of the gate are run, cheapest first,
 until two different tests have failed.
 
-The implementation without any patch, `UNCHANGED`, must pass all of it.  That run also says which lines
-each member runs, so that a mutant is held to those members only that could notice it; and how much work
-(`work`) its longest test does, so that one that does many times as much has no end: the same on every
+The implementation without any patch, `UNCHANGED`, must pass all of it.  That run also records the lines
+that each member runs, so that a mutant is run only by members that could detect it; and the work
+(`work`) of its longest test, so that one that does many times as much is endless: the same on every
 machine.  Seconds decide nothing: a process that is stopped because its time is over has no verdict.
 
 Outcomes are kept on disk under a digest of the mutant, the sources of the implementation, of all that is
 loaded beside it, and of specchk, the spec, and the packages that are installed.
 
-Not here: which mutants there are (`mutants`, `operators`), what becomes of them (`outcomes`), how that is
-told (`scores`).
+Not here: the list of mutants (`mutants`, `operators`), their outcomes (`outcomes`), and the report
+(`scores`).
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ UNCHANGED = Mutant("unchanged", "none", "The unchanged implementation.", ())
 SLOWER = 4.0  # while lines are noted; by as much more time may the survey take
 # A mutant may do more than the implementation without being endless (a retry more, a longer log); the
 # margin costs time only where there is no end.
-MORE_WORK = 20  # times what the longest test of a member does, and it has no end
-# So that tests that do next to nothing need not be measured finely.
+MORE_WORK = 20  # times the work of a member's longest test, and it is endless
+# So that tests with very little work need not be measured precisely.
 LEAST_WORK = 1 << 20  # loops and calls that every test may do
-UNMEASURED = 1 << 27  # the same, where nobody has run the implementation as it is
+UNMEASURED = 1 << 27  # the same, if the unchanged implementation was not measured
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a campaign: sufficient failing tests, members, and amounts of work.
 
-    `seconds` are for hangs: a process is stopped after them.  `work` is what every test may do, in loops
-    and calls, 0 for what the implementation as it is needs, many times over.
+    `seconds` are for hangs: a process is stopped after them.  `work` is the permitted work of a test, in
+    loops and calls, 0 for many times the work of the unchanged implementation.
     """
 
     seconds: float = 1800.0
@@ -125,7 +125,7 @@ def _here(
 class MutationCampaign:
     """The common data of all mutants of one implementation; `packages` are the top names of changed modules.
 
-    `by` is who holds the mutants, each within some seconds: processes of this machine, if not a crew.
+    `by` executes the mutants, each within some seconds: processes of this machine, if not a crew.
     """
 
     bench: Bench
@@ -207,7 +207,7 @@ class MutationCampaign:
         def hold(say: Say) -> None:
             _silence()
             (name,) = subject.members
-            # All failures, not the first: the survey says what is wrong with the implementation as it is.
+            # All failures, not the first: the survey reports the errors of the unchanged implementation.
             reporter = Reporter(0, dict(subject.work), lambda kill: say(("kill", kill)), member=name)
             # From before the implementation is loaded: loading may call its functions, and start threads.
             with recording(self.packages) as tracer:
@@ -258,7 +258,7 @@ class MutationCampaign:
 
         One of a mutant that cannot even be loaded fails every member.
         """
-        # In a forked process, which ends afterwards: nothing has to be loaded back.
+        # In a forked process, which ends afterwards: nothing must be restored.
         forget(self.packages, [self.bench.folder, self.folder])
         install(patches, Counted(frozenset(self.packages), reporter.meter))
         try:

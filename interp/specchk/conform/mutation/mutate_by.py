@@ -1,10 +1,10 @@
 """A campaign's mutants, run by a crew: each in a forked process of the crew, with a deadline.
 
-What no mutant changes is sent once: the files (`kit_for`), and the suites that members replay.  A
-piece is a mutant with the members that could notice it, or a member of the survey; what its process
-said, and how it ended, comes back.  Pieces go out in waves, so that outcomes are kept on the way.
+Data that no mutant changes are sent once: the files (`kit_for`), and the suites that members replay.  A
+piece is a mutant with the members that could detect it, or a member of the survey; the output of its process,
+and how it ended, is returned.  Pieces are sent in waves, so that outcomes are kept in between.
 
-Invariant: the caches of a campaign stay with who asked for it.  Not here: the campaign (`mutate`).
+Invariant: the caches of a campaign stay with the caller.  Not here: the campaign (`mutate`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from specchk.conform.work.sources import shown
 from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
-WAVE = 4  # pieces for each hand between two looks at what came
+WAVE = 4  # pieces for each worker between two checks of the results
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Holding:
         # The folder that corresponds to `base` there: as many levels above the binding as its path from
         # `base` has.
         place = str([folder, *folder.parents][len(Path(self.main).parts) - 1])
-        # In a process of its own there, too: a mutant must not be able to spoil the executor for the next
+        # In its own process there, too: a mutant must not corrupt the executor for the next
         # one.
         return lambda asked: _named(run_all([campaign.task(asked)], 1, self.seconds)[0], place, self.base)
 

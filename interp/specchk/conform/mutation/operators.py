@@ -165,7 +165,7 @@ def _patch(module: str, source: str, place: ast.stmt | ast.expr, new: ast.expr |
     elif isinstance(place, ast.Return):
         text = f"return {ast.unparse(ast.fix_missing_locations(new))}"
     else:
-        # In parentheses: what comes instead may bind less tightly than what was there.
+        # In parentheses: the replacement may bind less tightly than the original.
         text = f"({ast.unparse(ast.fix_missing_locations(new))})"
     return Patch(module, source[begin:end], text, begin)
 

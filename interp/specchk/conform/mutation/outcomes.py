@@ -4,8 +4,8 @@
     weak        by one: the gate would lose it with one test
     endless     by tests that did too much work; counted as killed, and apart
     survived    by none
-    unfinished  not decided: its process died, or its time was over before all members were asked
-    equivalent  survived, and its file argues why it may
+    unfinished  not decided: its process died, or its time was over before all members had run
+    equivalent  survived, and its file argues why it is allowed to
     wrongly     argued to be equivalent, but killed: the argument is wrong
 
 Nothing here depends on how fast a machine is, but `unfinished`: then there is no score.
@@ -146,7 +146,7 @@ def read_outcome(key: str, mutant: Mutant) -> MutantOutcome | None:
 def write_outcome(key: str, outcome: MutantOutcome) -> None:
     """Store an outcome, unless it is none."""
     if outcome.how == DONE:
-        # What was stopped shows how fast this machine was; it is not kept.
+        # A stopped mutant depends on the speed of this machine; it is not kept.
         kills = [asdict(kill) for kill in outcome.kills]
         known = {"kills": kills, "asked": outcome.asked, "tests": outcome.tests, "seconds": outcome.seconds}
         kept.write_json(_place(key), known)

@@ -3,14 +3,14 @@
     install((Patch("replog.core.broker.isr", old="remote.leo < state.log.hw", new="False"),))
     import replog.core.broker.isr                     # is compiled from the patched text
 
-A finder stands before all others on `sys.meta_path`; for the modules that are named, and for all of
-the packages whose work is counted (`work`), it hands out the usual loader, but for the code, which is
+A finder precedes all others on `sys.meta_path`; for the named modules, and for all of
+the packages whose work is counted (`work`), it returns the usual loader, except for the code, which is
 compiled from the patched source and never cached.
 
-Invariants: a text to be replaced is in the source exactly once, or, where its place is given, stands
-there; anything else is `StalePatch`, so a mutant cannot lose its meaning in silence.  Standard library
-only, because specchk itself is patched this way too.  Not here: what is patched and why (`mutants`,
-`operators`), in which process (`mutate`).
+Invariants: a text to be replaced is in the source exactly once, or, if its place is given, at that
+place; anything else is `StalePatch`, so a mutant cannot silently lose its meaning.  Standard library
+only, because specchk itself is patched this way too.  Not here: the patches and their reasons (`mutants`,
+`operators`), and their process (`mutate`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The lines of an implementation that a member of the gate runs: where it could detect a mutant at all.
 
-Lines are recorded by a trace function that leaves a function alone once all of its lines were seen, or
-none was new for `PATIENCE` calls, when all of them count as run: so the cost falls as the run goes on,
-and no line is missed.  Threads that start while lines are recorded are followed; of a process that is
-forked nothing comes back, so then every line counts.  Lines of a module or class body do not count:
-importing runs them, whatever is tested.
+Lines are recorded by a trace function that ignores a function once all of its lines were seen, or
+none was new for `PATIENCE` calls, when all of them count as run: so the cost falls as the run continues,
+and no line is missed.  Threads that start while lines are recorded are followed; a forked process
+reports nothing, so then every line counts.  Lines of a module or class body do not count:
+importing runs them, in every test.
 
 Invariant: a member that runs none of the lines that a mutant changes takes the same steps with it as
-without it, so it is not asked.  A change outside of functions is everybody's.
+without it, so it is not run.  A change outside functions concerns every member.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] 
         lines = frozenset(range(first, first + patch.old.rstrip("\n").count("\n") + 1))
         inside = _lines_inside(source)
         if not lines & inside:
-            # A default, a decorator or a constant of a class: run at import, by whatever imports.
+            # A default, a decorator or a constant of a class: run at import, by any importer.
             return None
         changed.append((patch.module, lines & inside))
     return tuple(changed)

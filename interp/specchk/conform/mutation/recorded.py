@@ -3,8 +3,8 @@
     Recorded("recordings", "tracing.py", record, range(40))    each seed is a test
 
 `record` makes a recording's lines from a seed; the tracing is in a file beside the binding.  The
-programs that explain recordings are computed with the implementation as it is, and shared: a mutant's
-recording that needs other constants has a program of its own.
+programs that explain recordings are computed with the unchanged implementation, and shared: a mutant's
+recording that needs other constants has its own program.
 
 Invariant: a recording without events explains nothing, so it fails.  Not here: how a recording is
 explained (`validate`), and campaigns of recordings in files (`campaign`).
@@ -46,7 +46,7 @@ class Recorded:
         """Record and explain as long as more are needed; False if the recordings do not use the modules."""
         if modules and not any(module in sys.modules for module in modules):
             return False
-        # Before the tracing is loaded: its own imports are not what the recordings run.
+        # Before the tracing is loaded: its own imports are not executed by the recordings.
         tracing = self._tracing(bench)
         for seed in self.seeds:
             if not reporter.ask(f"seed {seed}", lambda seed=seed: self._wrong(bench, tracing, seed)):  # type: ignore[misc]
@@ -63,8 +63,8 @@ class Recorded:
         except BadRecording as error:
             return str(error)
         validator = self._validator(bench, tracing, recording)
-        # A mutant's recording may need other constants (more epochs, say) than any of the implementation as
-        # it is.
+        # A mutant's recording may need other constants (more epochs, say) than any of the unchanged
+        # implementation.
         explained = validator.explain(tracing(validator.program, recording), recording)
         if explained.blocked is not None:
             what, reason = explained.blocked.event.get("event"), explained.blocked.reason

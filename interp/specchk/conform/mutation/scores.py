@@ -39,7 +39,7 @@ class Requirement:
 
 
 # Two tests for a curated mutant, so that the gate keeps it when one of them changes.  Of generated ones a
-# tenth may survive: some change nothing that can be seen, and nobody has read them all.
+# tenth may survive: some have no visible effect, and they have not all been reviewed.
 REQUIRED = MappingProxyType({
     CURATED: Requirement(1.0, 2), GENERATED: Requirement(0.9, 1), HARNESS: Requirement(1.0, 1),
 })  # fmt: skip

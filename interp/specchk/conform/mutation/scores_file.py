@@ -42,8 +42,8 @@ class NoScores(Exception):
 def read_scores(paths: Sequence[str]) -> Scores:
     """The scores in some files, one for each kind of mutants and of campaigns; raises `NoScores`.
 
-    A score whose campaign did not run the implementation as it is, is none; nor is one that leaves
-    mutants undecided, or that its rows do not add up to.
+    A score is invalid if its campaign did not run the unchanged implementation, if it leaves
+    mutants undecided, or if its rows do not add up to it.
     """
     kills: dict[str, Kills] = {}
     layers: dict[str, LayerKills] = {}
@@ -79,7 +79,7 @@ def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Ki
         )
     names = [row.name for row in rows if row.verdict != EQUIVALENT]
     score = Kills(sum(row.verdict in GOOD for row in rows), len(names), digest_of(names))
-    # A file that was edited by hand, or whose rows another version judged otherwise.
+    # A file that was edited by hand, or whose rows were written by another version.
     if (score.killed, score.all) != (killed, counted):
         raise NoScores(
             f"{path} reports {killed} of {counted} killed, but its mutants give {score.killed} of {score.all}"

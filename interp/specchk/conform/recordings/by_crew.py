@@ -30,7 +30,7 @@ from specchk.conform.work.crews import Crew, LostWork
 from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
-MOST_ENTRIES = 64  # of a piece: what is done again where a process is lost
+MOST_ENTRIES = 64  # of a piece: the work that is repeated when a process is lost
 WAVE = 8  # pieces for each hand; a wave's answers are in memory at once
 # Pieces of a wave at least: hands are idle at its end, half a piece long each.  Answers have some 20 kB.
 LEAST_WAVE = 256

@@ -2,13 +2,13 @@
 
 A campaign is vacuous, and no success, unless
 
-- every recording is whole (`recording` refuses others) and every event of it was consumed,
-- every kind of event that the tracing understands was seen, but for those it calls rare,
+- every recording is complete (`recording` refuses others) and every event of it was consumed,
+- every kind of event that the tracing supports was seen, except for those it lists as rare,
 - every field had at least two values,
 - no recording is explained by silent steps alone, and all together need no more of them than they have events
-  that are steps: what leaves no event explains anything,
+  that are steps: silence explains anything,
 - candidate sets stayed small: a spec that could be anywhere agrees with anything,
-- of the copies that were spoiled (`corrupt`) at least 95 in 100 were rejected.
+- of the corrupted copies (`corrupt`) at least 95 in 100 were rejected.
 
 The same recordings and seed give the same result, on any number of processes, here or anywhere
 (`by_crew`).
@@ -37,9 +37,9 @@ from specchk.conform.work.forks import each
 from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
-# Not 1: some spoiled copies are behaviours of the spec as well (`corrupt`).
+# Not 1: some corrupted copies are behaviours of the spec as well (`corrupt`).
 POWER = 0.95
-# Beyond these the spec could be nearly anywhere, and agrees with whatever is recorded.
+# Beyond these the spec could be nearly anywhere, and agrees with any recording.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
 
 

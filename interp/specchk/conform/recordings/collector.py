@@ -1,7 +1,7 @@
 """The garbage collector while recordings are explained.
 
-Programs of some ten thousand objects last, and events come and go by their counts of references alone: the
-collector would visit all of that again and again, for a tracing now and then that refers to itself.
+Programs of some ten thousand objects last, and events are freed by their reference counts alone: the
+collector would repeatedly visit all of that, for an occasional tracing that refers to itself.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ class WorkerCollector:
         with rare_collections():
             yield
         self._done += 1
-        # Also what was in use at the end of a piece alone, such as Spark's own objects for its task.
+        # Also objects in use only at the end of a piece, such as Spark's own objects for its task.
         (self.keep if self._done % ALL_AFTER else self.begin)()

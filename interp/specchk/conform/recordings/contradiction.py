@@ -12,9 +12,9 @@ while the rest stays unexplained.  The line before the piece is needed, and the 
 Of each line that is left the step, or the fields, that are not needed are left open as well.  The result is
 minimal: whichever claim of it is left open, a behaviour explains the others.
 
-Lines left open multiply the candidates.  Where they are more than `MOST_OPEN`, or all searches together have
-followed `MOST_FOLLOWED`, the search ends: then the lines before contradict nothing by themselves, but are
-assumed (`Contradiction.given`), and what was not decided is kept (`is_minimal` is false).
+Lines left open multiply the candidates.  If they are more than `MOST_OPEN`, or all searches together have
+followed `MOST_FOLLOWED`, the search ends: then the lines before do not contradict by themselves, but are
+assumed (`Contradiction.given`), and undecided claims are kept (`is_minimal` is false).
 
 Theory: minimal unsatisfiable subsets by binary search, as in Hemery, Lecoutre, Sais, Boussemart,
 "Extracting MUCs from constraint networks" (2006).
@@ -113,7 +113,7 @@ class _Shrinking:
 
     def smallest(self) -> Contradiction | None:
         if self._test(self.last, {}) is not LinesOutcome.BLOCKED:
-            return None  # a tracing that reads the same line differently: nothing can be said
+            return None  # a tracing that reads the same line differently: there is no answer
         needed, given, is_minimal = [self.last], 0, True
         end = self.last
         while end > 0:

@@ -1,16 +1,16 @@
 """Trace power: copies of accepted recordings with one planted error, which must be rejected.
 
-A validator that accepts everything would accept every recording; so each accepted one is spoiled in
-every way below, renumbered as if it had been recorded so, and must not be explained any more.
+A validator that accepts everything would accept every recording; so each accepted one is corrupted in
+every way below, renumbered as if it had been recorded so, and must no longer be explained.
 
     flip        one field that an event shows has another value
     drop        one event is missing
-    swap        two successive events of one writer stand in each other's place
+    swap        two successive events of one writer are exchanged
     duplicate   one event is duplicated
 
-Not every spoiled copy is wrong: what it says may have happened as well (a request that nobody ever
-answered may not have been served; two events of one writer may be independent).  So the share of
-rejected copies is a measure, which a campaign holds to a floor, and not a law for each copy.
+Not every corrupted copy is wrong: it may be possible as well (a request without an
+answer may not have been served; two events of one writer may be independent).  So the share of
+rejected copies is a measure, for which a campaign has a minimum, and not a law for each copy.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None
             return None
         at = random.choice(shown)
         after = dict(events[at]["after"])
-        # Sorted, since the members of an object have the order of whoever wrote the recording.
+        # Sorted, since the members of an object have the order of the recording's writer.
         field = random.choice(sorted(after))
         after[field] = _other(after[field], random)
         what = f"{field} of {_named(events, at)} is {after[field]!r}"
@@ -90,7 +90,7 @@ def _other(value: Any, random: Random) -> Any:
         case bool():
             return not value
         case int():
-            # Near values are the mistakes that a spec finds hardest to notice.
+            # Near values are the mistakes that a spec detects least easily.
             return value + random.choice((-1, 1))
         case str():
             return {"leader": "follower", "follower": "leader"}.get(value, value + "?")

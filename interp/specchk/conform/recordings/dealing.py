@@ -1,7 +1,7 @@
 """The distribution of recordings to processes: those that need the same program go to the same process.
 
-Invariant: each recording is dealt once, and the same recordings are dealt in the same way.  Which process
-takes one that is common is a matter of time; what it finds is not.
+Invariant: each recording is distributed once, and the same recordings are distributed in the same way.  Which
+process takes a common one is a matter of time; its result is not.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explan
     """The explanation of a blocked recording."""
     first = max(0, blocked.number - 1 - LAST)
     misses = near_misses(validator, blocked)
-    # The candidate that came nearest: of thousands a reader looks at one.
+    # The nearest candidate: of thousands a reader needs one.
     shown = blocked.candidates[misses[0].candidate] if misses else blocked.candidates[0]
     return Explanation(
         blocked.number, blocked.event, _calls(blocked.meaning),
@@ -60,7 +60,7 @@ def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explan
 def _changes(events: Sequence[Event], at: int) -> Event:
     """An event with only those fields that differ from its writer's last event."""
     event = events[at]
-    # What an event shows is mostly what the one before it showed; only news is of interest.
+    # An event mostly shows the same as the previous one; only differences are of interest.
     earlier = (past for past in reversed(events[:at]) if past["at"] == event["at"] and past.get("after"))
     known = next(earlier, {}).get("after", {})
     after = event.get("after") or {}

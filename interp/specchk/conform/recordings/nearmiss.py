@@ -1,9 +1,9 @@
 """The reasons why no candidate could take an event: for each possible action, the guard or field in the way.
 
-For every candidate state and every way the event may be read, its calls are taken one after another.
-The first that has no successor was blocked by a guard, an option that is not there or a choice among
-nothing, and that conjunct is told with the values it read.  Where all calls go through, what the event
-shows is not what the spec then has: the fields that differ are told.
+For every candidate state and every alternative of the event, its calls are taken one after another.
+The first one without a successor was blocked by a guard, an option that is none or a choice from an empty
+set, and that conjunct is reported with the values it read.  If all calls succeed, the event's
+values are not those of the spec: the fields that differ are reported.
 
 Invariant: an event that `validate` could not take has at least one near miss, unless no candidate was
 left before it or its meaning was impossible.
@@ -76,7 +76,7 @@ def _misses(
             return
         after = tuple(validator.by_way((validator.step(step),), states))
         if not after:
-            # An argument that is `ANY` stands for every value; a few show which guard is in the way.
+            # An argument that is `ANY` represents every value; a few show which guard is false.
             for before in _before_blocked(validator, step, states)[:MOST]:
                 for args in instances[:MOST]:
                     yield _guarded(validator, number, before, index, args)

@@ -1,6 +1,6 @@
 """The tables of a campaign: recordings, unexplained events, kinds of events and corrupted copies.
 
-Columns are named with plain words for their types, so that whoever writes the files decides on a format.
+Columns are named with plain words for their types, so that the writer of the files chooses a format.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ The candidates are all states in which the spec can be after the events so far. 
 candidate by the actions it names, and keeps those states that agree with all it shows.  What is not
 logged stays unknown: it is what candidates differ in.
 
-Silent steps are first taken only where no candidate can continue: taken at every event they would
+Silent steps are first taken only if no candidate can continue: taken at every event they would
 multiply the candidates.  That may choose wrongly: of two candidates one continues without a silent step,
 and the other, which needs one, was the right one.  So a recording that is blocked in this way is
-followed once more with silent steps of every candidate at every event (`Haste.EAGER`), and only what that
-search does not explain either is reported.  Both take at most `Tracing.most_silent` silent steps in a row.
+followed again with silent steps of every candidate at every event (`Haste.EAGER`), and only an event that
+is not explained then is reported.  Both take at most `Tracing.most_silent` silent steps in a row.
 
-A recording is accepted iff candidates are left after its last event.  Otherwise `blocked` says at
-which event, with the candidates before it (see `nearmiss` for why each could not go on).  Where the
+A recording is accepted iff candidates are left after its last event.  Otherwise `blocked` is the
+event, with the candidates before it (see `nearmiss` for the reasons).  If the
 candidates are too many to be followed there is no verdict: `gave_up` has the reason.
 
 Theory: trace validation as in Cirstea, Kuppe, Merz, "Validating Traces of Distributed Programs Against
@@ -40,7 +40,7 @@ from specchk.meaning.step import Stepper
 from specchk.meaning.values import State, Values, show
 
 # Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
-# campaign called vacuous, beyond it is given up.
+# campaign is called vacuous, beyond that it is abandoned.
 MOST_CANDIDATES = 4_096
 MOST_COMPARED = 8  # states that are compared in pairs
 
@@ -69,8 +69,8 @@ class Blocked:
 class Explained:
     """The explained part of a recording, and its certainty: sizes of the candidate sets, silent steps.
 
-    `acted` counts the events that no explanation takes for no step at all.  `is_idle` is whether silent
-    steps alone explain the events; then the recording says nothing.
+    `acted` counts the events that no explanation treats as no step at all.  `is_idle` is whether silent
+    steps alone explain the events; then the recording shows nothing.
     """
 
     consumed: int = 0
@@ -180,7 +180,7 @@ class Validator:
         trail = Trail()
         first = self.follow(tracing, recording, Haste.LAZY, trail)
         stopped = first.blocked
-        # What a tracing refuses by itself, silent steps do not change.
+        # Silent steps do not change an event that the tracing itself refuses.
         if stopped is None or stopped.reason or not tracing.silent:
             return first
         # Read again, since few recordings are blocked, and all that events show would be kept of each.
@@ -309,7 +309,7 @@ class Validator:
         for way in read.ways:
             states += self.by_way(way, before)
         reached = distinct(states) if len(states) > 1 else states
-        # Before what is seen is compared, which is what takes long.
+        # Before values are compared, which takes long.
         self.bounded(len(reached))
         return tuple(reached if read.shown is None else self.fields.having(reached, read.shown))
 

@@ -1,11 +1,11 @@
 """A divergence as reported: the spec's behaviour, the two states, and their differences.
 
     trace      what both did
-    told       the same, and the step on which they part where the spec has it
-    wanted     the spec's state there, that with the fewest differences where several are allowed
+    told       the same, and the diverging step if the spec has it
+    wanted     the spec's state there, the one with the fewest differences if several are allowed
     instead    the implementation's state, unobserved variables as the spec has them
 
-All forms (text, pictures, JSON, ITF, HTML, frozen tests) tell it by these; a file of it is read
+All forms (text, pictures, JSON, ITF, HTML, frozen tests) consist of these; a file of it is read
 back by `read`.
 """
 
@@ -53,7 +53,7 @@ WORDS = MappingProxyType({
 
 def wanted(program: Program, divergence: Divergence) -> State | None:
     """The allowed state with the fewest differences; None if the spec allows none."""
-    # The nearest of several is what a reader compares with.
+    # The nearest of several is used for the comparison.
     return min(
         divergence.expected, key=lambda state: len(differences(program, divergence, state)), default=None
     )

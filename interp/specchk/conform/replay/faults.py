@@ -1,13 +1,13 @@
 """Faults in the middle of steps: the suite `faults`.
 
 A spec's crash comes between two steps; a real one comes between two writes, or in one.  For every
-step on the way, and every fault of the spec that the binding can let strike inside it
-(`@interruption`), the step is taken again and again with the fault one occasion later each time,
-until it comes too late.  What is left must be a state that the spec allows: the fault struck before
-the step, or after it.  A variable that is set `aside`, what the environment remembers, may also be
-what it was before or after the step.
+step on the path, and every fault of the spec that the binding can let strike inside it
+(`@interruption`), the step is repeated with the fault one occasion later each time,
+until it comes too late.  The result must be a state that the spec allows: the fault struck before
+the step, or after it.  A variable that is set `aside`, the environment's memory, may also have
+its value from before or after the step.
 
-States are explored breadth first, as by `product`; at most `limit` of them are gone on from.
+States are explored breadth first, as by `product`; at most `limit` of them are expanded.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Faults(BreadthFirst[S]):
         # The fault's own choices as well: each state after it, before and after the step.
         allowed = tuple(s for state in around for s in self.replayer.spec.allowed(state, striking))
         if not allowed:
-            # A fault that the spec does not have here (a crash of what is down) cannot strike.
+            # A fault that the spec does not have here (a crash of a stopped process) cannot strike.
             return
         moment = 0
         # One occasion later each time, until the step ends before the fault strikes: every place was tried

@@ -1,8 +1,8 @@
 """The calls that a spec forbids at the places of a suite, cached between runs of the suite (`kept`).
 
-What a spec allows at a place depends on the spec and on the path to it, and on nothing of the implementation.
-So it is computed in the first run of a suite, and read in the others.  The name of the file is made of that
-of the suite, and of the sources that compute it.
+The steps allowed at a place depend on the spec and on the path to it, not on the implementation.
+So they are computed in the first run of a suite, and read in the others.  The file's name is derived from
+that of the suite, and from the sources that compute it.
 
 Not here: computing it (`spec_side`).
 """

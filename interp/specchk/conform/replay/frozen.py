@@ -6,10 +6,10 @@
             bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 1, "a2": 3}})
             bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 0, "a2": 4}})
 
-The test fails as long as the implementation diverges and passes once it does what the spec says, so
-it can be kept.  It has the spec's values, not the spec: where the spec changes, freeze anew.  Its
-steps and values are sealed, so that one which was changed since does not pass.  It
-needs the binding and the implementation only; `frozen_run` has the stand-ins for specchk.
+The test fails as long as the implementation diverges and passes once it conforms to the spec, so
+it can be kept.  It has the spec's values, not the spec: if the spec changes, freeze it again.  Its
+steps and values are sealed, so that a test that was changed since does not pass.  It
+needs only the binding and the implementation; `frozen_run` has the stand-ins for specchk.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _seal(data: Sequence[str], calls: Sequence[str]) -> str:
         "Some": Some,
         "binding": None,
     }
-    # The text is run with a listener in place of the implementation: sealed is what it says, not how it is
-    # laid out.
+    # The text is run with a listener in place of the implementation: its content is sealed, not its
+    # layout.
     exec("\n".join([*data, dedent("\n".join(calls))]), names)  # noqa: S102 - text that was just made here
     return seal_of([names["SPEC"], *names["system"].heard])
 

@@ -144,7 +144,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def binding_of(path: Path, name: str, spec: Mapping[str, Any], seal: str) -> Iterator[Any]:
     """The binding of a file, loaded without specchk; `sys.modules` is restored afterwards.
 
-    What a `Follower` has taken on it must be what was frozen, all of it.
+    The calls recorded by a `Follower` must be exactly the frozen ones.
     """
     path, finder = path.resolve(), StandIns()
     folder = path.parent

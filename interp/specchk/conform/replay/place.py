@@ -1,9 +1,9 @@
 """Places reached by both spec and implementation, and the differences found there.
 
-A `Place` has the state, what was kept of the system, and the way back to the start; a `Divergence` is a
+A `Place` has the state, the saved system, and the path back to the start; a `Divergence` is a
 value, with the spec's behaviour that leads to it.
 
-Not here: how places are reached and compared (`replay`), and what a reader sees of a divergence
+Not here: how places are reached and compared (`replay`), and the report of a divergence
 (`divergence`).
 """
 
@@ -80,14 +80,14 @@ class Divergence:
     """The point at which spec and implementation diverge.
 
     `kind`: `initial` (another initial state), `refused` (an enabled step), `accepted` (a disabled
-    one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
+    one), `state` (the state is no successor of the spec), `changed` (by a refused step),
     `outside` (a state without a projection), `ambiguous` (successors that the projection does not
-    tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
-    is not the state), `fault` (what a fault inside a step left), `raised` (an exception), `hung` (a
+    distinguish), `restored` (the saved system has another state now), `reopened` (the state on disk
+    differs), `fault` (the result of a fault inside a step), `raised` (an exception), `hung` (a
     call that does not return); of an implementation that is a process also `died` (it ended),
     `garbled` (it broke the protocol) and `unrepeatable` (the same requests had another outcome).
-    `reason` says more than the kind, where there is more to say.
-    `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
+    `reason` has further details, if there are any.
+    `found` is the implementation's state, `expected` the allowed one instead.  `ways` are those
     in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
     """
 

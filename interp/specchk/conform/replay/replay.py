@@ -4,13 +4,13 @@
     initial state        start in it, as far as it is observed
     enabled step         accept it, and then be in one of its successors: that one is followed
     disabled instance    refuse it (a negative probe), and not change
-    beyond a horizon     nothing: the spec does not say, so it is not tried
+    beyond a horizon     nothing: the spec does not determine it, so it is not tried
 
 A difference is a value, `Divergence`, with the spec's behaviour that leads to it.
 
-Invariants: nothing is compared but projections; every projection is compared whole, over all
-observed variables; what was kept of a system is looked at again before and after it is used, so a
-`restore` that forgets is noticed.  Not here: which steps are taken (`product`, `walks`).
+Invariants: only projections are compared; every projection is compared whole, over all
+observed variables; a saved system is checked again before and after it is used, so that a
+`restore` that loses state is detected.  Not here: the choice of steps (`product`, `walks`).
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ T = TypeVar("T")
 SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 FAILING = (*FAILURES, ImplementationFailure, Hang)
 ANSWERS = (Accepted, Refused, Impossible)
-UNCHECKED = 15  # answers of a binding's `@unchanged` that are believed, one after another
+UNCHECKED = 15  # answers of a binding's `@unchanged` that are trusted, one after another
 
 
 class Replayer(Generic[S]):
     """Takes the steps of a spec on the implementation of one binding; raises `BindingError`, then `Diverged`.
 
-    `spec` is the side of the same program in another replayer, with what it has found out.
+    `spec` is the side of the same program in another replayer, with its results so far.
     """
 
     def __init__(self, binding: Binding[S], spec: SpecSide | None = None) -> None:
@@ -119,7 +119,7 @@ class Replayer(Generic[S]):
         if not self.same(place.state, found):
             reason = "`restore` returns a system in another state than the saved one"
             raise Diverged(at_place(place, "restored", reason, (place.state,), found))
-        # Now, before any step from there: one that changes what was kept as well must not look like one that
+        # Now, before any step from there: one that also changes the saved system must not look like one that
         # changes nothing.
         self._look_at(place)
 
@@ -163,7 +163,7 @@ class Replayer(Generic[S]):
     def _take(self, place: Place[S], instance: ActionCall, way: str, allowed: tuple[State, ...]) -> Place[S]:
         system = self._rewound(place)
         answer = self._ask(system, place, instance, way)
-        # Each step begins from what was kept, so that no step sees what another one left behind.
+        # Each step begins from the saved system, so that no step sees the effects of another one.
         if not isinstance(answer, Accepted):
             raise Diverged(self._blame(place, instance, way, "refused", answer.reason, allowed))
         blank = partial(self._blame, place, instance, way, "outside", "", allowed)
@@ -208,7 +208,7 @@ class Replayer(Generic[S]):
     def probe(self, place: Place[S], instances: Sequence[ActionCall]) -> list[bool]:
         """Try disabled instances in each way: they must be refused and change nothing.
 
-        For each, whether the implementation was asked; not where the binding had nothing to ask it with.
+        For each, whether the implementation received it; False if the binding had no request for it.
         """
         self._look_at(place)
         # Most of a gate is this loop: `_rewound` and `_ask` are spelled out.
@@ -218,8 +218,8 @@ class Replayer(Generic[S]):
             action, given, was_asked = instance.label.action, instance.plain, False
             handler = handlers[action]
             for way in instance.ways:
-                # Restored for each, also after one that was impossible: what it changed and nobody observes
-                # could make the implementation refuse what it would accept.
+                # Restored for each, also after an impossible one: unobserved changes by it
+                # could make the implementation refuse a step that it would accept.
                 try:
                     system = back(kept)
                 except LEAVING as error:
@@ -261,7 +261,7 @@ class Replayer(Generic[S]):
             return self._is_as_kept(system)
         except LEAVING as error:
             if _is_finding(error):
-                # The projection has words for what is wrong.
+                # The projection describes the error.
                 return False
             raise
 
@@ -277,7 +277,7 @@ class Replayer(Generic[S]):
         try:
             found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
         except Diverged as diverged:
-            # Where it went may have no name in the spec; that the step was taken is the finding.
+            # The new state may have no name in the spec; that the step was accepted is the finding.
             reason += f"\nand then: {diverged.divergence.reason}"
         return self._blame(place, instance, way, "accepted", reason, (place.state,), found)
 

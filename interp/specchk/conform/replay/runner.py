@@ -1,8 +1,8 @@
 """Runs cases: each step of a path, every forbidden step along it, and a comparison after each.
 
-A case that begins like the one before it goes on from where they part, by what was kept there; so the
-cases of a class cover, which are sorted, are taken as the tree that they are.  Cases can be spread
-over processes: each takes a slice and hands back what it counted.
+A case with the same beginning as the one before it continues from where they part, from the saved system;
+so the cases of a class cover, which are sorted, are executed as the tree that they form.  Cases can be spread
+over processes: each takes a slice and returns its counts.
 
 Invariants: a case's result does not depend on the cases before it; the first failing case is that of
 the lowest position, and the numbers are those of one runner that took all, however many there were.
@@ -39,7 +39,7 @@ class StaleCase(Exception):
     """A case that is not a path of the spec, because it was made for another version."""
 
 
-# What is wrong with binding, spec or suite, not with the harness.
+# An error of the binding, spec or suite, not of the harness.
 PASSING = (BindingError, Faulty, NoAnswer, Undefined, StaleCase)
 
 
@@ -104,14 +104,14 @@ class Runner(Generic[S]):
     def follow(self, before: SuiteCase, case: SuiteCase) -> None:
         """Continue as after `before`, where `case` is next and another runner ran the cases before it.
 
-        What the two share is done here, too, and counted there.  So the numbers of a suite are the
-        same, in however many slices it is taken.
+        The common part of the two is executed here, too, and counted there.  So the numbers of a suite are
+        the same, in however many slices it is taken.
         """
         steps = zip(before.steps, case.steps, strict=False)
         shared = next((n for n, (old, new) in enumerate(steps) if old != new),
                       min(len(before.steps), len(case.steps)))  # fmt: skip
         done, self.done = self.done, self._new_page()
-        with suppress(Diverged):  # is the other runner's to tell
+        with suppress(Diverged):  # is for the other runner to report
             self._take(replace(before, steps=before.steps[:shared]))
         # Counting begins again: the shared steps are on the page of the runner that has them in its slice.
         self.done, self.replayer.tally = done, done.tally
@@ -135,7 +135,7 @@ class Runner(Generic[S]):
 
     def _take(self, case: SuiteCase) -> int:
         shared = self._shared(case)
-        # What was kept along the shared steps is used again; places behind them are of another path.
+        # Saved systems along the shared steps are used again; places after them are of another path.
         del self._places[shared + 1 :]
         self._steps = case.steps[:shared]
         if not self._places:
@@ -171,10 +171,10 @@ class Runner(Generic[S]):
                 disabled = self.forbidden.at(case, number, place.state)
                 self._probe(place, disabled, self._wanted.get((case.start, case.steps[:number]), {}))
         except Diverged:
-            # Where it is not the place that was kept, what was found there is no finding.
+            # If it is not the saved place, findings there do not count.
             self.replayer.check_kept(place)
             raise
-        # After the probes: if one of them changed what was kept, it is noticed here and not in a later case.
+        # After the probes: if one of them changed the saved system, it is detected here, not in a later case.
         self.replayer.check_kept(place)
         self.done.states.add(place.state)
         self._places.append(place)
@@ -193,7 +193,7 @@ class Runner(Generic[S]):
 
 def after_step(replayer: Replayer[S], place: Place[S], step: CaseStep) -> Place[S] | None:
     """The place after a step; None if the implementation made another allowed choice."""
-    # Looked up anew in the state and not by the case's numbers: a case of another spec is noticed here
+    # Looked up again in the state and not by the case's numbers: a case of another spec is detected here
     # (`StaleCase`).
     instance = replayer.spec.call(step.action, step.args)
     successors = () if instance is None else replayer.spec.allowed(place.state, instance)
@@ -223,7 +223,7 @@ def run_suite(
     wanted = workers or cores()
     known = read_known(suite)
 
-    # A runner of its own for each slice: it counts into the replayer, of which each forked process has a
+    # A separate runner for each slice: it counts into the replayer, of which each forked process has a
     # copy.
     def task(positions: range) -> Callable[[], Done]:
         return lambda: run_slice(Runner(replayer, suite, known=known), chosen, positions)

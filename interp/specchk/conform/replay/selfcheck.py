@@ -3,13 +3,13 @@
     the start is another state             initial      an enabled step is refused          refused
     the last step leads elsewhere          state        a forbidden step is taken           accepted
     a handler does nothing and accepts     state        a refused step changes the state    changed
-                                                        what was kept is forgotten          restored
+                                                        saved state is lost                 restored
 
-A saboteur is a class derived from the binding that tells one lie.  The harness has to call each lie by
-its name, and has to find nothing in the binding as it is: a comparison that is always true, a suite
+A saboteur is a class derived from the binding that tells one lie.  The harness must name each lie
+correctly, and must find nothing in the unchanged binding: a comparison that is always true, a suite
 without steps, probes that are skipped, a projection taken from the spec do not pass both.
 
-Invariant: what is sabotaged is found by running the binding, so this works for any binding.  Not
+Invariant: the sabotaged places are found by running the binding, so this works for any binding.  Not
 here: mistakes of an implementation (`known_bad`, `mutants`), and breaking the harness (`harness`).
 """
 
@@ -110,7 +110,7 @@ def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Ite
 def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
     """The shortest suitable case; `NothingToSabotage` if there is none."""
     replayer = Replayer(binding)
-    # The shortest case that serves: each lie runs it once more.
+    # The shortest suitable case: each lie runs it again.
     for case in sorted(suite.cases, key=lambda one: (len(one.steps), one.id)):
         places = _places(replayer, case)
         states = [place.state for place in places]
@@ -159,7 +159,7 @@ def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int
             system = _method(replayer.binding, "restore")(place.kept)
             ask = getattr(replayer.binding, handlers[instance.label.action])
             way = instance.ways[0]
-            # The implementation itself must refuse it; what is impossible by the binding's word cannot be
+            # The implementation itself must refuse it; a step that the binding calls impossible cannot be
             # lied about.
             if isinstance(ask(system, *instance.plain, *([way] if way else [])), Refused):
                 return number, instance.label.action

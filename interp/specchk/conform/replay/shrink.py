@@ -1,14 +1,14 @@
 """From the path on which a divergence was found to a short one, replayed on the implementation at every try.
 
 1. Steps are left out as long as the same thing still diverges: halves of the path first, then
-   smaller parts, at last single steps (Zeller and Hildebrandt, "Simplifying and Isolating
+   smaller parts, finally single steps (Zeller and Hildebrandt, "Simplifying and Isolating
    Failure-Inducing Input", 2002).  Steps that the spec no longer allows then are left out with them.
-2. The spec's shortest path to the state before the divergence, breadth first, is tried in its stead.
+2. The spec's shortest path to the state before the divergence, breadth first, is tried instead.
 
-Invariants: what is given back has diverged on exactly the path that it tells, in the same way (kind
+Invariants: the result has diverged on exactly the path that it reports, in the same way (kind
 and action); the path is never longer than the one found; the same divergence gives the same result.
-An implementation that does not diverge again on its own path is not a function of its steps: that
-is said, and the divergence told as it was found.
+An implementation that does not diverge again on its own path is not a function of its steps: this
+is reported, with the divergence as it was found.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from specchk.meaning.values import State
 
 S = TypeVar("S")
 MAX_STEPS = 20_000  # taken on the implementation while shrinking
-MAX_STATES = 50_000  # of the spec, looked at for a shortest path
+MAX_STATES = 50_000  # of the spec, searched for a shortest path
 Came = dict[State, tuple[State, ActionCall] | None]  # from where, and by what; None for initial states
 
 
@@ -54,7 +54,7 @@ def shrunk(replayer: Replayer[Any], divergence: Divergence) -> Divergence:
     if again is None:
         reason = f"{divergence.reason}; repeating the path did not reproduce it".removeprefix("; ")
         return replace(divergence, reason=reason)
-    # In this order: the straight way is searched only among the paths that are shorter than what is left.
+    # In this order: the straight path is searched only among the paths that are shorter than the rest.
     shrinker.leave_out()
     shrinker.go_straight()
     return replace(shrinker.best, found_after=len(divergence.trace.steps))
@@ -100,8 +100,8 @@ class _Shrinker(Generic[S]):
         # everywhere.
         place = places[-1]
         allowed = self.replayer.spec.allowed(place.state, move)
-        # A step that the spec no longer has here is left out, instead of giving the attempt up: with what
-        # it needed gone, it usually is not needed either.
+        # A step that the spec no longer has here is left out, instead of abandoning the attempt: without
+        # what it needed, it usually is not needed either.
         if allowed and self.replayer.spec.inside(place.state):
             places.extend(self.replayer.take(place, move, allowed))
 
@@ -134,15 +134,15 @@ class _Shrinker(Generic[S]):
         while size and self.left > 0:
             before = len(self.best.trace.steps)
             self._leave_out_parts(size)
-            # Once something could go, parts of the same size are tried again: what they were needed for may
-            # be gone as well.
+            # Once something was removed, parts of the same size are tried again: the reason to keep them may
+            # have been removed as well.
             is_shorter = len(self.best.trace.steps) < before
             size = min(size, len(self.best.trace.steps)) if is_shorter else size // 2
 
     def _leave_out_parts(self, size: int) -> None:
         """Try to leave out each part of one size, from the end to the beginning."""
         at = len(self.best.trace.steps) - size
-        # From the end: what was left out there leaves the places before it, which need not be taken again.
+        # From the end: omissions there keep the places before them, which need not be taken again.
         while at > -size and self.left > 0:
             start = max(at, 0)
             moves = self._moves()[at + size :]
@@ -162,7 +162,7 @@ class _Shrinker(Generic[S]):
             for instance, state in path:
                 places.append(self._reach(places[-1], instance, state))
         except (Diverged, StopIteration):
-            return  # it chooses another successor, or diverges elsewhere: the longer path stands
+            return  # it chooses another successor, or diverges elsewhere: the longer path is kept
         self._try(places, [])
 
     def _reach(self, place: Place[S], instance: ActionCall, state: State) -> Place[S]:

@@ -1,7 +1,7 @@
 """The spec's side of a replay: action instances, and those that a state allows, with their successors.
 
-What an instance allows depends on what it reads, so it is computed once for the values of that, and only
-where they are others than in the state before: the places of a path differ in a few locations each.
+The effect of an instance depends on what it reads, so it is computed once for these values, and only
+if they differ from those in the state before: the places of a path differ in a few locations each.
 
 Not here: the implementation's side (`replay`).
 """

@@ -5,12 +5,12 @@
 - `walks`: at random, with a seed; the disabled instances of every state on the way are probed.
 - `classes`, `edges`: cases computed from the spec beforehand (`cover`), taken by `runner`.
 
-A suite that finds nothing says whether it could have: a comparison that does not notice a wrong
-value, a suite without steps or without probes is `vacuous`, which is no success.
+A suite without findings reports whether it could have had any: a comparison that does not detect a wrong
+value, a suite without steps or without probes is `vacuous`, which is not a success.
 
-Both go on from what the implementation chose where the spec leaves a choice.  The product keeps one
-system for each state: what else a system may be in the same state of the spec, by another path, is
-for the walks to find.
+Both continue from the implementation's choice if the spec leaves one.  The product keeps one
+system for each state: other systems in the same state of the spec, reached by another path, are
+left to the walks.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ BREADTH_FIRST = ("product", "faults")  # suites that go to every place by a shor
 class Coverage:
     """The coverage of a suite's cases, by position in the suite's classes.
 
-    A class of refusals is `refused` where the implementation was asked and refused, `impossible` where
-    the binding had nothing to ask with in any place that was tried.  `listed` are the classes of steps
-    that the implementation is said never to take (`choices`).  `tried` are the classes of the cases that
+    A class of refusals is `refused` if the implementation received the request and refused, `impossible` if
+    the binding had no request for it in any tried place.  `listed` are the classes of steps
+    that the implementation is listed as never taking (`choices`).  `tried` are the classes of the cases that
     passed: one of them that is not covered was tried, and the implementation chose otherwise.
     """
 

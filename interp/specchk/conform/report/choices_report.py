@@ -1,9 +1,9 @@
 """The status of a gate's choices: the entries of the file beside the binding, and the errors in it.
 
-never taken   the spec allows these classes; the whole product has shown that nothing takes them
+never taken   the spec allows these classes; the whole product has shown that no step has them
 WRONG         one of them was taken by this very run
-stale         shown of another spec, or of a model that is another now: it does not count
-another implementation   it counts, since this run has not refuted it, and it is told
+stale         shown for another spec, or for a model that has changed: it does not count
+another implementation   it counts, since this run has not refuted it, and it is reported
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The sections of a gate in a page: the covered classes of each action, and the figures.
 
-A cell of the map is a class: a way in which the action can go, or be refused.  What it is stands in
-its title.
+A cell of the map is a class: a way in which the action can be taken, or refused.  Its description is
+in its title.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specchk.conform.mutation.scores_file import ScoreRow
 from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.report.page.frame import row, table
 
-# What a cell says by its letter and its colour.
+# The meaning of a cell's letter and its colour.
 CELLS = MappingProxyType({
     "covered": ("#", "#2e7d32"), "missed": ("!", "#c62828"),
     "never taken": ("-", "#607d8b"), "refused": ("x", "#1565c0"),

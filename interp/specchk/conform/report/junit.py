@@ -1,9 +1,9 @@
 """A run as JUnit XML, for build servers: a suite for each part, a test for each case.
 
-The failure of a case is its divergence as text.  A case that was not run is skipped and says why: a part
+The failure of a case is its divergence as text.  A case that was not run is skipped with the reason: a part
 ends at its first failure, and a sample, a change or a single case leaves others out.  Parts that are not
-made of cases are one test, skipped where a budget ended it; a suite that is vacuous is one that fails, and
-its cases prove nothing.  Controls and the lock are tests of a suite of their own.
+made of cases are one test, skipped if a budget ended it; a vacuous suite is one that fails, and
+its cases prove nothing.  Controls and the lock are tests of a separate suite.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 A pipe is the queue: what one process has read from it no other can read.  It needs no lock that a process
 which dies could hold.
 
-Invariant: all tokens are written, and the writing end is closed, before anybody reads; so an empty pipe is at
-its end, and nobody waits.
+Invariant: all tokens are written, and the writing end is closed, before any process reads; so an empty
+pipe is at its end, and no process waits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterator
 
 TOKEN_BYTES = 4
-MOST_TOKENS = 4096  # far less than a pipe holds, which would block who writes more
+MOST_TOKENS = 4096  # far less than the capacity of a pipe, which would block a longer write
 
 
 class Claims:

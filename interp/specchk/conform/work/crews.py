@@ -5,8 +5,8 @@
                                    where a piece is done: loads the user's class, work.begin(...), do(piece)
     results, in order       <-     what each piece came to
 
-Invariants: a work and its pieces are values that can be sent, and know nothing of who does them; the
-results are in the pieces' order, whoever was first; an exception of a piece is raised here, that of
+Invariants: a work and its pieces are values that can be sent, independent of the workers; the
+results are in the pieces' order, whichever finished first; an exception of a piece is raised here, that of
 the first piece if there are several.
 """
 

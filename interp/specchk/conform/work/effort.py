@@ -1,9 +1,9 @@
 """Work counted as the loops and calls that a test runs, independent of the machine's speed.
 
 A mutant may never end.  A limit in seconds would call the same mutant killed on one machine and not on
-another, so the code that mutants are made of is compiled with a count: at the head of each function's
-body and of each loop's, and for each item of a comprehension.  Code that goes on for ever passes one of
-these for ever, so a test that is given so much work ends at the same place everywhere.
+another, so the code of mutants is compiled with a count: at the head of each function's
+body and of each loop's, and for each item of a comprehension.  Code that runs forever passes one of
+these forever, so a test with a limit of work ends at the same place everywhere.
 
     def drain(queue):               def drain(queue):
         while queue:                    __tick__()
@@ -11,8 +11,8 @@ these for ever, so a test that is given so much work ends at the same place ever
                                             __tick__()
                                             queue.pop()
 
-Lines stay where they are.  What hangs without running such code (a lock, a sleep, a number with too many
-digits) is not seen here; for that a process has its deadline (`pool`), which decides nothing.
+Lines stay where they are.  A hang without running such code (a lock, a sleep, a number with too many
+digits) is not detected here; for that a process has its deadline (`pool`), which decides nothing.
 
 Standard library only, because specchk itself is patched this way too.  Not here: how much a test is given
 (`mutate`).
@@ -110,7 +110,7 @@ def _call(beside: ast.expr | ast.stmt) -> ast.Call:
     """A count, on the line of the adjacent statement."""
     name = ast.copy_location(ast.Name(TICK, ast.Load()), beside)
     call = ast.copy_location(ast.Call(name, [], []), beside)
-    # Coverage by lines must be what it is without the count.
+    # Coverage by lines must be the same as without the count.
     for node in (name, call):  # one line, however many its neighbour has
         node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
     return call

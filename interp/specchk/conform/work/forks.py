@@ -1,6 +1,6 @@
 """Work on all cores: tasks in forked processes, each of which returns a value.
 
-Forked, because a binding and its systems need not be picklable; only what a task returns is.  A
+Forked, because a binding and its systems need not be picklable; only the result of a task is.  A
 process that has threads must not be forked, so there the tasks run one after the other: the same
 results, later.
 """
@@ -39,7 +39,7 @@ def each(
     """
     # A lock that another thread holds at the fork is never released in the child.
     can_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
-    # One task needs no process of its own, and an exception from it has its traceback.
+    # A single task needs no separate process, and an exception from it has its traceback.
     if workers == 1 or len(tasks) == 1 or not can_fork:
         return [task() for task in tasks]
     every = run_all([_saying(task, passing) for task in tasks], workers)

@@ -1,6 +1,6 @@
 """The packages installed beside specchk, which an adapter or a binding may import.
 
-In a module of its own: reading the metadata of packages loads modules of Python that no search needs.
+In a separate module: reading the metadata of packages loads modules of Python that no search needs.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     the main file and its neighbours *.py, all of every package that it imports, however deep, the spec's
     files, and what the binding calls its `implementation`
 
-They are sent by their path from a folder that has all of them, so they lie there as they lie here,
-and are imported from the same places.  What is installed (`sources.is_theirs`) is not sent: where
-work is done it has to be installed, too.
+They are sent by their path from a folder that has all of them, so they have the same relative places,
+and are imported from there.  Installed packages (`sources.is_theirs`) are not sent: they
+must be installed on the workers, too.
 
 Invariants: the same files make the same kit; where one process is given several kits, modules of
 another one are forgotten.

@@ -1,9 +1,9 @@
 """Tasks in forked processes, a limited number at a time, each with a deadline; results are read as sent.
 
-Other than `forks.each`, a task may say several things before it ends, and is killed when it takes
-too long: what it has said by then counts.  A task that has said all and whose process lives on (by a
+In contrast to `forks.each`, a task may send several messages before it ends, and is killed when it takes
+too long: its messages until then count.  A task that has sent everything and whose process lives on (by a
 thread that it left) has until its deadline, too.  Invariants: the results are in the order of the tasks;
-no process of a task is left behind, on Linux not even where this one is killed.
+no process of a task is left behind, on Linux not even if this one is killed.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def run_all(
 ) -> list[Ended]:
     """Run all tasks, `workers` at a time; `done` receives each finished one, in the order of ending.
 
-    `clock` says when a task has taken more than `seconds`; None: no task ever does.
+    `clock` determines when a task has taken more than `seconds`; None: no task ever does.
     """
     context = multiprocessing.get_context("fork")
-    # Forked, as in `forks`: a task is a closure over what the parent has loaded.
+    # Forked, as in `forks`: a task is a closure over the objects that the parent has loaded.
     results: dict[int, Ended] = {}
     running: dict[Connection, _Running] = {}
     todo = list(enumerate(tasks))
@@ -136,9 +136,9 @@ def _is_over(task: _Running, seconds: float | None, now: float) -> bool:
 
 def _finish(connection: Connection, task: _Running) -> None:
     task.process.join()
-    if task.ended.how == LATE:  # what it said just before counts, too
+    if task.ended.how == LATE:  # its last messages count, too
         rest = Ended()
-        # What is in the pipe was written before the process was stopped, and counts.
+        # The data in the pipe were written before the process was stopped, and count.
         while not rest.how and connection.poll():
             _hear(connection, rest)
         task.ended.said += rest.said
@@ -154,10 +154,10 @@ def _finish(connection: Connection, task: _Running) -> None:
 
 def _work(to: Connection, task: Task, parent: int) -> None:
     """The life of a worker process."""
-    end_with(parent)  # nobody would read the results
+    end_with(parent)  # no process would read the results
     # Else a process that the task forks would hold the pipe, and its end would not come with this one's.
     os.register_at_fork(after_in_child=to.close)
-    # What the parent has loaded is no garbage here; without this each full collection goes through all of it.
+    # The parent's objects are not garbage here; without this each full collection visits all of them.
     gc.freeze()
     try:
         task(lambda what: to.send((_SAID, what)))
@@ -165,7 +165,7 @@ def _work(to: Connection, task: Task, parent: int) -> None:
     # Ctrl-C reaches all processes of a terminal, and the parent reports it; a trace of each would hide that.
     except KeyboardInterrupt as error:
         to.send((_DIED, _last_words(error)))
-    except BaseException as error:  # whatever ends it, it is to be known
+    except BaseException as error:  # whatever ends it, it must be reported
         to.send((_DIED, _last_words(error)))
         raise
     to.close()

@@ -1,9 +1,9 @@
 """Programs of models, kept in the user's cache directory between runs (`kept`).
 
 A program depends on the texts of its spec, the model and the overrides, and the sources of the rooms that
-make it.  Where the texts are does not matter: a place names a text by its number, and is read as one of the
-spec at hand.  So an executor, which has copies in a folder of its own, finds what was kept there before.
-Reading one takes a quarter of the time of making it.
+compute it.  The paths of the texts do not matter: a place names a text by its number, and is read in the
+spec at hand.  So an executor, which has copies in its own folder, finds the kept programs.
+Reading one takes a quarter of the time of computing it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax.kept_trees import LEAST, PARSER, read_with, written
 from specchk.lang.text.source import Source
 
-ROOMS = ("lang", "ir", "meaning", "compile", "conform/work")  # whose sources decide what a program is
+ROOMS = ("lang", "ir", "meaning", "compile", "conform/work")  # whose sources determine a program
 Maker = Callable[[CheckedSpec, str | None, Mapping[str, str]], Instance]
 
 

@@ -1,10 +1,10 @@
 """The seal of a file that the gate trusts: a digest of its lines, on a line of its own.
 
 A lock is read by people and written by specchk.  A number in it that was changed by hand, by a merge or
-by a disk would be a gate that sees less and says nothing, so a file whose seal does not fit is refused.
+by a disk would silently weaken the gate, so a file whose seal does not fit is refused.
 Line ends, which a checkout may change, do not count; nor do the lines that people fill in.
 
-Not here: what is in the file (`lock`, `choices`).
+Not here: the contents of the file (`lock`, `choices`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from specchk import kept
 
 T = TypeVar("T")
-# Against accidents and careless edits; whoever means to forge a file can compute its seal as well.
+# Against accidents and careless edits; a forger can compute the seal as well.
 DIGITS = 16
 _SEAL = "seal = "
 OLDER = "a fingerprint by an older specchk"  # of a spec; it cannot be compared
@@ -62,8 +62,8 @@ def load(
 ) -> T | None:  # fmt: skip
     """The contents of a sealed TOML file, built by `build` from its table; None if there is no file.
 
-    Also of the version before, which differs in the fingerprints of specs alone: `build` gives `OLDER` for
-    them.  Raises `error` for any other file, `mend` being what a person can do about one that was changed.
+    Also of the previous version, which differs only in the fingerprints of specs: `build` gives `OLDER` for
+    them.  Raises `error` for any other file, with `mend` as the remedy for one that was changed.
     """
     try:
         table = tomllib.loads(read(path, people))

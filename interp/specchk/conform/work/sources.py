@@ -1,8 +1,8 @@
 """The files of an implementation: the imports of a binding, and their imports.
 
 A module counts if it was loaded from a file of the user's: not of the standard library, not of an
-installed package, not of specchk.  The binding's own file comes first.  What is imported by name at
-run time is not seen here; `since`, which must not miss anything, looks at what was called as well.
+installed package, not of specchk.  The binding's own file comes first.  Imports by name at
+run time are not detected here; `since`, which must not miss anything, also reads the recorded calls.
 
 Invariants: files are named by their path from the binding's folder, with `/`; the order is the same
 everywhere.
@@ -29,7 +29,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of statements t
 def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
     """The files of the implementation of a loaded binding; the binding itself is the first.
 
-    With `patterns` those that these name, from the binding's folder, instead of what is imported.
+    With `patterns` the files that these name, from the binding's folder, instead of the imported ones.
     """
     own = binding.resolve()
     if patterns:
@@ -38,7 +38,7 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
         return own, *sorted(path for path in named - {own} if path.is_file())
     files: dict[Path, None] = {own: None}
     loaded = cache(_loaded)
-    # Over the syntax, because a module has no record of its imports; those inside of functions count, too.
+    # Over the syntax, because a module has no record of its imports; those inside functions count, too.
     queue = [(own, "")]
     while queue:
         path, package = queue.pop()
@@ -69,7 +69,7 @@ def _imported(path: Path, module: str) -> Iterator[str]:
 
 def _loaded(name: str) -> Path | None:
     """The file from which a user's module was loaded; None for a module not loaded, and for others."""
-    # What was never loaded has no file yet; such an import has not run, so it is no part of the
+    # A module that was never loaded has no file yet; such an import has not run, so it is not a part of the
     # implementation.
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None or not file.endswith(".py"):

@@ -89,7 +89,7 @@ class ShownExpression:
 def _key(value: Any) -> bytes | str:
     """A key for values that may be unhashable, which also distinguishes the types of their parts."""
     try:
-        # A third of the time of a text; version 2 knows no references, so that equal values have equal bytes.
+        # A third of the time of a text; version 2 has no references, so that equal values have equal bytes.
         return marshal.dumps(dict(value) if isinstance(value, Table) else value, 2)
     except ValueError:  # an object of some class
         return repr(value)

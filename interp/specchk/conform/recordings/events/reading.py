@@ -3,7 +3,7 @@
 Some are read ahead: in turns with steps of the spec reading takes nearly twice as long, since the code of
 neither stays in the processor's caches.
 
-Not here: what an event means (`contract.tracing`), and whether a state takes it (`validate`).
+Not here: the meaning of an event (`contract.tracing`), and whether a state permits it (`validate`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Steps of named instances: only the states after them are needed, and no coverage is counted.
 
-Not here: what a step is (`meaning.step`), and which instances an event names (`called`).
+Not here: the definition of a step (`meaning.step`), and the instances named by an event (`called`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NamedSteps(Stepper):
                     body(env)
                 except Undefined:
                     del reached[known:]
-                    # What was written is not undone then.
+                    # Assignments are not undone then.
                     self._env = env = self._fresh()
         return reached.copy()
 
