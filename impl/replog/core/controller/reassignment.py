@@ -67,6 +67,6 @@ def completed(image: PartitionImage) -> PartitionImage:
     target = tuple(replica for replica in image.replicas if replica not in image.removing)
     if not image.is_reassigning or not target or not set(target) <= set(image.isr):
         return image
-    # In one change with its completion: the target never appears without its ISR, or a leader in it.
+    # In one change with its completion: the target never appears without its ISR, or a leader from it.
     isr = tuple(member for member in image.isr if member not in image.removing)
     return replace(image, replicas=target, isr=isr, adding=(), removing=())
