@@ -1,4 +1,4 @@
-"""What all tests share: which slow ones run, how Hypothesis searches, `--rewrite` for golden texts.
+"""Common parts of all tests: which slow ones run, how Hypothesis searches, `--rewrite` for golden texts.
 
 - `--part` chooses: `unit`, `agreement` (all engines, the same answers) or `system` (processes, Spark,
   browsers, documents, mutants and planted bugs, whole specs, further seeds of random ones, and every slow
@@ -90,7 +90,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what is of another part as a whole: to load a file may take as long as its tests."""
+    """Ignore files of another part: loading a file may take as long as its tests."""
     parts, at = config.getoption("--part"), collection_path
     is_elsewhere = at.is_relative_to(TESTS) and at.relative_to(TESTS).as_posix().startswith(SYSTEM)
     return True if parts and "system" not in parts and is_elsewhere else None
@@ -116,7 +116,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what was loaded: it stays until the end, and is millions of objects.
+    """Freeze loaded objects for the garbage collector: they stay until the end, and are millions.
 
     Specs, trees and programs are made by the hundred thousand and have few cycles, so that looking for cycles
     every 700 objects took an eighth of the tests' processor time.  It stays so where the product undoes a
@@ -129,7 +129,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The collector is spared nothing during a test, as in a process that has run no test."""
+    """Thaw the collector's objects during a test, as in a process that has run no test."""
     monkeypatch.setattr(gc, "unfreeze", UNFREEZE)
     gc.unfreeze()
     yield
@@ -138,7 +138,7 @@ def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
-    """Spare it what a file leaves, too: modules, and what is computed once for several tests.
+    """Freeze the objects that a file leaves, too: modules, and values computed for several tests.
 
     The laws alone keep the trees of all sources, and a collection of all that the files before left took up
     to three seconds.
@@ -155,7 +155,7 @@ def spare() -> None:
 
 
 def part(item: pytest.Item) -> str:
-    """The part of the suite that a test belongs to."""
+    """The part of the suite to which a test belongs."""
     name = item.path.relative_to(TESTS).as_posix()
     if item.get_closest_marker("slow") or item.get_closest_marker("system") or name.startswith(SYSTEM):
         return "system"
@@ -163,20 +163,20 @@ def part(item: pytest.Item) -> str:
 
 
 def sampled(nodeid: str, seed: str) -> bool:
-    """Whether the sample of a seed has a test; independent of the other tests there are."""
+    """Whether the sample of a seed includes a test; independent of the other tests."""
     digest = hashlib.sha256(f"{seed} {nodeid}".encode()).digest()
     return digest[0] % SAMPLE == 0
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how each failure is repeated, in a line."""
+    """Report for each failure the command that repeats it, on one line."""
     failed = [one for kind in ("failed", "error") for one in terminalreporter.stats.get(kind, ())]
     for nodeid in dict.fromkeys(one.nodeid for one in failed):
         terminalreporter.write_line(repetition(nodeid, config.getoption("--random-seed")))
 
 
 def repetition(nodeid: str, seed: int | None) -> str:
-    """The command that runs a test as it ran."""
+    """The command that repeats a test."""
     hashes = os.environ.get("PYTHONHASHSEED")
     before = f"PYTHONHASHSEED={hashes} " if hashes else ""
     after = "" if seed is None else f" --random-seed={seed}"

@@ -1,4 +1,4 @@
-"""The documents as the tests see them: files that they show, and commands with their output.
+"""The documents as read by the tests: files that they show, and commands with their output.
 
 | block | means |
 |---|---|
@@ -43,7 +43,7 @@ _VARYING = (
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the words after it, its lines and where they start."""
+    """A fenced block: its language, the words after it, its lines and its first line number."""
 
     language: str
     words: tuple[str, ...]
@@ -79,7 +79,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a console block; a command goes on after a backslash and inside quotes."""
+    """The commands of a console block; a command continues after a backslash and inside quotes."""
     found: list[Command] = []
     lines = iter(block.lines)
     for line in lines:
@@ -95,7 +95,7 @@ def commands(block: Block) -> list[Command]:
 
 
 class Workplace:
-    """A directory like a fresh clone in which `make run` has been done, for one document."""
+    """A directory like a fresh clone after `make run`, for one document."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -137,14 +137,14 @@ class Workplace:
 
 
 def normal(line: str) -> str:
-    """A line with what varies from run to run taken out."""
+    """A line without the parts that vary from run to run."""
     for pattern, text in _VARYING:
         line = pattern.sub(text, line)
     return line
 
 
 def agrees(shown: tuple[str, ...], found: tuple[str, ...]) -> bool:
-    """Whether the output is what the document shows."""
+    """Whether the output agrees with the document."""
     if ELISION not in shown:
         return [normal(line) for line in shown] == [normal(line) for line in found]
     pattern = "".join("(?:.*\n)*" if line == ELISION else re.escape(normal(line)) + "\n" for line in shown)
@@ -152,7 +152,7 @@ def agrees(shown: tuple[str, ...], found: tuple[str, ...]) -> bool:
 
 
 def rewritten(shown: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
-    """What to show now: as many lines before and after an elision as there were."""
+    """The output to show: as many lines before and after an elision as there were."""
     if agrees(shown, found):
         return shown
     if shown.count(ELISION) != 1:
@@ -165,7 +165,7 @@ def rewritten(shown: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]
 
 
 def play(text: str, workplace: Workplace) -> Iterator[tuple[Command, tuple[str, ...]]]:
-    """Go through a document as a reader would: write its files, run its commands."""
+    """Follow a document like a reader: write its files, run its commands."""
     for block in blocks(text):
         if block.language == "spec" and block.words:
             workplace.write(block)

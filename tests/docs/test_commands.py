@@ -1,4 +1,4 @@
-"""Every command that a document shows is run, and its output is what the document shows."""
+"""Every command in a document is run, and its output agrees with the document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEEDS = {"any-language": ("node", "cc")}
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
 def test_the_commands_of_a_document_do_what_it_shows(path: Path, tmp_path: Path, request):
-    """Played from top to bottom in one directory, each command prints what stands below it."""
+    """Run from top to bottom in one directory, each command prints the text shown below it."""
     missing = [tool for tool in NEEDS.get(path.stem, ()) if shutil.which(tool) is None]
     if missing and not os.environ.get("CI"):
         pytest.skip(f"{', '.join(missing)} not installed")
@@ -48,7 +48,7 @@ def test_the_commands_of_a_document_do_what_it_shows(path: Path, tmp_path: Path,
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
 def test_a_document_shows_only_blocks_that_are_held_to_something(path: Path):
-    """No block of an unknown kind, and no shell command that nothing runs."""
+    """No block of an unknown kind, and no shell command that is never run."""
     for block in blocks(path.read_text(encoding="utf-8")):
         assert block.language in LANGUAGES, f"{path.name}:{block.start}: a block of `{block.language}`"
         if block.language == "sh" and path.name != "CONTRIBUTING.md":  # held by test_contributing
@@ -57,7 +57,7 @@ def test_a_document_shows_only_blocks_that_are_held_to_something(path: Path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
 def test_the_parts_of_specs_in_a_document_parse(path: Path):
-    """A fragment is a list of declarations, and says nothing that the grammar refuses."""
+    """A fragment is a list of declarations that the grammar accepts."""
     for block in blocks(path.read_text(encoding="utf-8")):
         if block.language == "spec" and not block.words:
             report = Report()
@@ -66,7 +66,7 @@ def test_the_parts_of_specs_in_a_document_parse(path: Path):
 
 
 def test_ci_runs_what_the_documents_cannot():
-    """The commands that are not run here are lines of .ci/run, clone and change of directory aside."""
+    """The commands that are not run here are lines of .ci/run, except for clone and change of directory."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for command in ("make run", "make test", "pip install"):
         assert command in script

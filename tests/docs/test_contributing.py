@@ -1,4 +1,4 @@
-"""The commands of CONTRIBUTING.md name targets, options and files that there are."""
+"""The commands of CONTRIBUTING.md name existing targets, options and files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CELL = re.compile(r"`((?:make|bash|\.venv/bin/)[^`]*)`")
 
 
 def shown() -> list[str]:
-    """Each command of the document: in tables and text, and in blocks."""
+    """Each command of the document, in tables, text and blocks."""
     lines = [line for block in blocks(TEXT) if block.language == "sh" for line in block.lines]
     return [*dict.fromkeys([*CELL.findall(TEXT), *lines])]
 
 
 @pytest.mark.parametrize("line", shown())
 def test_a_command_can_be_given(line: str):
-    """A target of make is one, pytest's folders exist, the script and the options of specchk are there."""
+    """A target of make exists, so do pytest's folders, the script and the options of specchk."""
     program, *words = shlex.split(line)
     if program == "make":
         variables = {word.split("=")[0] for word in words if "=" in word}
@@ -46,12 +46,12 @@ def test_a_command_can_be_given(line: str):
 
 
 def test_every_folder_of_tests_is_in_the_table():
-    """Who adds a test finds its place; a folder that is new gets a row."""
+    """Every folder of tests has a row; a new folder gets one."""
     folders = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and any(p.rglob("test_*.py"))}
     section = TEXT.split("## Where a test belongs", 1)[1].split("\n## ", 1)[0]
     assert set(re.findall(r"`tests/(\w+)`", section)) == folders
 
 
 def test_there_are_commands():
-    """The form of the commands is found: a change of it would otherwise check nothing."""
+    """The commands are found: a change of their form would otherwise check nothing."""
     assert len(shown()) > 12

@@ -1,4 +1,4 @@
-"""The examples in the tables of docs/language.md are what the interpreter says."""
+"""The examples in the tables of docs/language.md are the results of the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document shows of a file of the repository stands there."""
+"""An excerpt in a document is contained in its file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXCERPTS = [
     ("path", "block"), EXCERPTS, ids=[f"{path.stem}:{block.start}" for path, block in EXCERPTS]
 )
 def test_an_excerpt_stands_in_its_file(path, block: Block):
-    """Line by line and in order; a line `...` stands for any lines."""
+    """Line by line and in order; a line `...` represents any lines."""
     text = (ROOT / block.words[0]).read_text(encoding="utf-8")
     at = 0
     for part in "\n".join(block.lines).split(f"\n{ELISION}\n"):
@@ -30,7 +30,7 @@ def test_an_excerpt_stands_in_its_file(path, block: Block):
 
 
 def test_there_are_excerpts():
-    """The form of the blocks is found: a change of it would otherwise test nothing."""
+    """The excerpts are found: a change of their form would otherwise test nothing."""
     assert len(EXCERPTS) >= 4
 
 
@@ -40,7 +40,7 @@ MODULES = re.compile(
 
 
 def test_the_modules_that_a_walk_names_are_there():
-    """ARCHITECTURE.md leads through files that exist; one that moves takes its name there with it."""
+    """ARCHITECTURE.md names files that exist; a renamed file must be renamed there."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     tops = (ROOT / "interp" / "specchk", ROOT / "impl" / "replog")
     named = set(MODULES.findall(text))

@@ -1,4 +1,4 @@
-"""Links between the documents lead somewhere."""
+"""Links between the documents have targets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def anchors(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
 def test_the_links_of_a_document_lead_somewhere(path: Path):
-    """A link to a file names one that exists, a link to a heading one that is there."""
+    """A link to a file names an existing one, a link to a heading an existing heading."""
     for link in _LINK.findall(prose(path)):
         if link.startswith("https://"):
             continue
@@ -42,6 +42,6 @@ def test_the_links_of_a_document_lead_somewhere(path: Path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
 def test_the_files_that_a_document_names_are_there(path: Path):
-    """A path in code style that begins at the root of the repository is a file or a folder of it."""
+    """A path in code style that begins at the root of the repository is a file or a folder in it."""
     for named in _PATH.findall(prose(path)):
         assert (ROOT / named).exists(), named

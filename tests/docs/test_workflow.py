@@ -1,4 +1,4 @@
-"""The workflow that docs/ci-gate.md shows is one: its nesting, and the commands that it runs."""
+"""The workflow in docs/ci-gate.md is valid: its nesting, and the commands that it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEY = re.compile(r"^(?P<indent> *)(?P<item>- )?(?P<key>[\w-]+):(?P<value> .*)?$"
 
 
 def keys() -> list[tuple[int, str]]:
-    """Each key with the column in which it stands; the lines of literal blocks left out."""
+    """Each key with its column; without the lines of literal blocks."""
     found, literal = [], None
     for line in LINES:
         indent = len(line) - len(line.lstrip())
@@ -29,7 +29,7 @@ def keys() -> list[tuple[int, str]]:
 
 
 def test_the_workflow_is_nested_as_yaml():
-    """Keys go in by two columns and out to a column that is open; the top has what a workflow needs."""
+    """Keys are indented by two columns and return to an open column; the top has what a workflow needs."""
     open_columns: list[int] = []
     for column, key in keys():
         while open_columns and open_columns[-1] > column:
@@ -44,7 +44,7 @@ def test_the_workflow_is_nested_as_yaml():
 
 
 def test_the_workflow_runs_commands_with_options_that_there_are():
-    """Both runs of the gate: what a change concerns, and all of it with its lock."""
+    """Both runs of the gate: the part affected by a change, and all of it with its lock."""
     runs = [line.split("specchk conform ", 1)[1] for line in LINES if "specchk conform " in line]
     known = {name for parameter in command.params for name in parameter.opts}
     used = [[word for word in shlex.split(run) if word.startswith("--")] for run in runs]

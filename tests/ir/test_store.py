@@ -1,4 +1,4 @@
-"""Storing: a check exactly where the intervals cannot show that a value fits, as deep as it can be."""
+"""Storing: a check exactly where the intervals cannot show that a value fits, as deep inside as possible."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def checks(expr: Expr) -> list[str]:
     ],
 )
 def test_a_check_stands_where_it_is_needed_and_nowhere_else(name: str, text: str, wanted: list[str]) -> None:
-    """What fits is stored as it is; what may not is checked at the part that may not."""
+    """A value that fits is stored unchanged; one that may not is checked at the part that may not."""
     assert checks(stored(lowered(text)[0], variable(name))) == wanted
 
 
 @settings(max_examples=150)
 @given(st.data())
 def test_what_is_stored_fits_or_is_refused(data: st.DataObject) -> None:
-    """A stored expression has the value it had, where that is one of the type; else no value at all."""
+    """A stored expression keeps its value, if that is one of the type; otherwise it has no value at all."""
     _, instance = grown()
     kind = data.draw(st.sampled_from(sorted(KINDS)))
     wanted = variable(KINDS[kind])
@@ -117,7 +117,7 @@ def refusals(checked: CheckedSpec, model: str) -> set[str]:
 @pytest.mark.system
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_every_model_of_every_spec_lowers_to_a_legal_program(path: Path) -> None:
-    """verify() accepts each; what is refused is refused with a diagnostic."""
+    """verify() accepts each; refusals are diagnostics."""
     checked = check(str(path))
     for model in list(checked.spec.models)[:3]:
         assert refusals(checked, model) <= {"S601", "S602", "S603"}  # what no engine checks yet

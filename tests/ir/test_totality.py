@@ -1,4 +1,4 @@
-"""Which expressions certainly have a value: what passes may move and the native engine may compute early."""
+"""Expressions that certainly have a value: passes may move them, the native engine may compute them early."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def looked_up(key: Expr) -> Expr:
     "expr", [quotient(TWO), quotient(some(1, 9), Op.MOD), quotient(some(-3, -1)), looked_up(some(0, 3)), TWO]
 )
 def test_what_always_has_a_value(expr: Expr) -> None:
-    """A divisor that is never 0, a key that is always there."""
+    """A divisor that is never 0, a key that is always present."""
     assert is_total(expr)
 
 
@@ -66,7 +66,7 @@ def test_what_always_has_a_value(expr: Expr) -> None:
     ],
 )  # fmt: skip
 def test_what_may_have_none(expr: Expr) -> None:
-    """Nor has anything that contains it, though that is not partial itself."""
+    """Nor has anything that contains it, though it is not partial itself."""
     around = And(BOOL, SPAN, (Apply(BOOL, SPAN, Op.EQ, (expr, expr)),))
     assert is_partial(expr)
     assert not is_total(expr)
@@ -90,13 +90,13 @@ NODES: tuple[Expr, ...] = (
 
 
 def test_every_node_is_tried_out() -> None:
-    """All but variables, which are read as locals are."""
+    """All except variables, which are read like locals."""
     assert {type(node) for node in NODES} == set(get_args(Expr)) - {Apply, Var}
 
 
 @pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
 def test_a_node_is_partial_exactly_where_its_meaning_has_no_value(node: Expr) -> None:
-    """With parts that have values, all of them."""
+    """If its parts have values, all of them."""
     wanted = may_be_undefined(node, KINDS)
     assert is_partial(node) == wanted
     assert is_total(node) != wanted

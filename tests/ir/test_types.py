@@ -45,7 +45,7 @@ def intervals() -> st.SearchStrategy[Int]:
 
 @st.composite
 def pairs(draw: st.DrawFn, depth: int = 2) -> tuple[Type, Type]:
-    """Two types of one shape, with intervals and limits of their own."""
+    """Two types of one shape, with different intervals and limits."""
     form = draw(st.sampled_from(range(8 if depth else 3)))
     if form == 0:
         return draw(intervals()), draw(intervals())
@@ -86,7 +86,7 @@ def test_cardinality_is_the_number_of_values(pair: tuple[Type, Type]) -> None:
 
 @given(pairs())
 def test_fits_is_inclusion_of_values(pair: tuple[Type, Type]) -> None:
-    """Where a fits b, every value of a is one of b; and `misfit` agrees value by value."""
+    """If a fits b, every value of a is one of b; and `misfit` agrees value by value."""
     a, b = pair
     values = some_values(a)
     others = set(some_values(b))
@@ -110,7 +110,7 @@ def test_hull_is_the_join_of_two_types(pair: tuple[Type, Type]) -> None:
 
 
 def test_a_type_without_values_adds_nothing() -> None:
-    """The item of {} or none, and what is in a sequence of limit 0, widen no hull and fit everywhere."""
+    """The item of {} or none, and that of a sequence of limit 0, widen no hull and fit everywhere."""
     nothing, some = Int(0, -1), Int(5, 7)
     assert hull(nothing, some) == hull(some, nothing) == some
     assert fits(Set(nothing), Set(some))
@@ -125,7 +125,7 @@ def test_a_set_type_has_the_subsets_of_its_item(kind: Set) -> None:
 
 @pytest.mark.parametrize("kind", [Set(Int(0, 1 << 60)), Map(Int(0, 1 << 60), BOOL), Seq(Int(0, 1 << 60), 64)])
 def test_cardinality_of_a_monstrous_type_is_still_an_answer(kind: Type) -> None:
-    """No number is built that no memory holds."""
+    """No number is built that exceeds memory."""
     assert cardinality(kind) > 1 << 60
 
 
@@ -183,7 +183,7 @@ def test_nothing_is_computed_from_no_number(op: Op, empty: Int) -> None:
 
 @pytest.mark.parametrize("op", ARITHMETIC)
 def test_what_is_computed_from_a_horizon_is_marked(op: Op) -> None:
-    """A limit of enumeration stays one through arithmetic."""
+    """A limit of enumeration remains one through arithmetic."""
     far, near = Const(Int(0, 3, True), SPAN, 1), Const(Int(1, 3), SPAN, 1)
     for args in ((far, near), (near, far)):
         found = result_type(op, args)
@@ -192,7 +192,7 @@ def test_what_is_computed_from_a_horizon_is_marked(op: Op) -> None:
 
 
 def test_an_apply_node_is_frozen() -> None:
-    """Passes share nodes, so nobody may change one."""
+    """Passes share nodes, so none may be changed."""
     node = Apply(BOOL, SPAN, Op.NOT, (Const(BOOL, SPAN, True),))
     with pytest.raises(AttributeError):
         node.data = 3  # type: ignore[misc]

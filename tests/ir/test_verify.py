@@ -1,4 +1,4 @@
-"""The legality check: what each rule forbids is found, wherever a pass might have put it."""
+"""The legality check: a violation of each rule is found, in any place where a pass might have put it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_breaks_a_rule_is_found(body: Expr) -> None:
     ],
 )
 def test_what_keeps_the_rules_passes(body: Expr, kind: str) -> None:
-    """Narrower parts than a node says are legal; so are primes in step invariants."""
+    """Narrower parts than a node states are legal; so are primes in step invariants."""
     checked(body, kind)
 
 
@@ -139,7 +139,7 @@ FIRST = PathStep(None, ONE, ROW)
     ],
 )  # fmt: skip
 def test_what_breaks_a_rule_in_a_statement_is_found(body: tuple[Stmt, ...]) -> None:
-    """Guards that are no truth values, stores that are too wide, paths that leave, names out of scope."""
+    """Guards that are not truth values, stores that are too wide, paths that leave, names out of scope."""
     with pytest.raises(IllegalProgram):
         verify(with_body(*body))
 
@@ -154,7 +154,7 @@ def test_what_breaks_a_rule_in_a_statement_is_found(body: tuple[Stmt, ...]) -> N
     ],
 )  # fmt: skip
 def test_what_keeps_the_rules_of_statements_passes(body: tuple[Stmt, ...]) -> None:
-    """A name is there to the end of its block, and a part of a variable has that part's type."""
+    """A name is valid to the end of its block, and a part of a variable has that part's type."""
     verify(with_body(*body))
 
 
@@ -169,7 +169,7 @@ def test_what_a_variable_starts_with_fits_it() -> None:
 
 @pytest.mark.parametrize("field", ["inits", "invariants", "step_invariants", "witnesses", "constraints"])
 def test_every_kind_of_property_is_checked(field: str) -> None:
-    """None of them is left out, nor is where a deadlock is allowed."""
+    """No kind is left out, nor is the condition under which a deadlock is allowed."""
     wrong = Property("made", "made", ONE, 9, SPAN)
     for change in ({field: (wrong,)}, {"deadlock_ok": wrong}):
         with pytest.raises(IllegalProgram, match="made is not a truth value"):
@@ -177,13 +177,13 @@ def test_every_kind_of_property_is_checked(field: str) -> None:
 
 
 def test_a_point_of_coverage_is_one_of_the_program_s() -> None:
-    """Counting at another place would count in another's, or nowhere."""
+    """Counting at another place would count for another program, or not at all."""
     with pytest.raises(IllegalProgram, match="no such coverage point"):
         checked(Cover(BOOL, SPAN, 99, YES))
 
 
 def test_a_part_that_a_pass_keeps_is_checked_where_it_is_put() -> None:
-    """What was legal in one scope is not in another, nor out of step invariants, nor of other variables."""
+    """A part legal in one scope is not in another, nor outside step invariants, nor with other variables."""
     part = Apply(BOOL, SPAN, Op.NOT, (local(BOOL),))
     inside = Let(BOOL, SPAN, local(BOOL), YES, part)
     primed = Apply(BOOL, SPAN, Op.NOT, (Var(BOOL, SPAN, 2, True),))
@@ -206,7 +206,7 @@ def test_a_part_that_a_pass_keeps_is_checked_where_it_is_put() -> None:
 
 
 def test_an_action_that_nothing_decides_in_is_the_same_after_simplification() -> None:
-    """What is kept need not be checked again."""
+    """An unchanged part need not be checked again."""
     body = (Guard(Apply(BOOL, SPAN, Op.NOT, (Var(BOOL, SPAN, 2, False),))),)
     (guard,) = simplify(with_body(*body)).actions[0].body
     assert isinstance(guard, Guard)

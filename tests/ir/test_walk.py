@@ -1,4 +1,4 @@
-"""Walks over programs leave nothing out: each is held to what the nodes' own fields have."""
+"""Walks over programs leave nothing out: each is compared with the nodes' own fields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def programs() -> tuple[Program, ...]:
 
 
 def children(value: Any) -> Iterator[Any]:
-    """The dataclasses and tuples directly in a value, spans and types aside."""
+    """The dataclasses and tuples directly in a value, except for spans and types."""
     if isinstance(value, tuple):
         yield from value
     elif is_dataclass(value):
@@ -66,7 +66,7 @@ def direct(value: Any) -> Iterator[Expr]:
 
 
 def test_the_programs_have_every_node_and_every_statement() -> None:
-    """A kind that is in none of them would be walked by nobody here."""
+    """A kind that is in none of them would not be walked here."""
     found = {type(node) for program in programs() for node in expressions(program)}
     assert found == set(get_args(Expr))
     assert {type(s) for p in programs() for a in p.actions for s in below(a.body, Stmt)} == set(
@@ -76,7 +76,7 @@ def test_the_programs_have_every_node_and_every_statement() -> None:
 
 @pytest.mark.parametrize("number", range(2 + len(FILES)))
 def test_a_walk_meets_every_expression_of_a_program(number: int) -> None:
-    """In every statement and every kind of property; binders are no expressions of their own."""
+    """In every statement and every kind of property; binders are not expressions."""
     program = programs()[number]
     roots = (
         program.starts,
@@ -93,14 +93,14 @@ def test_a_walk_meets_every_expression_of_a_program(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(2 + len(FILES)))
 def test_parts_and_binders_are_all_that_a_node_has(number: int) -> None:
-    """What a node is made of is listed by `parts` and `bound`, and nothing else is."""
+    """The parts of a node are listed by `parts` and `bound`, and nothing else is."""
     for node in expressions(programs()[number]):
         assert ids(direct(node)) == ids((*parts(node), *bound(node))), type(node)
 
 
 @pytest.mark.parametrize("number", range(2 + len(FILES)))
 def test_statements_are_met_wherever_they_stand(number: int) -> None:
-    """In whatever block, and with them what a step writes and reads."""
+    """In any block, and with them the written and read variables."""
     for action in programs()[number].actions:
         body = action.body
         assert [id(one) for one in statements(body)] == [id(one) for one in below(body, Stmt)]
@@ -110,7 +110,7 @@ def test_statements_are_met_wherever_they_stand(number: int) -> None:
 
 
 def test_every_point_of_a_program_without_dead_ends_can_be_counted() -> None:
-    """A point that is left out would be said to be dead, and its absence to be no fault."""
+    """A point that is left out would be reported as dead, and its absence would not be a fault."""
     program = programs()[1]
     assert live_points(program) == frozenset(range(len(program.points)))
     assert any(isinstance(node, Cover) for node in expressions(program))

@@ -1,4 +1,4 @@
-"""What the tests of the language share: spec texts, mutations of them, and what is said of them."""
+"""Common parts of the tests of the language: spec texts, mutations of them, and their diagnostics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN = re.compile(r"#[^\n]*|\n *|\w+|[^\w\s]+| +")
 
 
 def diagnostics(path: str, text: str | None = None) -> tuple[Diagnostic, ...]:
-    """Everything that is said of a spec file: when it is checked, else with each model's constants."""
+    """All diagnostics of a spec file: from the check, otherwise from each model's constants."""
     try:
         checked = check(path, text)
     except SpecError as error:
@@ -46,7 +46,7 @@ def diagnose() -> Callable[[str, str | None], tuple[Diagnostic, ...]]:
 
 @pytest.fixture
 def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
-    """Write a text to `a.spec` in an empty directory and return what is said of it."""
+    """Write a text to `a.spec` in an empty directory and return its diagnostics."""
     monkeypatch.chdir(tmp_path)
 
     def run(text: str) -> tuple[Diagnostic, ...]:
@@ -58,7 +58,7 @@ def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
 
 @pytest.fixture
 def rewrite(request: pytest.FixtureRequest) -> bool:
-    """Whether golden files are to be written anew."""
+    """Whether golden files are to be rewritten."""
     return bool(request.config.getoption("--rewrite"))
 
 
@@ -96,5 +96,5 @@ def mutations(draw: st.DrawFn, texts: dict[Path, str]) -> tuple[Path, str]:
 
 @pytest.fixture(scope="session")
 def mutated(spec_texts: dict[Path, str]) -> st.SearchStrategy[tuple[Path, str]]:
-    """Wrong specs as people make them: a path, and the text in its place."""
+    """Typical wrong specs: a path, and the text in its place."""
     return mutations(spec_texts)

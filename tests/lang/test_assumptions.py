@@ -1,4 +1,4 @@
-"""`assume`: a condition on the constants of every model, also of files that are imported or refined."""
+"""`assume`: a condition on the constants of every model, also for imported or refined files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PART = "spec part\nconst Limit : int = 3\nvar at : 0..9 = 0\naction stay(): skip
 
 
 def broken(folder: Path, line: str = "", bindings: str = "expect holds", **values: str) -> list[str]:
-    """The assumptions that the model breaks, as texts."""
+    """The violated assumptions of the model, as texts."""
     (folder / "part.spec").write_text(PART, encoding="utf-8")
     file = folder / "assumed.spec"
     file.write_text(SPEC.format(line=line, bindings=bindings), encoding="utf-8")
@@ -60,7 +60,7 @@ def test_a_model_that_satisfies_them_is_not_changed(tmp_path: Path) -> None:
     ],
 )
 def test_constants_that_break_one_are_refused(values: dict[str, str], text: str, tmp_path: Path) -> None:
-    """With its place, whether the model or `--set` gives them."""
+    """With its place, whether the model or `--set` provides them."""
     assert broken(tmp_path, **values) == [text]
 
 
@@ -73,7 +73,7 @@ def test_constants_that_break_one_are_refused(values: dict[str, str], text: str,
     ],
 )
 def test_other_files_have_theirs(line: str, satisfies: str, breaks: str, tmp_path: Path) -> None:
-    """Of a file that is refined with the constants of the mapping."""
+    """For a refined file with the constants of the mapping."""
     assert broken(tmp_path, line, satisfies) == []
     if "refines" in line:
         assert broken(tmp_path, line, N="2") == ["Limit > 2"]

@@ -1,4 +1,4 @@
-"""The text of a tree is decided by its meaning: by all of it, and by nothing else."""
+"""The text of a tree is determined by its whole meaning, and by nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_layout_and_comments_are_not_in_it(path: Any) -> None:
 
 @cache
 def grown(cls: type) -> type:
-    """A class of nodes with one field more, as a later version has it."""
+    """A class of nodes with one more field, as in a later version."""
     known = [(one.name, Any, one) for one in fields(cls)]
     return make_dataclass(cls.__name__, [*known, ("added", Any, field(default=None))], kw_only=True)
 
@@ -52,7 +52,7 @@ def of_later_version(value: Any, added: object = None) -> Any:
 
 @pytest.mark.parametrize("name", ["replication", "store", "reassignment"])
 def test_a_field_with_a_default_changes_no_tree_without_it(name: str) -> None:
-    """Every class of nodes gains one; only where it is set the text is another."""
+    """Every class of nodes gains one; only if it is set, the text differs."""
     found = declarations((ROOT / "spec" / f"{name}.spec").read_text(encoding="utf-8"))
     assert canonical(of_later_version(found)) == canonical(found)
     assert canonical(of_later_version(found, 1)) != canonical(found)

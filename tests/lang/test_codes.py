@@ -1,4 +1,4 @@
-"""The catalogue of diagnostic codes: complete, true, and in step with docs/diagnostics.md."""
+"""The catalogue of diagnostic codes: complete, correct, and in agreement with docs/diagnostics.md."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FAMILIES = {
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory, diagnose: Diagnose) -> Said:
-    """The diagnostics of a page's example, each found once: that of S509 takes seconds."""
+    """The diagnostics of a page's example, each computed once: that of S509 takes seconds."""
 
     @cache
     def said(page: Page) -> Diagnostics:
@@ -57,7 +57,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, diagnose: Diagnose) -> Said:
 
 
 def _example(page: Page, directory: Path, diagnose: Diagnose) -> Diagnostics:
-    """Write the example of a page into `directory`, the current one, and return what is said of it."""
+    """Write the example of a page into `directory`, the current one, and return its diagnostics."""
     if page.example is None:
         return diagnose("missing.spec")
     text = page.example.lstrip("\n")
@@ -70,7 +70,7 @@ def _example(page: Page, directory: Path, diagnose: Diagnose) -> Diagnostics:
 
 
 def _unbounded(path: str) -> Diagnostics:
-    """What the symbolic engine says of a spec."""
+    """The diagnostics of the symbolic engine for a spec."""
     try:
         legality.check(instantiate(check(path), None).program)
     except SpecError as error:
@@ -129,7 +129,7 @@ def test_a_page_fits_a_terminal(page: Page) -> None:
 
 
 def document(printed: Callable[[Page], str]) -> str:
-    """The whole Markdown file; `printed` gives what specchk prints for a page's example."""
+    """The whole Markdown file; `printed` gives specchk's output for a page's example."""
     parts = [HEAD]
     family = ""
     for code in sorted(CODES):

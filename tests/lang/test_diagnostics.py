@@ -64,7 +64,7 @@ def test_wide_and_combining_characters_do_not_move_the_carets() -> None:
 
 
 def columns(text: str) -> int:
-    """The columns that a text takes, counted another way than the product does."""
+    """The columns that a text takes, computed independently of the product."""
     return sum(
         0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in ("W", "F")) for c in text
     )
@@ -72,7 +72,7 @@ def columns(text: str) -> int:
 
 @given(line=LINE, data=st.data())
 def test_an_excerpt_fits_80_columns_and_shows_the_start_of_the_span(line: str, data: st.DataObject) -> None:
-    """However long the line and wherever the span."""
+    """For lines of any length and spans at any place."""
     start = data.draw(st.integers(0, len(line) - 1))
     end = data.draw(st.integers(start + 1, len(line)))
     shown = excerpt(Span(Source("a.spec", line), start, end))
@@ -99,7 +99,7 @@ def test_a_long_line_is_cut_around_the_span() -> None:
 
 
 def test_a_report_keeps_findings_once_and_in_source_order() -> None:
-    """The same finding again says nothing; `stop_if_any` raises all of them."""
+    """A repeated finding adds nothing; `stop_if_any` raises all of them."""
     report, line = Report(), "one two"
     report.stop_if_any()
     report.add("S202", span_of(line, "two"), "second")
@@ -112,7 +112,7 @@ def test_a_report_keeps_findings_once_and_in_source_order() -> None:
 
 
 def test_the_nearest_name_is_near_or_not_named() -> None:
-    """A hint that is far off is worse than none."""
+    """A misleading hint is worse than none."""
     assert nearest("Ofset", ["Offset", "Epoch"]) == "did you mean `Offset`?"
     assert nearest("zzz", ["Offset", "Epoch"]) is None
     assert nearest("x", []) is None

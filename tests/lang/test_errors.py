@@ -1,4 +1,4 @@
-"""Typical mistakes and what is said of them: errors/NAME.spec, and errors/NAME.txt as it is printed.
+"""Typical mistakes and their diagnostics: errors/NAME.spec, and errors/NAME.txt as printed.
 
 `pytest tests/lang/test_errors.py --rewrite` writes the .txt files anew; read the diff.
 """
@@ -36,7 +36,7 @@ def test_mistakes_are_answered_as_agreed(
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_excerpts_fit_a_terminal_of_80_columns(path: Path) -> None:
-    """Source lines and carets do; messages and hints wrap by themselves."""
+    """Source lines and carets do; messages and hints are wrapped separately."""
     lines = path.with_suffix(".txt").read_text(encoding="utf-8").splitlines()
     excerpts = [
         line for line in lines if line.lstrip().split(" ")[0].rstrip("|").isdigit() or "| " in line[:8]

@@ -38,7 +38,7 @@ def comments(text: str) -> list[str]:
 
 
 def holds_the_laws(text: str) -> str:
-    """Formatting twice is formatting once; tree and comments stay; no blanks at the ends of lines.
+    """Check: formatting twice equals once; tree and comments stay; no blanks at the ends of lines.
 
     Returns the formatted text.
     """
@@ -53,7 +53,7 @@ def holds_the_laws(text: str) -> str:
 
 @pytest.mark.parametrize("path", few_of([EVERYTHING, *SPECS], 12), ids=lambda path: path.stem)
 def test_every_spec_keeps_tree_comments_and_line_breaks(path: Path) -> None:
-    """The laws hold for real specs, and each line of one is still a line."""
+    """The laws hold for real specs, and each line of one remains a line."""
     text = path.read_text(encoding="utf-8")
     formatted = holds_the_laws(text)
 
@@ -107,7 +107,7 @@ def test_whatever_parses_keeps_the_laws(
 
 
 def test_a_text_with_syntax_errors_is_not_formatted() -> None:
-    """All its errors come instead."""
+    """All its errors are reported instead."""
     with pytest.raises(SpecError) as caught:
         format_source("spec a\nvar x = 1\nvar y : = 2\n", "b.spec")
     assert [d.where for d in caught.value.diagnostics] == ["b.spec:2:7", "b.spec:3:9"]
@@ -139,7 +139,7 @@ def test_one_layout_for_what_is_written_differently(written: str, formatted: str
 
 
 def test_lines_that_go_on_keep_their_distance_to_the_first() -> None:
-    """Only the first line of a statement is put on its block's column."""
+    """Only the first line of a statement is moved to its block's column."""
     text = "action a():\n  x' = f(1,\n         2)\n  require p\n  and q\ninvariant i: a and\n b\n"
     assert format_source(text) == (
         "action a():\n    x' = f(1,\n           2)\n    require p\n    and q\ninvariant i: a and\n    b\n"
@@ -147,7 +147,7 @@ def test_lines_that_go_on_keep_their_distance_to_the_first() -> None:
 
 
 def test_long_lines_are_cut_at_the_outermost_place_that_fits() -> None:
-    """Before a word that leads on, or behind a comma; a comment stays at the end."""
+    """Before a connecting word, or after a comma; a comment stays at the end."""
     part = "f(aaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbb)"
     text = f"invariant i: {part} and {part} and {part} and {part}  # why\n"
     assert format_source(text) == (f"invariant i: {part} and {part}\n    and {part} and {part}  # why\n")
@@ -171,7 +171,7 @@ def test_what_was_lined_up_stays_lined_up_and_nothing_else_is() -> None:
 
 
 def test_trailing_comments_move_right_together() -> None:
-    """A comment column is kept where the code leaves room, else the run moves as one."""
+    """A comment column is kept if the code leaves space, otherwise the run moves together."""
     text = "const A:int=1 # a\nconst B:int=22# b\nconst C:int=1 # c\n"
     assert format_source(text) == (
         "const A : int = 1   # a\nconst B : int = 22  # b\nconst C : int = 1   # c\n"

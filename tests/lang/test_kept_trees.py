@@ -1,4 +1,4 @@
-"""Trees that are kept: the same as parsed ones, only of whole texts, and never believed when damaged."""
+"""Kept trees: equal to parsed ones, only of complete texts, and never used when damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = Source("long.spec", SPEC.read_text())
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of the trees, not made yet."""
+    """The directory of the trees, not created yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "specchk" / "trees"
 
@@ -48,7 +48,7 @@ def test_a_tree_is_of_one_text() -> None:
 
 
 def test_a_copy_under_another_path_has_the_tree_with_that_path(cache: Path) -> None:
-    """Executors have files in folders of their own; diagnostics name what is there."""
+    """Executors have files in their own folders; diagnostics name the path there."""
     keep_tree(LONG, parse(LONG, Report()))
     copy = Source("/elsewhere/copy.spec", LONG.text)
     found = read_tree(copy)
@@ -59,7 +59,7 @@ def test_a_copy_under_another_path_has_the_tree_with_that_path(cache: Path) -> N
 
 
 def test_a_source_that_is_not_numbered_is_written_whole() -> None:
-    """An option's text is part of a program, and no file; a numbered source is the reader's, each time."""
+    """An option's text is part of a program, not a file; a numbered source is the reader's, each time."""
     option = Source("--set", "3")
     places = [Span(LONG, 1, 2), Span(option, 0, 1), Span(LONG, 3, 4)]
     copy = Source("copy.spec", LONG.text)
@@ -103,7 +103,7 @@ def test_where_all_trees_are_kept_the_parser_is_not_loaded(tmp_path: Path) -> No
 
 
 def test_an_expression_is_not_a_file_of_the_same_text() -> None:
-    """What a text is depends on where the parser starts."""
+    """The meaning of a text depends on the parser's start symbol."""
     text = Source("--set", "spec")
     keep_tree(text, parse(text, Report()))
     assert read_tree(text, "expr") is None
@@ -111,7 +111,7 @@ def test_an_expression_is_not_a_file_of_the_same_text() -> None:
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped"])
 def test_a_damaged_tree_is_none(cache: Path, damage: str) -> None:
-    """What was not written whole is parsed again."""
+    """An incompletely written file is parsed again."""
     keep_tree(LONG, parse(LONG, Report()))
     (file,) = cache.iterdir()
     whole = file.read_bytes()
@@ -121,7 +121,7 @@ def test_a_damaged_tree_is_none(cache: Path, damage: str) -> None:
 
 
 def test_a_text_with_errors_is_read_again_each_time(cache: Path) -> None:
-    """Its diagnostics are those of reading; two runs report the same."""
+    """Its diagnostics are those of parsing; two runs report the same."""
     wrong = Source("wrong.spec", LONG.text + "\ninvariant broken: (1 +\n")
     reports = Report(), Report()
     for report in reports:
@@ -141,5 +141,5 @@ def test_the_deepest_tree_is_kept() -> None:
 
 
 def nested(depth: int) -> Source:
-    """A long text with an expression so deep."""
+    """A long text with an expression of this depth."""
     return Source("deep.spec", "spec deep\ndef d(): int = " + "-" * depth + "1\n#" + "x" * kept_trees.LEAST)

@@ -34,7 +34,7 @@ class Recorder:
 
 
 def shown(node: Any) -> Any:
-    """A part: a token with its place, a tree as the recorder gives it."""
+    """A part: a token with its place, a tree in the recorder's form."""
     if isinstance(node, Tree):
         return node.data, (node.meta.start_pos, node.meta.end_pos), [shown(part) for part in node.children]
     return (node.type, str(node), node.start_pos) if isinstance(node, Token) else node
@@ -42,7 +42,7 @@ def shown(node: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def parsers() -> tuple[Callable[[str], Any], Callable[[str], Any]]:
-    """Lark's own loop and ours: functions from the text of a declaration to what is parsed."""
+    """Lark's own loop and ours: functions from the text of a declaration to its parse result."""
     loops = []
     for is_ours in (False, True):
         layout = LayoutFilter()
@@ -89,7 +89,7 @@ def test_trees_are_those_of_larks_loop(spec: Path, parsers: tuple[Any, Any]) -> 
     ["", ")", "(", " and ", ":", "\n", " x ", "]", " forall ", "@", " subset", "orx", " in", "->", " else:"],
 )
 def test_errors_are_those_of_larks_loop(junk: str, parsers: tuple[Any, Any]) -> None:
-    """A damaged declaration is refused at the same token, where the same ones are expected."""
+    """A damaged declaration is refused at the same token, with the same expected tokens."""
     larks, ours = parsers
     kinds = set()
     for number, chunk in enumerate(chunks((ROOT / "spec/log.spec").read_text(encoding="utf-8"))):
@@ -102,7 +102,7 @@ def test_errors_are_those_of_larks_loop(junk: str, parsers: tuple[Any, Any]) -> 
 
 
 def test_an_error_behind_deep_nesting_is_the_one_that_is_reported() -> None:
-    """Nesting is judged where the whole declaration can be parsed, as when trees were made afterwards."""
+    """Nesting is checked where the whole declaration can be parsed, as when trees were built afterwards."""
     deep = "not " * (MAX_DEPTH + 5) + "x"
     for text, code in ((deep, "S104"), (f"{deep})", "S103"), (f"{deep} x", "S101")):
         report = Report()

@@ -53,7 +53,7 @@ def errors(text: str) -> list[Diagnostic]:
     ],
 )  # fmt: skip
 def test_line_breaks_where_a_line_goes_on_mean_nothing(broken: str, whole: str) -> None:
-    """Both are one tree."""
+    """Both give the same tree."""
     assert module(broken) == module(whole)
 
 
@@ -88,7 +88,7 @@ def test_a_line_in_column_one_starts_a_declaration() -> None:
     ],
 )
 def test_blocks_and_brackets_that_do_not_fit_are_marked(text: str, code: str, where: str) -> None:
-    """One diagnostic at the place where a reader would look."""
+    """One diagnostic at the place where a reader would expect it."""
     (found,) = errors(text)
     assert (found.code, found.where) == (code, where)
     assert found.hint

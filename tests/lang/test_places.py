@@ -1,4 +1,4 @@
-"""Which assignments are certainly of one place: S404 compares what their texts mean."""
+"""Assignments that certainly concern one place: S404 compares the meanings of their texts."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ helper action there(p: Phase):
 def test_a_local_name_is_not_the_enum_member_of_that_name(
     body: str, codes: list[str], findings: Findings
 ) -> None:
-    """Two places whose texts are equal are one place only where the names in them mean the same."""
+    """Two places with equal texts are one place only if the names in them have the same meaning."""
     assert [d.code for d in findings(f"{SHARED}action a():\n    {body}\n")] == codes

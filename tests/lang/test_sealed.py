@@ -1,4 +1,4 @@
-"""Sealed files: what comes back is what was written under this very name, or nothing."""
+"""Sealed files: the content read is the content written under this very name, or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_what_was_sealed_comes_back() -> None:
 
 
 def test_no_flipped_bit_is_believed() -> None:
-    """Whichever of all bits it is, those of the seal among them."""
+    """Any one of all bits, including those of the seal."""
     whole = sealed("kind 1", CONTENT)
     for bit in range(8 * len(whole)):
         flipped = bytearray(whole)
@@ -31,7 +31,7 @@ def test_no_flipped_bit_is_believed() -> None:
 
 
 def test_no_other_length_is_believed() -> None:
-    """Cut off anywhere, or with something after it."""
+    """Truncated anywhere, or with appended data."""
     whole = sealed("kind 1", CONTENT)
     for data in (
         *(whole[:length] for length in range(len(whole))),
@@ -44,7 +44,7 @@ def test_no_other_length_is_believed() -> None:
 
 
 def test_a_file_under_another_name_is_not_believed() -> None:
-    """Whole as it is: it is of something else."""
+    """Though undamaged, it belongs to something else."""
     with pytest.raises(Damaged, match="kind 2"):
         unsealed("kind 2", sealed("kind 1", CONTENT))
 
@@ -52,7 +52,7 @@ def test_a_file_under_another_name_is_not_believed() -> None:
 def test_what_cannot_be_written_leaves_what_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file as it was, and nothing beside it."""
+    """The file is unchanged, and there is nothing beside it."""
     kept.write(tmp_path / "file", b"before")
 
     def full(self: Path, target: Path) -> Path:
@@ -67,7 +67,7 @@ def test_what_cannot_be_written_leaves_what_was_there(
 def test_tables_of_another_grammar_in_their_place_are_built_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two files of the cache that were swapped: each parser is that of its grammar."""
+    """Two exchanged files of the cache: each parser is that of its grammar."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     grammar = (
         'decl: "a" NAME _NEWLINE\nexpr: NAME\nNAME: /[b-z]/\n_NEWLINE: /\\n/\n%declare _INDENT _DEDENT\n'

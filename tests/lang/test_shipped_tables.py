@@ -1,4 +1,4 @@
-"""The shipped parse tables are those of the grammar: `--rewrite` writes them anew.
+"""The shipped parse tables are those of the grammar: `--rewrite` writes them again.
 
 Lark numbers states and tokens differently in each process, so two sets of tables are compared as automata,
 from their start states on.
@@ -51,7 +51,7 @@ def automaton(parser: Lark) -> Any:
 def test_shipped_tables_are_those_of_the_grammar(
     grammar: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, rewrite: bool
 ) -> None:
-    """The automaton that is loaded is the one that Lark builds, and no cache has a part in it."""
+    """The loaded automaton is the one that Lark builds, without any cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     built = tables.build(grammar, LayoutFilter())
     if rewrite:

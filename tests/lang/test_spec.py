@@ -1,4 +1,4 @@
-"""Loading, names, types, levels and models: what a checked spec knows, and what is refused."""
+"""Loading, names, types, levels and models: the facts of a checked spec, and the refusals."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_expressions_have_the_type_that_a_reader_expects(expression: str, kind: 
 
 
 def checks(text: str) -> Counter[int]:
-    """How often each node of an expression is checked."""
+    """The number of times each node of an expression is checked."""
     checked: Counter[int] = Counter()
 
     def count(checker: Checker, node: tree.Expr, context: Context, expected: Type | None) -> Type:
@@ -165,7 +165,7 @@ def test_wrong_expressions_are_refused(expression: str, code: str, here: Path) -
 
 
 def test_extends_brings_all_and_imports_bring_what_reads_no_state(here: Path) -> None:
-    """Extended names stand alone, imported ones behind their file's."""
+    """Extended names are unqualified, imported ones are qualified by their file's name."""
     Path("base.spec").write_text("sort R\nvar x : 0..2 = 0\naction up(): x' = 1\nmodel m:\n    R = 1\n")
     Path("log.spec").write_text("const W : int = 2\ntype T = 0..W\ndef twice(n: int): int = 2 * n\n")
     text = (
@@ -205,7 +205,7 @@ def test_a_name_whose_declaration_cannot_be_read_is_not_unknown(lost: str) -> No
 
 
 def test_a_file_that_is_loaded_again_is_told_of_again(here: Path) -> None:
-    """Its tree is kept, not what was found: errors are the same, and so is what is known of a right one."""
+    """Its tree is kept, not its diagnostics: errors are the same, and so are the facts of a correct one."""
     (here / "wrong.spec").write_text("spec wrong\nvar x : 0..3 = = 0\nvar y : 0..3 = 0\naction a(): y' = z\n")
     told = []
     for _ in range(2):
@@ -223,7 +223,7 @@ def test_a_file_that_is_loaded_again_is_told_of_again(here: Path) -> None:
 
 
 def test_a_file_may_be_imported_under_two_names(here: Path) -> None:
-    """Each name has facts of its own, although the text is the same."""
+    """Each name has its own facts, although the text is the same."""
     maths = "def twice(n: int): int = least(n + n)\ndef least(n: int): int = min(n, Most)\n"
     both = "import maths as one\nimport maths as two\nvar x : 0..9 = 0\n"
     (here / "maths.spec").write_text("spec maths\nconst Most : 1..9 = 2\n" + maths)
@@ -248,7 +248,7 @@ def parts(part: object) -> Iterator[object]:
 
 
 def test_every_fact_belongs_to_a_node_that_is_kept(here: Path) -> None:
-    """A node that is freed would leave its facts to whatever node has its address next."""
+    """A freed node would leave its facts to the next node at its address."""
     (here / "lib.spec").write_text(
         "const C : 0..9 = 3\ntype T = enum {one, two}\ndef f(n: int): int = n + C\n"
     )
@@ -265,7 +265,7 @@ def test_every_fact_belongs_to_a_node_that_is_kept(here: Path) -> None:
 
 
 def test_an_imported_definition_may_not_read_the_state(here: Path) -> None:
-    """There is no state behind an import."""
+    """An import has no state."""
     Path("log.spec").write_text("var x : 0..2 = 0\ndef now(): int = x\n")
     with pytest.raises(SpecError) as caught:
         check("a.spec", "import log\ninvariant p: log.now() == 0\n")
@@ -309,7 +309,7 @@ def test_a_model_takes_from_its_base_and_from_the_command_line(here: Path) -> No
 def test_wrong_choices_of_a_model_are_refused(
     model: str, overrides: dict[str, str], code: str, here: Path
 ) -> None:
-    """What came from the command line is shown as such."""
+    """Values from the command line are reported as such."""
     checked = check("a.spec", BASE)
     with pytest.raises(SpecError) as caught:
         choose_model(checked, model, overrides)
@@ -338,7 +338,7 @@ def test_every_place_takes_expressions_up_to_its_level(line: str, code: str, fin
 
 @pytest.mark.parametrize("twice", ["N = 3", "actions tick", "properties calm"])
 def test_a_model_fixes_nothing_twice(twice: str, findings: Findings) -> None:
-    """The first of two lines would be lost in silence, properties to check included; a base's may change."""
+    """The first of two lines would be lost silently, also for properties to check; a base's may change."""
     text = BASE.replace("model", "invariant calm: phase == idle\nmodel") + f"    {twice}\n"
     assert [d.code for d in findings(f"{text}model on extends two:\n    {twice}\n    Replica = 3\n")] == []
     assert [d.code for d in findings(f"{text}    {twice}\nmodel on extends two:\n    N = 4\n")] == ["S202"]
@@ -347,7 +347,7 @@ def test_a_model_fixes_nothing_twice(twice: str, findings: Findings) -> None:
 @pytest.mark.parametrize("name", ["hw", "N", "busy", "Ping", "Phase", "Replica", "safe", "r2"])
 @pytest.mark.parametrize("line", ["", "scenario s on three:\n    assert phase == idle\n"])
 def test_an_element_hides_no_other_value(name: str, line: str, findings: Findings) -> None:
-    """Whether the name is chosen or made of the sort's initial: in a scenario it would mean the element."""
+    """Whether the name is given or generated from the sort: in a scenario it would be the element."""
     three = f"model three:\n    Replica = {{{name}, other}}\n"
     safe = "invariant safe: phase == idle\n"
     found = findings(BASE + safe + three + line)
@@ -357,7 +357,7 @@ def test_an_element_hides_no_other_value(name: str, line: str, findings: Finding
 
 
 def test_a_word_that_continues_a_line_names_nothing(findings: Findings) -> None:
-    """A statement that begins with a name of that kind would be read as the end of the line before it."""
+    """A statement that starts with such a name would be read as the end of the previous line."""
     assert [d.code for d in findings(BASE + "var where : bool = true\n")] == ["S105"]
 
 
@@ -392,6 +392,6 @@ def test_what_a_place_takes_is_accepted(line: str, findings: Findings) -> None:
 def test_only_what_is_certainly_one_place_is_an_error(
     body: str, codes: list[str], findings: Findings
 ) -> None:
-    """Two binders of one name are two names; what may turn out equal is found by the engines."""
+    """Two binders of one name are two names; possible equality is checked by the engines."""
     helper = "def r1_of(): Replica = choose r in Replica: true\n"
     assert [d.code for d in findings(f"{BASE}{helper}action a():\n    {body}\n")] == codes

@@ -1,4 +1,4 @@
-"""The cached parse tables: as good as built ones, never believed when damaged, never needed."""
+"""The cached parse tables: equal to built ones, never used when damaged, never required."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _NEWLINE: /\\n/
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of the cache, not made yet."""
+    """The directory of the cache, not created yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "specchk" / "grammars"
 
 
 def parsed(parser: Lark) -> str:
-    """What a parser makes of one text."""
+    """A parser's result for one text."""
     return parser.parse("ab", start="decl").pretty()
 
 
 def test_read_tables_parse_as_built_ones_do(cache: Path) -> None:
-    """The second parser comes from the file that the first has written, alone in its directory."""
+    """The second parser uses the file that the first has written, alone in its directory."""
     built = parsed(load_parser(GRAMMAR, LayoutFilter()))
     (file,) = cache.iterdir()
     before = file.stat().st_mtime_ns
@@ -42,7 +42,7 @@ def test_read_tables_parse_as_built_ones_do(cache: Path) -> None:
 
 
 def test_each_grammar_has_tables_of_its_own(cache: Path) -> None:
-    """A changed grammar never meets old tables."""
+    """A changed grammar never uses old tables."""
     load_parser(GRAMMAR, LayoutFilter())
     load_parser(GRAMMAR + "// changed\n", LayoutFilter())
     assert len(list(cache.iterdir())) == 2
@@ -50,7 +50,7 @@ def test_each_grammar_has_tables_of_its_own(cache: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "garbage"])
 def test_damaged_tables_are_rebuilt(damage: str, cache: Path) -> None:
-    """Whatever happened to the file, the parser is right and so is the file afterwards."""
+    """Whatever happened to the file, the parser is correct and so is the file afterwards."""
     expected = parsed(load_parser(GRAMMAR, LayoutFilter()))
     (file,) = cache.iterdir()
     whole = file.read_bytes()
@@ -63,7 +63,7 @@ def test_damaged_tables_are_rebuilt(damage: str, cache: Path) -> None:
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file stands where the directory should be."""
+    """A file is in the place of the directory."""
     (tmp_path / "specchk").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert parsed(load_parser(GRAMMAR, LayoutFilter()))
@@ -71,7 +71,7 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(
 
 
 def test_the_cache_is_where_xdg_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that is empty or relative is as good as none."""
+    """An empty or relative variable is ignored."""
     monkeypatch.setenv("HOME", "/home/someone")
     for value in ["", "relative"]:
         monkeypatch.setenv("XDG_CACHE_HOME", value)

@@ -23,7 +23,7 @@ Diagnose = Callable[..., tuple[Diagnostic, ...]]
 
 
 def many(text: str, times: int, per_line: int = 200) -> str:
-    """A text over and over, in lines that are not too long."""
+    """A repeated text, in lines that are not too long."""
     line = text * per_line
     return "\n ".join([line] * (times // per_line))
 
@@ -103,7 +103,7 @@ def test_deep_nesting_is_a_diagnostic(text: str, findings: Callable[[str], tuple
 def test_thousands_of_errors_end_at_the_hundredth(
     text: str, findings: Callable[[str], tuple[Diagnostic, ...]]
 ) -> None:
-    """All errors of a run, until nobody would read on."""
+    """All errors of a run, up to a useful number."""
     assert len(findings(text)) == MAX_FOUND
 
 
@@ -126,7 +126,7 @@ def test_odd_characters_are_located(
 def test_odd_but_right_files_are_accepted(
     text: str, findings: Callable[[str], tuple[Diagnostic, ...]]
 ) -> None:
-    """Nothing is said of them."""
+    """They have no diagnostics."""
     assert findings(text) == ()
 
 
@@ -154,14 +154,14 @@ def test_bytes_that_are_no_spec_are_refused_unread(
 
 
 def test_a_text_with_lone_surrogates_is_located(diagnose: Diagnose) -> None:
-    """Python strings may hold what no file can; standard input is decoded so."""
+    """Python strings may contain what no file can; standard input is decoded so."""
     (found,) = diagnose("a.spec", "spec a\nvar \ud800 : bool = true\n")
     assert found.code == "S106"
     render(found).encode()
 
 
 def test_what_is_no_readable_file_is_one_diagnostic(tmp_path: Path, diagnose: Diagnose) -> None:
-    """A directory, a missing file, a path through a file, a name that no system takes."""
+    """A directory, a missing file, a path through a file, a name that no system accepts."""
     (tmp_path / "file.spec").write_text("spec a\n")
     for path in [tmp_path, tmp_path / "no.spec", tmp_path / "file.spec" / "b.spec", "a\0b", "x" * 5_000]:
         (found,) = diagnose(str(path))
@@ -170,7 +170,7 @@ def test_what_is_no_readable_file_is_one_diagnostic(tmp_path: Path, diagnose: Di
 
 
 def test_a_pipe_in_place_of_a_file_is_not_missing(tmp_path: Path, diagnose: Diagnose) -> None:
-    """As of `<(command)`: it exists, and standard input is the way."""
+    """As with `<(command)`: it exists, and the hint is standard input."""
     os.mkfifo(tmp_path / "pipe")
     for path in [tmp_path / "pipe", Path("/dev/null")]:
         (found,) = diagnose(str(path))
@@ -179,7 +179,7 @@ def test_a_pipe_in_place_of_a_file_is_not_missing(tmp_path: Path, diagnose: Diag
 
 
 def test_an_element_that_is_named_twice_is_named(diagnose: Diagnose) -> None:
-    """Not that a list of names was expected, which it is."""
+    """The message is not that a list of names was expected, since it is one."""
     (found,) = diagnose("a.spec", "spec a\nsort R\nvar x : R in R\nmodel m:\n    R = {a, b, a}\n")
     assert (found.code, found.message) == ("S505", "`a` is named twice in this sort")
 
@@ -202,7 +202,7 @@ def test_files_that_need_each_other_are_one_diagnostic(
 def test_mutated_specs_are_accepted_or_diagnosed(
     data: st.DataObject, mutated: st.SearchStrategy[tuple[Path, str]], diagnose: Diagnose
 ) -> None:
-    """Nothing but diagnostics comes of a wrong spec, and each can be printed and sent as JSON."""
+    """A wrong spec causes only diagnostics, each of which can be printed and sent as JSON."""
     path, text = data.draw(mutated)
     for found in diagnose(str(path), text):
         assert found.where in render(found)

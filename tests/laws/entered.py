@@ -1,4 +1,4 @@
-"""Runs tests and prints the functions of replog that each enters: `python entered.py FILE::TEST ...`."""
+"""Runs tests and prints the functions of replog entered by each: `python entered.py FILE::TEST ...`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator on the edges of its types; what is wrong with a card or a table names the operator."""
+"""Every operator on the edges of its types; errors in a card or a table name the operator."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def applied(op: Op, kinds: Signature, data: int = 0) -> Apply:
 
 
 def cases(op: Op) -> Iterator[tuple[Apply, Signature]]:
-    """The operator on everything that it is tried on, with every field and variant."""
+    """The operator on all tried arguments, with every field and variant."""
     for kinds in SIGNATURES[op]:
         for data in _fields_or_variants(op, kinds):
             yield applied(op, kinds, data), kinds
@@ -149,14 +149,14 @@ def edges(kind: Type) -> list[Any]:
 
 
 def tried(expr: Expr, kinds: Signature) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The meaning for all edge values of variables or locals: what is given and what comes of it, or None."""
+    """The meaning for all edge values of variables or locals: the arguments and the result, or None."""
     return meant(expr, kinds, product(*map(edges, kinds)))
 
 
 def meant(
     expr: Expr, kinds: Signature, every: Iterable[tuple[Any, ...]]
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The meaning for some values of variables or locals: what is given and what comes of it, or None."""
+    """The meaning for some values of variables or locals: the arguments and the result, or None."""
     function, room = Evaluator(len(kinds), [0]).compile(expr), [0] * 9
     for values in every:
         try:
@@ -166,7 +166,7 @@ def meant(
 
 
 class Apart(Evaluator):
-    """The meaning with a function for each node, where the evaluator makes one of many."""
+    """The meaning with one function for each node, where the evaluator joins many."""
 
     def compile(self, expr: Expr) -> Callable[[Env], Any]:
         """The function of an expression, whose parts are not joined to it: see `Evaluator`."""
@@ -174,7 +174,7 @@ class Apart(Evaluator):
 
 
 def outcome(evaluator: Evaluator, expr: Expr, env: Env) -> Any:
-    """An expression's value, or why there is none, with the place that is to blame."""
+    """An expression's value, or the reason why there is none, with the place to blame."""
     try:
         return evaluator.compile(expr)(env)
     except Undefined as undefined:
@@ -198,14 +198,14 @@ def untabled(op: Op) -> list[str]:
 
 
 def untried(op: Op) -> list[str]:
-    """Arguments that an operator would not take, or none at all: it would be judged by nothing."""
+    """Arguments that an operator does not accept, or none at all: it would not be checked."""
     if not SIGNATURES.get(op):
         return [f"{op.name} is not tried"]
     return [f"{op.name} does not take {kinds}" for kinds in SIGNATURES[op] if not op.card.accepts(kinds)]
 
 
 def unwritten(op: Op) -> list[str]:
-    """A word is built in or an operator of the grammar, and means one thing on any arguments."""
+    """A word is built in or an operator of the grammar, and has one meaning for any arguments."""
     card, wrong = op.card, []
     if card.word.isalpha() and card.word not in {*BUILTINS, *KEYWORDS}:
         wrong.append(f"{op.name}: `{card.word}` is not built in")
@@ -218,7 +218,7 @@ def unwritten(op: Op) -> list[str]:
 
 
 def wordless() -> list[str]:
-    """The built-in functions that no operator stands for; the compiler writes them out."""
+    """The built-in functions without an operator; the compiler expands them."""
     return sorted({*BUILTINS, *KEYWORDS} - {"enabled", "fold", "keys", "maps"} - {op.card.word for op in Op})
 
 
@@ -227,7 +227,7 @@ def _is_form(op: Op) -> bool:
 
 
 def miscarded(op: Op) -> list[str]:
-    """What the meaning does and the card does not say, or the other way round."""
+    """Differences between the meaning and the card."""
     found = [line for expr, kinds in cases(op) for line in _miscarded(expr, kinds)]
     if _builds(op) != (op.card.parts is not None):
         found.append(f"{op.name} is {'' if _builds(op) else 'not '}built from its arguments")
@@ -262,13 +262,13 @@ def _is_of(value: Any, kind: Type, check: Check) -> bool:
 
 
 def _builds(op: Op) -> bool:
-    """Whether the arguments are what the result consists of, a variant's name aside."""
+    """Whether the result consists of the arguments, except for a variant's name."""
     every = ((given, value) for expr, kinds in cases(op) for given, value in tried(expr, kinds) if given)
     return all(isinstance(value, tuple) and {*value[-len(given) :]} == {*given} for given, value in every)
 
 
 def unmarked(op: Op) -> list[str]:
-    """A guard's decision without a mark would make two classes of steps one."""
+    """A guard's decision without a mark would merge two classes of steps."""
     compares = op in (Op.EQ, Op.NE, Op.LT, Op.LE, Op.MIN, Op.MAX)
     decides = op is not Op.NOT and any(isinstance(expr.type, Bool) for expr, _ in cases(op))
     wanted = "sign" if compares else "truth" if decides else ""
@@ -276,7 +276,7 @@ def unmarked(op: Op) -> list[str]:
 
 
 def unclosed(op: Op) -> list[str]:
-    """A text that would be another one beside what is around it, or that leaves out one of its values."""
+    """A text whose meaning depends on its context, or that omits one of its values."""
     rule, wrong = meaning.RULES[op], []
     for expr, kinds in cases(op) if isinstance(rule, meaning.TextRule) else ():
         text = rule.text(expr, [RuleText("e[{}]", (slot,)) for slot in range(len(kinds))])
@@ -293,7 +293,7 @@ def _parsed(code: str) -> ast.expr:
 
 
 def parted(op: Op) -> list[str]:
-    """An operator that means another thing in the text of a whole than as a function of its own."""
+    """An operator with another meaning in a joined text than as a separate function."""
     found = []
     for expr, kinds in cases(op):
         joined, apart = Evaluator(len(kinds)), Apart(len(kinds))

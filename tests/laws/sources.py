@@ -1,4 +1,4 @@
-"""The source files as the laws see them: parsed, with what they import and where."""
+"""The source files as read by the laws: parsed, with their imports and the places of these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGES = {"specchk": ROOT / "interp" / "specchk", "replog": ROOT / "impl" / "r
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module; `hidden` when it stands inside a function or class."""
+    """One imported module; `hidden` if the import is inside a function or class."""
 
     module: str
     line: int
@@ -33,12 +33,12 @@ class Module:
 
     @property
     def room(self) -> str:
-        """`specchk.search` for `specchk.search.reference`; a module at the top is a room of its own."""
+        """`specchk.search` for `specchk.search.reference`; a top-level module is a room of its own."""
         return ".".join(self.name.split(".")[:2])
 
     @property
     def folder(self) -> str:
-        """`specchk.lang.syntax` for `specchk.lang.syntax.tree`; for a module at the top its own name."""
+        """`specchk.lang.syntax` for `specchk.lang.syntax.tree`; for a top-level module its own name."""
         parent = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
         return self.name if parent in PACKAGES else parent
 
@@ -100,7 +100,7 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def last_name(node: ast.expr) -> str:
-    """`c` for `c` and `a.b.c`, else nothing: a hundred times faster than the text of the node."""
+    """`c` for `c` and `a.b.c`, otherwise empty: a hundred times faster than the text of the node."""
     return getattr(node, "attr", None) or getattr(node, "id", "")
 
 
@@ -124,7 +124,7 @@ def _targets(node: ast.AST, importer: str, path: Path) -> Iterator[str]:
 
 
 def _submodule(base: str, name: str) -> str:
-    """`from package import module` imports the module, `from module import name` the module it is in."""
+    """`from package import module` imports the module, `from module import name` the containing module."""
     top = base.split(".")[0]
     if top not in PACKAGES:
         return base

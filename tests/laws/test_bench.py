@@ -1,4 +1,4 @@
-"""The scripts of bench/ start: they are run by hand, rarely, and import what moves."""
+"""The scripts of bench/ start: they are run manually, rarely, and import modules that move."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPTS = sorted(str(path.relative_to(BENCH)) for path in BENCH.rglob("*.py") if
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_explains_itself(script: str) -> None:
-    """`--help` imports all that the script needs, and measures nothing."""
+    """`--help` imports everything that the script needs, and measures nothing."""
     line = [sys.executable, str(BENCH / script), "--help"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""A spec's way from the command line to its verdict: calls go down the floors, with few exceptions."""
+"""A spec's path from the command line to its verdict: calls go down the floors, with few exceptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLIMBS = {
 
 @contextmanager
 def climbing(found: set[tuple[str, str]]) -> Iterator[None]:
-    """Collect the calls from a room to one that it may not import: they were handed to it."""
+    """Collect the calls from a room to one that it must not import: they were passed to it."""
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         callee = _room(frame)
@@ -60,7 +60,7 @@ def _room(frame: FrameType) -> str | None:
 def test_a_run_climbs_only_where_it_is_meant_to(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From text to verdict; two climbs at most, where six were found once."""
+    """From text to verdict; at most two climbs, where there once were six."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is kept yet, so all of it happens
     found = set[tuple[str, str]]()
     with climbing(found):

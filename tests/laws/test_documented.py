@@ -24,7 +24,7 @@ PROGRAMS += [("replog", name, REPLOG[name][0]) for name in REPLOG]
 
 
 def section(text: str, heading: str) -> str:
-    """What stands under a heading of the second level."""
+    """The text under a heading of the second level."""
     assert f"\n## {heading}\n" in text, f"there is no section `{heading}`"
     return text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
 

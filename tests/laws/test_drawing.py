@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def imports() -> dict[str, set[str]]:
-    """The rooms that each room imports from, of all modules; a package's programs are one room."""
+    """The rooms imported by each room, over all modules; a package's programs are one room."""
     found: dict[str, set[str]] = {}
     rooms = {module.room for module in modules() if module.room not in PACKAGES}
     for module in modules():
@@ -51,7 +51,7 @@ def drawn(graph: dict[str, set[str]]) -> str:
 
 
 def test_the_rooms_are_drawn_as_they_are(request: pytest.FixtureRequest) -> None:
-    """No circle, so every arrow can go down; the picture in ARCHITECTURE.md is of today."""
+    """Without a circle, every arrow can go down; the picture in ARCHITECTURE.md is up to date."""
     graph = imports()
     assert not [room for room in graph if room in reach(graph, room)]
     text, file = drawn(graph), DOCS / "rooms.dot"

@@ -62,7 +62,7 @@ def prose(text: str) -> str:
 
 
 def avoided(text: str) -> list[tuple[int, str]]:
-    """Each phrase of the lists, with its line; a phrase may go over the end of a line."""
+    """Each phrase of the lists, with its line; a phrase may cross the end of a line."""
     text = prose(text)
     flat = text.replace("\n", " ")
     found = [match for pattern in (_WORDS, _PHRASES, _NEGATED) for match in pattern.finditer(flat)]

@@ -1,4 +1,4 @@
-"""Exceptions leave processes: each is made again by the parent, or the pool ends with it."""
+"""Exceptions leave processes: each is recreated by the parent, or the pool ends with it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ EXCEPTIONS = [*exceptions_of(specchk), *exceptions_of(replog)]
 
 @pytest.mark.parametrize("kind", EXCEPTIONS, ids=lambda kind: kind.__qualname__)
 def test_every_exception_goes_from_process_to_process(kind: type[BaseException]) -> None:
-    """Pickled and made again, it has the same text and the same attributes."""
+    """Pickled and recreated, it has the same text and the same attributes."""
     assert ("__init__" in vars(kind)) == (kind.__name__ in ARGUMENTS)
     error = kind(*ARGUMENTS.get(kind.__name__, ("why",)))
     again = pickle.loads(pickle.dumps(error))
@@ -75,5 +75,5 @@ def test_every_exception_goes_from_process_to_process(kind: type[BaseException])
 
 
 def test_the_exceptions_are_found() -> None:
-    """Those that processes are known to hand over are among them."""
+    """Those that processes are known to pass on are among them."""
     assert {"Faulty", "Unencodable", "Diverged", "StoreError"} <= {kind.__name__ for kind in EXCEPTIONS}

@@ -1,4 +1,4 @@
-"""Who may import whom: the floors of ARCHITECTURE.md, read from the imports themselves."""
+"""Permitted imports: the floors of ARCHITECTURE.md, compared with the imports themselves."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def is_in(module: str, room: str) -> bool:
 
 
 def test_a_room_imports_only_rooms_below_it():
-    """A room knows the rooms of its floor and nothing above or beside it."""
+    """A room imports nothing from a room above or beside it."""
     found = []
     for module in modules():
         if module.room in PROGRAMS - {"replog.demo"} or module.name in PACKAGES:
@@ -124,7 +124,7 @@ def test_a_room_imports_only_rooms_below_it():
 
 
 def test_the_two_packages_do_not_know_each_other():
-    """The log has never heard of specifications, and specchk knows no implementation."""
+    """The log imports nothing of specchk, and specchk imports no implementation."""
     for module in modules():
         own = module.name.split(".")[0]
         assert {i.module.split(".")[0] for i in ours(module)} <= {own}, module.shown
@@ -159,19 +159,19 @@ def check_no_cycle(graph: Mapping[str, Set[str]]) -> None:
 
 
 def test_imports_are_at_the_top_except_the_listed_ones():
-    """No import is hidden in a function but those that have a reason here, and no reason is stale."""
+    """No import is hidden in a function except for those with a reason here, and no reason is outdated."""
     hidden = {(m.name, i.module) for m in modules() for i in m.imports if i.hidden}
     assert hidden == set(HIDDEN)
 
 
 def test_only_listed_modules_import_by_name():
-    """`import_module` and `__import__` would walk around every law above."""
+    """`import_module` and `__import__` would bypass every law above."""
     users = {m.name for m in modules() if "import_module" in m.text or "__import__" in m.text}
     assert users == LAZY_TABLES
 
 
 def test_heavy_libraries_stay_in_their_rooms():
-    """A library outside the standard one is imported in the rooms listed for it and nowhere else."""
+    """A library outside the standard one is imported only in the rooms listed for it."""
     for module in modules():
         for item, top in others(module):
             if top in sys.stdlib_module_names:
@@ -183,7 +183,7 @@ def test_heavy_libraries_stay_in_their_rooms():
 
 
 def test_the_protocol_core_has_no_clock_chance_threads_or_files():
-    """replog.core imports the standard library only, and nothing of it that reaches the world."""
+    """replog.core imports only the standard library, and no part of it with access to the outside."""
     for module in modules():
         if module.room == "replog.core":
             tops = {top for _, top in others(module)}

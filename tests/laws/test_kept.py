@@ -1,4 +1,4 @@
-"""What is kept between runs: named by all that decides it, and whole."""
+"""Files kept between runs: their names depend on everything that determines them, and they are complete."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def behind(name: str) -> set[str]:
 
 @pytest.mark.parametrize("keeper", [*KEEPERS, *RESUMED])
 def test_a_name_has_every_module_that_decides(keeper: str) -> None:
-    """A module that changes what is computed, and not its name, would leave an old answer in force."""
+    """A module that changes the result, and not its name, would leave an old answer in use."""
     rooms = {**KEEPERS, **RESUMED}[keeper]
     assert all((TOP / room).is_dir() for room in rooms)  # of anything else there are no sources
     assert not left_out(keeper, rooms)
 
 
 def left_out(keeper: str, rooms: Sequence[str]) -> set[Path]:
-    """The modules that decide what is kept, and are in none of these rooms."""
+    """The modules that determine a kept result, and are in none of these rooms."""
     files = {module.name: module.path for module in modules()}
     deciding = {files[name] for name in behind(COMPUTE.get(keeper, keeper)) if name != "specchk"}
     assert len(deciding) >= 3
@@ -100,17 +100,17 @@ def left_out(keeper: str, rooms: Sequence[str]) -> set[Path]:
 
 @pytest.mark.parametrize("room", [room for room in cache.ROOMS if room != "compile"])
 def test_a_room_that_a_suite_s_name_lacks_is_reported(room: str) -> None:
-    """Of each but that which makes the programs, which are given: the search for imports sees it missing."""
+    """For each except that which creates the programs, which are given: the search for imports detects it."""
     assert left_out(cache.__name__, [known for known in cache.ROOMS if known != room])
 
 
 def test_a_suite_is_cached_under_nothing_that_takes_it() -> None:
-    """A change of how suites are replayed, locked or reported leaves them warm."""
+    """A change of how suites are replayed, locked or reported keeps them valid."""
     assert {room for room in cache.ROOMS if room.startswith("conform")} == {"conform/covers"}
 
 
 def test_the_sources_of_rooms_are_all_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is changed, added, renamed or taken away changes the digest, whatever kind it is."""
+    """A file that is changed, added, renamed or removed changes the digest, of any kind."""
     monkeypatch.setattr(kept, "SPECCHK", tmp_path)
     for name in ("lang/a.py", "lang/codes/b.py", "lang/grammar.lark", "ir/c.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def test_the_sources_of_rooms_are_all_their_files(tmp_path: Path, monkeypatch: p
 
 
 def test_the_sources_in_a_zip_file_are_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Executors import specchk from a zip file, and keep what they compute as others do."""
+    """Executors import specchk from a zip file, and keep results like others."""
     archive = tmp_path / "specchk.zip"
     monkeypatch.setattr(kept, "SPECCHK", archive / "specchk")
     found = set()
@@ -145,7 +145,7 @@ def digest(*rooms: str) -> str:
 
 
 def test_only_the_listed_modules_keep_something() -> None:
-    """A new cache is listed above, or its name is held to nothing."""
+    """A new cache is listed above, or its name would not be checked."""
     users = {
         module.name
         for module in modules()
@@ -158,7 +158,7 @@ def test_only_the_listed_modules_keep_something() -> None:
 
 
 def test_files_are_written_whole_or_not_at_all() -> None:
-    """A full disk, or a second run, leaves the old file or the new one: who writes otherwise says why."""
+    """A full disk, or a second run, leaves the old file or the new one: any other writer has a reason."""
     writers = {
         module.name
         for module in modules()
@@ -196,6 +196,6 @@ def test_a_kernel_s_name_has_all_of_a_program_that_is_compiled() -> None:
 
 
 def _fields(tree: ast.AST) -> list[str]:
-    """What is read of anything called a program."""
+    """The fields read of any variable called a program."""
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     return [node.attr for node in found if last_name(node.value) == "program"]

@@ -14,7 +14,7 @@ COPY = "specchk.conform.replay.frozen_run"
 
 
 def test_no_two_classes_of_a_package_have_one_name() -> None:
-    """Who searches for a class finds it, and who reads its name knows which one is meant."""
+    """A search for a class finds one, and its name identifies it."""
     homes = defaultdict[tuple[str, str], list[str]](list)
     for module in modules():
         for node in module.tree.body:

@@ -1,4 +1,4 @@
-"""Every operator is in every table, and does on the edges of its types what its card says."""
+"""Every operator is in every table, and agrees with its card on the edges of its types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECKS = (untabled, untried, unwritten, miscarded, unmarked, unclosed, parted)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
 def test_an_operator_is_as_its_card_says(op: Op, check: Callable[[Op], list[str]]) -> None:
-    """Believed total, it is dropped where it decides; believed partial, it is computed for nothing."""
+    """A wrong card that calls it total drops it where it decides; one that calls it partial costs time."""
     assert not check(op)
 
 
@@ -43,5 +43,5 @@ def test_every_literal_is_given_a_type() -> None:
 
 
 def test_every_kind_of_expression_has_a_rule() -> None:
-    """The checker's table is total: a new node of the tree is not forgotten in it."""
+    """The checker's table is total: a new node of the tree cannot be forgotten."""
     assert set(RULES) == set(get_args(tree.Expr))

@@ -1,4 +1,4 @@
-"""What is left out of a cache's name, a module or an engine is named by a law: each test plants a gap."""
+"""An omission in a cache's name, a module or an engine is named by a law: each test plants a gap."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _without_one(found: Outcome) -> Violated:
 def test_a_room_missing_in_a_name_is_named(
     keeper: ModuleType, room: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was kept under a name without it would outlive a change of the room."""
+    """A result kept under a name without it would outlive a change of the room."""
     listed = test_kept.KEEPERS if keeper.__name__ in test_kept.KEEPERS else test_kept.RESUMED
     others = tuple(one for one in listed[keeper.__name__] if one != room)
     monkeypatch.setitem(listed, keeper.__name__, others or ("forecast",))
@@ -99,7 +99,7 @@ def test_a_room_missing_in_a_name_is_named(
 
 @pytest.mark.parametrize("number", range(len(EDITS)), ids=lambda number: f"{EDITS[number][0]}-{number}")
 def test_an_edit_that_leaves_something_out_is_named(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one module, all others as they are; without the edit the law holds, as its own test shows."""
+    """In one module, with all others unchanged; without the edit the law holds, as its own test shows."""
     name, old, new, laws, law = EDITS[number]
     known = sources.modules()
     (module,) = (one for one in known if one.name == f"specchk.{name}")

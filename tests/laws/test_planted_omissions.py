@@ -1,4 +1,4 @@
-"""What is left out about an operator is named by a law: each test plants an omission in a table or a card."""
+"""An omission about an operator is named by a law: each test plants one in a table or a card."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_an_operator_missing_in_a_table_is_named(op: Op, monkeypatch: pytest.Mon
 
 @by_name
 def test_an_operator_that_is_not_tried_is_named(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without arguments, the other laws would have nothing to say of it."""
+    """Without arguments, the other laws would have nothing to check."""
     monkeypatch.delitem(operators.SIGNATURES, op)
     assert names(untried(op), op)
 
 
 @by_name
 def test_an_operator_believed_total_or_partial_is_named(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The set of partial operators has no gap that a test does not see, nor one too many."""
+    """Each missing member of the set of partial operators is detected, and each superfluous one."""
     for partial in {never, always} - {op.card.partial}:
         with monkeypatch.context() as patch:
             plant(patch, op, partial=partial)
@@ -70,7 +70,7 @@ def test_an_operator_that_gives_a_part_is_named(op: Op, monkeypatch: pytest.Monk
 
 @by_name
 def test_an_operator_that_loops_is_named(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is one that is believed to."""
+    """So is one whose card claims it."""
     plant(monkeypatch, op, loops=not op.card.loops)
     assert names(misjudged(op), op)
 

@@ -1,4 +1,4 @@
-"""docs/kafka-reference.md has an entry for every id that is cited, and its counterexamples are the specs'."""
+"""docs/kafka-reference.md has an entry for every cited id, and its counterexamples are the specs'."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SWITCHES = re.compile(r"^\| [^|]+ \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
 def citations(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that may cite, with their numbers; of a program its comments and strings."""
+    """The lines of a file that may cite, with their numbers; for a program its comments and strings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         if not any(ids(text)):
@@ -51,7 +51,7 @@ def citations(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def ids(line: str) -> Iterator[str]:
-    """The ids that a line cites; a range such as S43-S48 is all that lies in it."""
+    """The ids cited by a line; a range such as S43-S48 includes all ids in it."""
     for letter, first, last in _RANGE.findall(line):
         yield from (f"{letter}{number}" for number in range(int(first), int(last) + 1))
     yield from ("".join(parts) for parts in _ID.findall(line))
@@ -75,7 +75,7 @@ def cited() -> tuple[tuple[str, str], ...]:
 
 
 def test_every_id_that_is_cited_has_an_entry():
-    """A reader who meets `A7` in a comment finds it in docs/kafka-reference.md."""
+    """A reader of `A7` in a comment finds it in docs/kafka-reference.md."""
     missing = [f"{place} cites {name}" for place, name in cited() if name not in ENTRIES]
     assert not missing, "without an entry in docs/kafka-reference.md"
 

@@ -1,4 +1,4 @@
-"""The tests are the same everywhere: no chance, no clock and no run before decides what they try."""
+"""The tests are the same everywhere: no chance, clock or earlier run decides what they try."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_wrong(drawn):
 
 
 def run(folder: Path, text: str, *options: str, hashes: str = "0", more: str = "") -> tuple[str, str]:
-    """What pytest prints of one test file beside these tests' conftest, and what was drawn."""
+    """The output of pytest for one test file beside these tests' conftest, and the drawn examples."""
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "tests" / "conftest.py", folder)
     (folder / "test_it.py").write_text(f"{more}{text}")
@@ -56,7 +56,7 @@ def run(folder: Path, text: str, *options: str, hashes: str = "0", more: str = "
 
 
 def test_the_same_examples_are_drawn_everywhere(tmp_path: Path) -> None:
-    """On a build server and beside it, whatever is loaded, wherever it stands, whatever order sets have."""
+    """On a build server and elsewhere, whatever is loaded, in any place, in any order of sets."""
     found = [
         run(tmp_path / "one", DRAWN),
         run(tmp_path / "two", DRAWN, hashes="1"),
@@ -69,7 +69,7 @@ def test_the_same_examples_are_drawn_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_seed_draws_others_and_draws_them_again(tmp_path: Path) -> None:
-    """What nobody has tried before is tried by night, and can be tried again."""
+    """New examples are tried by night, and can be repeated."""
     asked = ((), ("--random-seed=5",), ("--random-seed=5",), ("--random-seed=6",))
     found = [run(tmp_path / "one", DRAWN, *options)[1] for options in asked]
     assert found[1] == found[2]
@@ -92,7 +92,7 @@ def test_a_failure_is_repeated_by_its_line(options: tuple[str, ...], tmp_path: P
 
 
 def test_no_example_is_kept_between_runs() -> None:
-    """Neither profile has a database, nor does a test; and what is loaded has no constants to draw."""
+    """Neither profile has a database, nor has a test; and loaded modules provide no constants to draw."""
     assert settings().database is None
     for name in ("same", "random"):
         assert settings.get_profile(name).database is None
@@ -153,7 +153,7 @@ SECONDS = {"timeout", "seconds", "max_seconds", "query_seconds", "patience_s", "
 
 
 def test_no_verdict_depends_on_how_long_something_takes() -> None:
-    """A sleep instead of what it waits for, or a limit that a busy machine passes, is red now and then."""
+    """A sleep in place of an event, or a limit that a busy machine exceeds, fails now and then."""
     found = {f"{path.name}: {what}" for path in FILES if path.name not in OWN for what in _whiles(path)}
     assert found == set(WHILES)
 
@@ -169,7 +169,7 @@ def _whiles(path: Path) -> Iterator[str]:
 
 
 def test_the_parts_of_the_suite_are_there() -> None:
-    """A file that is renamed takes its name in the list of a part with it."""
+    """A renamed file must be renamed in the list of a part."""
     text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     values = {node.targets[0].id: ast.literal_eval(node.value)
               for node in ast.parse(text).body

@@ -1,4 +1,4 @@
-"""docs/rules.md has a row for every rule, and what it names exists and holds the rule.
+"""docs/rules.md has a row for every rule, and each name in it exists and checks the rule.
 
 A mutant that a row cites changes a function of that row, and diverges on the gate's model beside it; a test
 that a row cites enters a function of that row.  So a name that is only similar to the right one is found.
@@ -65,7 +65,7 @@ MUTANTS = {one.id: one for path in sorted(FOLDER.glob("*.toml")) for one in load
 
 @cache
 def line_of(name: str) -> int:
-    """The line where `file:name` is declared, or stands among the alternatives of a type; 0 if nowhere."""
+    """The line where `file:name` is declared, or is among the alternatives of a type; 0 if nowhere."""
     stem, _, word = name.partition(":")
     lines = SPECS[stem].read_text(encoding="utf-8").splitlines() if stem in SPECS else []
     declared = re.compile(rf"^\s*(?:{_KIND}) {word}\b|enum \{{[^}}]*\b{word}\b|[=|] {word}\(")
@@ -73,7 +73,7 @@ def line_of(name: str) -> int:
 
 
 def is_repeated(name: str) -> bool:
-    """Whether `specchk test` repeats `file:name`: a scenario, or a model that expects something."""
+    """Whether `specchk test` repeats `file:name`: a scenario, or a model with an expectation."""
     stem, _, word = name.partition(":")
     text = SPECS[stem].read_text(encoding="utf-8") if stem in SPECS else ""
     model = re.search(rf"^model {word}\b.*\n(?:[ #].*\n)+", text, re.MULTILINE)
@@ -109,7 +109,7 @@ def test_every_rule_has_its_row():
 
 
 def test_every_name_is_there():
-    """What is renamed elsewhere is renamed here."""
+    """A name changed elsewhere must be changed here."""
     missing = [(row.rule, name) for row in ROWS for name in row.spec if not line_of(name)]
     missing += [(row.rule, name) for row in ROWS for name in row.replog if not _resolves(name)]
     missing += [(row.rule, name) for row in ROWS for _, name in row.names("test") if not is_test(name)]
@@ -128,7 +128,7 @@ def _resolves(name: str) -> bool:
 
 
 def test_no_row_is_empty_except_those_listed():
-    """A rule has a line of a spec, a function, and something that fails when it is wrong; or the reason."""
+    """A rule has a line of a spec, a function, and something that fails if it is wrong; or the reason."""
     open_rows = {row.rule for row in ROWS if "*Not held*: " in row.held}
     abstracted = {row.rule for row in ROWS if "*Abstracted in replog*: " in row.held}
     full = {row.rule for row in ROWS if row.spec and row.replog and _NAME.search(row.held)}
@@ -168,7 +168,7 @@ def _changes(mutant: Mutant, name: str) -> bool:
 
 
 def test_a_mutant_of_a_rule_is_in_its_row():
-    """What a mutant's file says of a rule is said here, too."""
+    """A rule named in a mutant's file has the mutant in its row."""
     cited = {row.rule: {name for _, name in row.names("gate", "mutant")} for row in ROWS}
     rules = [(rule, one.id) for one in MUTANTS.values() for rule in one.flaw.split(", ") if rule in cited]
     assert len(rules) > 10
@@ -177,7 +177,7 @@ def test_a_mutant_of_a_rule_is_in_its_row():
 
 @pytest.mark.system
 def test_a_test_enters_a_function_of_its_row():
-    """A test that never runs what it is cited for holds nothing."""
+    """A test that never runs the function it is cited for checks nothing."""
     tests = sorted({name for row in ROWS for _, name in row.names("test")})
     entered = functions_entered(tests)
     assert set(entered) == set(tests)
@@ -187,7 +187,7 @@ def test_a_test_enters_a_function_of_its_row():
 
 
 def functions_entered(tests: list[str]) -> dict[str, set[str]]:
-    """The functions of replog that each test enters, by running them in a process of their own."""
+    """The functions of replog that each test enters, found by running them in a separate process."""
     script = str(Path(__file__).with_name("entered.py"))
     command = [sys.executable, script, *(str(REPLOG / one) for one in tests)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

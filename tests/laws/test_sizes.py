@@ -43,7 +43,7 @@ def long_functions() -> Sizes:
 
 
 def module_state() -> Sizes:
-    """Containers at module level that could be changed, `__all__` aside; each counts 1."""
+    """Containers at module level that could be changed, except for `__all__`; each counts 1."""
     found: Sizes = {}
     for module in modules():
         for node in module.tree.body:
@@ -82,17 +82,17 @@ def _lower(table: str, found: Sizes) -> None:
 
 
 def test_files_are_at_most_400_lines(request):
-    """No file of the project is longer than the cap, the listed ones aside."""
+    """No file of the project is longer than the cap, except for the listed ones."""
     check(long_files(), "file_lines", request.config.getoption("--rewrite"))
 
 
 def test_functions_are_at_most_60_lines(request):
-    """No function of the packages is longer than the cap, the listed ones aside."""
+    """No function of the packages is longer than the cap, except for the listed ones."""
     check(long_functions(), "function_lines", request.config.getoption("--rewrite"))
 
 
 def test_modules_hold_no_state(request):
-    """What a module holds cannot change: tuples, frozensets and mapping proxies, the listed ones aside."""
+    """A module's values cannot change: tuples, frozensets and mapping proxies, except for the listed ones."""
     check(module_state(), "module_state", request.config.getoption("--rewrite"))
 
 
@@ -102,6 +102,6 @@ def test_no_function_assigns_a_global():
 
 
 def test_no_folder_is_a_hall():
-    """More than 16 modules in a folder are more than a reader looks through; a folder follows a concept."""
+    """More than 16 modules in a folder are too many to survey; a folder follows a concept."""
     sizes = Counter(module.folder for module in modules())
     assert {folder: size for folder, size in sizes.items() if size > 16} == {}

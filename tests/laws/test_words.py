@@ -1,4 +1,4 @@
-"""What may not stand in the sources: loose ends, output outside of the programs."""
+"""Not permitted in the sources: loose ends, output outside the programs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_there_are_no_loose_ends():
 
 
 def test_no_rulers_are_between_sections():
-    """What needs a heading inside of a file is a class or a module."""
+    """A part that needs a heading inside a file is a class or a module."""
     found = [f"{path.relative_to(ROOT)}:{number}"
              for path in texts() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in CODE
              for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
@@ -73,7 +73,7 @@ def _prints_or_exits(node: ast.AST) -> bool:
 
 
 def test_only_programs_catch_everything():
-    """`except Exception` elsewhere hides a bug, unless it raises again; no reason here is stale."""
+    """`except Exception` elsewhere hides a bug, unless it raises again; no reason here is outdated."""
     broad = {"Exception", "BaseException"}
     found = {
         module.name

@@ -1,4 +1,4 @@
-"""Golden texts: what a report says, kept in tests/golden; `--rewrite` writes them anew."""
+"""Golden texts of reports, kept in tests/golden; `--rewrite` rewrites them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Golden = Callable[[str, str], None]
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """Compare a text, its seconds and rates blotted out, with the golden file of a name."""
+    """Compare a text, with its seconds and rates masked, with the golden file of a name."""
 
     def compare(name: str, text: str) -> None:
         said = re.sub(r"\d+\.\d\d s \(\d+ (states|steps)/s\)", r"N s (N \1/s)", text).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""What a step changed is told place by place, as deep as both values are alike."""
+"""The changes of a step are reported place by place, as deep as both values are alike."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told(before: State, after: State) -> list[str]:
 
 
 def test_a_letter_that_stays_is_looked_into():
-    """Where there is one before and after, its fields; else the whole."""
+    """If there is one before and after, its fields; otherwise the whole."""
     empty, small, large = ((), ()), (((1, 0),), ()), (((2, 0),), ())
     assert told((empty, ()), (small, ())) == ["slot[b1]: none -> some({ size: 1, to: b1 })"]
     assert told((small, ()), (large, ())) == ["slot[b1].size: 1 -> 2"]

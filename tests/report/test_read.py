@@ -1,4 +1,4 @@
-"""What was written as JSON or ITF is read back as it was."""
+"""Values written as JSON or ITF are read back unchanged."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_is_written_is_read_back(write: Any, read: Any, kind: Type, data: s
     ),
 )  # fmt: skip
 def test_anything_else_is_refused_in_words(read: Any, kind: Type, found: Any):
-    """What is read is a value of the type; all else is `Unreadable`, never another exception."""
+    """A result is a value of the type; anything else is `Unreadable`, never another exception."""
     with suppress(Unreadable):
         assert read(found, kind) in Values().values(kind)
 

@@ -94,7 +94,7 @@ def test_every_violation_is_reported_when_asked_for(
 
 
 def test_a_simulation_names_its_seed(checked: CheckedSpec, golden: Callable[[str, str], None]) -> None:
-    """The report can be had again."""
+    """The report can be reproduced."""
     walked = simulate(instantiate(checked, "two").program, Walks(11, 20, 10))
     golden("report_simulation.txt", render(walked, 80))
 
@@ -173,6 +173,6 @@ def test_a_single_variable_is_not_worth_folding():
     ],
 )
 def test_a_deadlock_says_why_nothing_happens(action: str, why: str) -> None:
-    """A spec without actions is told from one whose actions are not enabled."""
+    """A spec without actions is distinguished from one whose actions are not enabled."""
     outcome = search(instantiate(check("stuck.spec", f"spec stuck\nvar x : 0..3 = 0\n{action}")).program)
     assert f"  {why}; if this deadlock is intended" in render(outcome)

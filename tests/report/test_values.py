@@ -25,7 +25,7 @@ TYPES: list[Type] = [
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: type(kind).__name__)
 def test_different_values_are_written_differently(kind: Type) -> None:
-    """JSON, ITF and text tell all values of a type apart, and JSON can be read back."""
+    """JSON, ITF and text distinguish all values of a type, and JSON can be read back."""
     values = Values().values(kind)
     for write in (value_json, value_itf, show):
         assert len({json.dumps(write(value, kind)) for value in values}) == len(values)

@@ -1,4 +1,4 @@
-"""Random behaviours of all spec files, and what is drawn of them."""
+"""Random behaviours of all spec files, and their pictures."""
 
 from __future__ import annotations
 

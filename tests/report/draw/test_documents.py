@@ -1,4 +1,4 @@
-"""The pictures in docs/pictures are what the commands in the documents draw, byte by byte."""
+"""The pictures in docs/pictures are the output of the documented commands, byte by byte."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ needs_dot = pytest.mark.skipif(
 @needs_dot
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_picture_in_the_documents_is_drawn_again(name: str, tmp_path: Path, request: pytest.FixtureRequest):
-    """The same command gives the same bytes; `--rewrite` draws them anew, to be looked at."""
+    """The same command gives the same bytes; `--rewrite` draws them again, for review."""
     command = [sys.executable, "-m", "specchk", "draw", *DRAWN[name].split(), "-o", str(tmp_path / name)]
     subprocess.run(command, check=True, cwd=ROOT)
     path = ROOT / "docs" / "pictures" / name
@@ -47,7 +47,7 @@ def test_the_picture_of_a_divergence_is_drawn_again(tmp_path: Path, request: pyt
 
 
 def test_every_picture_is_shown_and_has_a_text():
-    """Each file is drawn by a command, shown with a description, and told in words."""
+    """Each file is drawn by a command, shown with a description, and described in text."""
     shown = re.findall(r"^!\[(.+)\]\(pictures/(\w+\.svg)\)$", TEXT, re.MULTILINE)
     files = {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
     assert set(DRAWN) == {name for _, name in shown} == files - {DIVERGENCE.name}

@@ -87,7 +87,7 @@ def test_without_graphviz_there_is_the_dot_file_and_one_sentence(tmp_path: Path)
 
 
 def test_a_format_that_is_none_is_a_usage_error(tmp_path: Path):
-    """With the formats that there are."""
+    """With the supported formats."""
     done = draw(*PICTURES["die_hard"], "-o", str(tmp_path / "found.jpg"))
     assert done.returncode == 2
     assert ".svg" in done.stderr
@@ -118,7 +118,7 @@ def test_a_trace_file_is_drawn_as_its_run_was(form: str, tmp_path: Path):
 
 
 def test_a_trace_that_is_no_behaviour_is_refused(tmp_path: Path):
-    """With the step that cannot be taken; no picture of a history that never was."""
+    """With the step that cannot be taken; no picture of an impossible history."""
     path = tmp_path / "found.json"
     run = [sys.executable, "-m", "specchk", "run", "spec/kafka/truncate_to_hw.spec", "--json"]
     text = subprocess.run(run, check=False, capture_output=True, text=True, cwd=ROOT).stdout
@@ -160,7 +160,7 @@ model m:
 def test_the_state_graph_has_the_states_that_a_search_counts(
     end: int, low: str, shown: int | str, tmp_path: Path
 ):
-    """None outside of a constraint, not even initial ones; what is undefined is a sentence."""
+    """None outside a constraint, not even initial ones; an undefined value is reported in a sentence."""
     path = tmp_path / "corner.spec"
     path.write_text(CORNER.format(end=end, low=low), encoding="utf-8")
     done = draw(str(path), "--kind", "states")

@@ -1,4 +1,4 @@
-"""Labels without a value: `none` and `undefined` are said where they come or go, and only there."""
+"""Labels without a value: `none` and `undefined` are shown when they appear or disappear, and only there."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def drawn(spec: str, seed: int, steps: int = 12) -> tuple[Viewer, Picture]:
 
 
 def words(row: Row) -> str:
-    """All that a row says, without the breaks that wrapping makes."""
+    """The text of a row, without the breaks caused by wrapping."""
     lines = [line.text for box in row.boxes.values() for line in box.lines if line.changed]
     return " ".join(lines)
 
@@ -98,7 +98,7 @@ def test_text_and_drawing_have_the_same_content(spec: str, seed: int):
 
 
 def apart(shown: Picture) -> None:
-    """Nothing in a picture overlaps, by the numbers of its layout."""
+    """Check that nothing in a picture overlaps, by the numbers of its layout."""
     placed = layout(shown)
     assert list(placed.x_of) == list(shown.columns)
     for left, right in pairwise(placed.x_of.values()):
@@ -127,7 +127,7 @@ def apart(shown: Picture) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_thirty_steps_of_five_replicas_are_apart(seed: int):
-    """The size that has to be readable: all lanes, all steps, nothing on top of anything."""
+    """The size that must be readable: all lanes, all steps, without overlaps."""
     spec = check(str(ROOT / "spec/replication.spec"))
     found = instantiate(spec, "three_brokers", {"Broker": "5", "MaxOffset": "4"})
     shown = picture(Viewer(found), walk(found, seed, 30), None)
@@ -168,6 +168,6 @@ def test_graphviz_draws_what_was_placed(spec: str, seed: int):
 
 
 def test_the_shared_column_is_the_last():
-    """State of no lane stands at the right, whatever the lanes are."""
+    """State that belongs to no lane is at the right, whatever the lanes are."""
     _, shown = drawn("spec/kafka/truncate_to_hw.spec", 1)
     assert shown.columns == (0, 1, SHARED)

@@ -1,4 +1,4 @@
-"""The explorer's server asked directly: what it answers, and what it refuses, in words."""
+"""The explorer's server, called directly: its answers, and its refusals with messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def api(name: str, asked: Any) -> tuple[int, Any]:
 
 
 def test_the_page_has_the_initial_states_by_what_differs(tmp_path: Path):
-    """One text for each path's first number: the variables that are not the same in all."""
+    """One text for each path's first number: the variables that differ between them."""
     file = tmp_path / "three.spec"
     file.write_text(
         "spec three\nvar x : 0..3 in {0, 2}\nvar y : bool\nvar z : bool = true\ninit: y or x == 2\n"
@@ -62,7 +62,7 @@ def test_the_page_has_the_initial_states_by_what_differs(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["", "explorer.css", "explorer.js"])
 def test_the_page_may_use_nothing_but_itself(name: str):
-    """A policy on every answer: no other host, no frames, no inline code, nothing remembered."""
+    """A policy on every answer: no other host, no frames, no inline code, no storage."""
     status, headers, _ = ask(f"/{TOKEN}/{name}")
     assert status == 200
     policy = headers["Content-Security-Policy"]
@@ -94,7 +94,7 @@ def test_another_name_for_this_machine_is_refused(host: str):
 
 
 def test_a_request_is_bounded():
-    """By its length as it is announced, and by what is read."""
+    """By its announced length, and by the length read."""
     long = json.dumps({"path": [0] * MAX_REQUEST_BYTES}).encode()
     assert ask(f"/{TOKEN}/api/position", long)[0] == 413
     assert ask(f"/{TOKEN}/api/position", b"{}", CONTENT_LENGTH="")[0] in (200, 413)

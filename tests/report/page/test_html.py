@@ -1,4 +1,4 @@
-"""The HTML report as a text: whole, escaped, self-contained, and folded where nothing happens."""
+"""The HTML report as a text: complete, escaped, self-contained, and folded where nothing changes."""
 
 from __future__ import annotations
 
