@@ -1,4 +1,4 @@
-"""A command line in a process of its own."""
+"""A command line in its own process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Meter.exceeded = first
 
 
 def process(*args: str, program: str = PROGRAM, **options: object) -> subprocess.Popen[bytes]:
-    """A command line in a process of its own, with pipes."""
+    """A command line in its own process, with pipes."""
     pipes: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen([sys.executable, "-c", program, *args], **pipes)  # type: ignore[call-overload,no-any-return]
 

@@ -1,4 +1,4 @@
-"""The `specchk` program as a user meets it: in this process for what it says, in its own for the rest."""
+"""The `specchk` program from a user's view: in this process for its output, in its own for the rest."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ model m:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a command left behind."""
+    """The results of a command."""
 
     code: int
     out: str
@@ -65,7 +65,7 @@ Command = Callable[..., Said]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with shop.spec and stuck.spec in it, the current one."""
+    """A directory that contains shop.spec and stuck.spec, as the current one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shop.spec").write_text(SPEC, encoding="utf-8")
     (tmp_path / "stuck.spec").write_text(DEADLOCK, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The way to a witness is as short as any, and of these the easiest to follow."""
+"""The path to a witness is as short as any, and of these the easiest to follow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAYS = [
 
 @pytest.mark.parametrize(("spec", "witness", "fewest"), WAYS)
 def test_a_witness_is_drawn_with_few_switches(spec, witness, fewest):
-    """Not longer than what the search found, a behaviour, and it ends where the witness is true."""
+    """Not longer than the one found, a behaviour, and it ends where the witness is true."""
     instance = instantiate(check(str(ROOT / "spec" / spec)))
     found = dict(search(instance.program, Options(symmetry=False)).witnesses)[witness]
     clear = clearest(instance, witness, found, 10_000)
@@ -37,7 +37,7 @@ def test_a_witness_is_drawn_with_few_switches(spec, witness, fewest):
 
 
 def test_a_space_too_large_to_compare_keeps_the_way_found():
-    """No more states than asked for are looked at."""
+    """At most the permitted number of states is compared."""
     instance = instantiate(check(str(ROOT / "spec" / "two_round_fetch.spec")))
     found = dict(search(instance.program, Options(symmetry=False)).witnesses)["two_rounds"]
     assert clearest(instance, "two_rounds", found, 3) == found

@@ -1,4 +1,4 @@
-"""`specchk test`, `check`, `explain`, `repl`: what they print and how they end."""
+"""`specchk test`, `check`, `explain`, `repl`: their output and their exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def test_test_holds_every_model_and_scenario_to_its_word(specchk: Any) -> None:
-    """All as expected is 0, with a line for each and their number."""
+    """0 if all are as expected, with a line for each and their number."""
     said = specchk("test", "shop.spec")
     assert (said.code, said.err) == (0, "")
     assert [line.split(":")[0].split() for line in said.out.splitlines()[:-1]] == [
@@ -22,7 +22,7 @@ def test_test_holds_every_model_and_scenario_to_its_word(specchk: Any) -> None:
 
 
 def test_test_ends_with_10_where_something_is_not_as_expected(specchk: Any) -> None:
-    """A folder is tested whole; what was expected and what was found are both said."""
+    """A folder is tested whole; both the expectation and the result are reported."""
     said = specchk("test", ".")
     assert said.code == 10
     assert "expected to hold" in said.out
@@ -40,7 +40,7 @@ def test_test_in_json_has_every_result(specchk: Any) -> None:
 
 
 def test_testing_no_model_is_a_usage_error(specchk: Any) -> None:
-    """A name that no model has tests nothing, which is not ok."""
+    """A name that no model has tests nothing, which is an error."""
     said = specchk("test", "shop.spec", "--model", "nobody")
     assert said.code == 2
     assert said.err == "nothing was tested: no model has that name\n"
@@ -49,7 +49,7 @@ def test_testing_no_model_is_a_usage_error(specchk: Any) -> None:
 
 
 def test_an_empty_file_is_reported_as_one(specchk: Any, tmp_path: Path) -> None:
-    """It is no error to the parser, so each command states what is missing."""
+    """It is valid for the parser, so each command states what is missing."""
     empty = tmp_path / "empty.spec"
     empty.write_text("")
     assert specchk("test", str(empty)).err == "nothing was tested: no file has a model\n"
@@ -83,7 +83,7 @@ def test_check_finds_all_mistakes_of_all_files(specchk: Any, here: Path) -> None
 def test_check_looks_at_the_constants_of_every_model(
     specchk: Any, here: Path, number: int, set_to: str
 ) -> None:
-    """Not of the first alone: a model whose constants are out of range is nothing that could be run."""
+    """Not only of the first: a model whose constants are out of range cannot be run."""
     models = ["model a:\n    Most = 1\n", f"model z:\n    {set_to}\n"]
     text = "spec s\nconst Most : 0..9\nvar x : 0..Most = 0\naction up():\n    x' = Most\ndeadlock ok\n"
     (here / "s.spec").write_text(text + "".join(models if number else models[::-1]), encoding="utf-8")
@@ -95,7 +95,7 @@ UNTIDY = "spec s\nvar  x:0..3=0\n"
 
 
 def test_fmt_prints_a_difference_and_exits_with_1(specchk: Any, here: Path) -> None:
-    """As `diff` does; nothing is changed, and `--check` keeps its code."""
+    """Like `diff`; nothing is changed, and `--check` keeps its exit code."""
     (here / "untidy.spec").write_text(UNTIDY)
     said = specchk("fmt", "--diff", "untidy.spec")
     assert (said.code, "+var x : 0..3 = 0" in said.out) == (1, True)
@@ -107,7 +107,7 @@ def test_fmt_prints_a_difference_and_exits_with_1(specchk: Any, here: Path) -> N
 def test_specs_are_read_from_standard_input(
     specchk: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`check -` and `run -`, places named stdin; what is extended is beside, and nothing can be run again."""
+    """`check -` and `run -`, with places in `stdin`; base specs are in the current directory."""
     text = (here / "stuck.spec").read_text()
     for given in (text, "spec more\nextends stuck\nmodel m:\n    expect holds\n"):
         monkeypatch.setattr(sys, "stdin", io.StringIO(given))
@@ -161,7 +161,7 @@ def repl(specchk: Any, monkeypatch: pytest.MonkeyPatch, *lines: str, file: str =
 
 
 def test_the_repl_walks_through_a_pipe(specchk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Expressions, steps by name and number, undo and trace; no prompt where nobody types."""
+    """Expressions, steps by name and number, undo and trace; no prompt without a terminal."""
     out = repl(specchk, monkeypatch, "stock + 1", ":take add(c2)", "by", "few and stock == 1", ":take 1",
                ":undo",
                "stock", ":quit", "never read")  # fmt: skip
@@ -207,7 +207,7 @@ def test_the_repl_evaluates_in_one_state(
 def test_the_repl_starts_in_no_state_that_is_not_there(
     number: str, specchk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is no number of an initial state leaves the session where it is."""
+    """A number that is not an initial state's leaves the session unchanged."""
     out = repl(specchk, monkeypatch, ":take add(c1)", f":start {number}", "stock", ":start", ":start 1")
     assert out[2:4] == ["there is only one initial state", "1"]
     assert out[4:6] == out[6:8] == ["stock = 0", "by = none"]
@@ -216,7 +216,7 @@ def test_the_repl_starts_in_no_state_that_is_not_there(
 def test_the_repl_needs_a_state_to_start_in(
     specchk: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An undefined or impossible initial state is said, and is no traceback."""
+    """An undefined or impossible initial state is reported without a traceback."""
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     for start in ("var x : 0..3 = 4", "var x : 0..3\ninit: x == 9"):
         (here / "none.spec").write_text(
@@ -228,7 +228,7 @@ def test_the_repl_needs_a_state_to_start_in(
 
 
 def test_check_notes_what_is_stored_in_a_special_way(specchk: Any, here: Path) -> None:
-    """With its place and its price; and what the native engine does not compile at all."""
+    """With its place and its cost; also constructs that the native engine does not compile at all."""
     (here / "set.spec").write_text(
         "spec listed\nvar x : set[0..999] = {}\ndeadlock ok\nmodel m:\n    expect holds\n"
     )

@@ -1,4 +1,4 @@
-"""`specchk run --forecast`: how large a search will be, and whether that was right."""
+"""`specchk run --forecast`: the expected size of a search, compared with the actual one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGER = SPEC / "kafka" / "kip320.spec"
 
 
 def test_a_search_that_the_sample_ends_has_an_exact_forecast() -> None:
-    """The interval is the number, and nothing else is run."""
+    """The interval is the number, and no search follows."""
     found = CliRunner().invoke(command, [SMALL, "--forecast", "--json"])
     assert found.exit_code == 0, found.output
     told = json.loads(found.stdout)
@@ -34,7 +34,7 @@ def test_a_search_that_the_sample_ends_has_an_exact_forecast() -> None:
 
 
 def test_a_forecast_judges_no_temporal_property(monkeypatch: pytest.MonkeyPatch) -> None:
-    """States are counted; what is owed in them does not matter."""
+    """States are counted; obligations do not matter."""
     monkeypatch.setattr("specchk.native.engine.StepsOfSearch", None)
     file = LARGER.parents[1] / "examples" / "alternating_bit_queues.spec"
     found = CliRunner().invoke(command, [str(file), "--forecast", "--json"])
@@ -42,7 +42,7 @@ def test_a_forecast_judges_no_temporal_property(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_forecast_is_for_engines_that_list_states() -> None:
-    """Zones are not counted ahead."""
+    """Zones cannot be counted in advance."""
     found = CliRunner().invoke(command, [SMALL, "--forecast", "--engine", "symbolic"])
     assert found.exit_code == 2
     assert "--forecast is for the native engine" in found.output
@@ -55,7 +55,7 @@ def outcome() -> Outcome:
 
 @pytest.mark.parametrize(("low", "high", "word"), [(1, 10**6, "inside"), (10**5, 10**6, "outside")])
 def test_the_outcome_is_put_beside_the_forecast(low: int, high: int, word: str) -> None:
-    """One line for people, one member for programs; both say whether it held."""
+    """One line for people, one member for programs; both state whether the forecast was right."""
     made, ended = Forecast(low, low, high, 1, 7, 0, 16, 1e6, 1 << 34), outcome()
     states = ended.statistics.distinct
     assert compared(ended, made).endswith(f"actual {states}: {word}")
@@ -64,7 +64,7 @@ def test_the_outcome_is_put_beside_the_forecast(low: int, high: int, word: str) 
 
 
 def test_a_forecast_says_where_to_run_it() -> None:
-    """The present machine where the upper end fits, Spark with so many partitions where not."""
+    """The present machine if the upper end fits, otherwise Spark with a number of partitions."""
     assert forecast_lines(Forecast(10**6, 10**7, 10**8, 1, 7, 3, 16, 1e6, 1 << 34))[-1].endswith(
         "this machine"
     )
@@ -72,7 +72,7 @@ def test_a_forecast_says_where_to_run_it() -> None:
 
 
 def test_numbers_are_short() -> None:
-    """Three digits and a unit, however large."""
+    """Three digits and a unit, for any size."""
     assert [count(950), count(12_345), count(23_071_998), count(10**30)] == [
         "950", "12.3 k", "23.1 M", "more than 999 T",
     ]  # fmt: skip

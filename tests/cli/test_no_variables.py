@@ -1,4 +1,4 @@
-"""Commands on a spec without variables: it has one state, and no place of a variable to point at."""
+"""Commands on a spec without variables: it has one state, and no place of a variable to name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_conditions_of_constants_are_none(specchk: Any) -> None:
 
 
 def test_one_of_a_kind_is_counted_in_the_singular(specchk: Any) -> None:
-    """As an editor would print it, in each command that counts."""
+    """In each command that counts."""
     assert specchk("check", "constant.spec").out.startswith("ok: constant.spec: 0 variables, 1 action, ")
     assert ", 1 model, 0 scenarios\n" in specchk("check", "constant.spec").out
     assert ", 1 state, depth 1, " in specchk("test", "constant.spec").out

@@ -1,4 +1,4 @@
-"""The program in a process of its own: pipes, signals, encodings, imports."""
+"""The program in its own process: pipes, signals, encodings, imports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_help_loads_no_heavy_library() -> None:
 
 
 def test_the_end_looks_for_no_cycles() -> None:
-    """What is left at the end is kept from the collector, which would take a tenth of a short run for it."""
+    """The remaining objects are kept from the collector, which would take a tenth of a short run."""
     # Registered before the program's own, so called after it.
     count = "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count()))\n"
     out, _ = process("--help", program=count + PROGRAM).communicate(timeout=HANG_S)
@@ -72,7 +72,7 @@ def test_ctrl_c_ends_a_long_run_as_inconclusive(long: Path) -> None:
 
 
 def test_ctrl_c_ends_a_test_with_all_its_models(long: Path) -> None:
-    """SIGINT in one model does not begin the next: exit code 21."""
+    """SIGINT in one model does not start the next: exit code 21."""
     two = LONG.replace("spec long", "spec two") + "model n:\n    expect holds\n"
     Path("two.spec").write_text(two, encoding="utf-8")
     running = searching("test", "two.spec", "--engine", "reference")
@@ -129,7 +129,7 @@ def test_no_reader_changes_the_exit_code_of_what_click_writes(
 
 
 def test_a_closed_standard_output_is_survived(here: Path) -> None:
-    """Started with no standard output at all (`>&-`): the exit code is still the verdict's."""
+    """Started without standard output (`>&-`): the exit code is still the verdict's."""
     shell = (
         f"exec {sys.executable} -c 'from specchk.cli.main import main; main()' run shop.spec --model bad >&-"
     )
@@ -139,7 +139,7 @@ def test_a_closed_standard_output_is_survived(here: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_device_is_an_error_and_no_traceback(here: Path) -> None:
-    """Output that cannot be written is said."""
+    """Output that cannot be written is reported."""
     with Path("/dev/full").open("wb") as full:
         running = process("run", "shop.spec", stdout=full)
         err = running.communicate(timeout=HANG_S)[1]
@@ -172,7 +172,7 @@ def test_a_terminal_without_unicode_gets_escapes(here: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["reference", "native"])
 def test_a_limit_of_memory_is_no_internal_error(long: Path, engine: str) -> None:
-    """With `ulimit -v` a search has less address space than it likes: it answers, or says what it lacks."""
+    """With `ulimit -v` a search has too little address space: it answers, or reports what is missing."""
     size = 1 << 30
     before = resource.getrlimit(resource.RLIMIT_AS)
 
@@ -201,7 +201,7 @@ def test_memory_that_ends_is_inconclusive(long: Path) -> None:
 
 
 def children(process: int) -> list[str]:
-    """The processes that a process has made and that have not ended."""
+    """The unfinished child processes of a process."""
     return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
 
 
@@ -213,7 +213,7 @@ def children(process: int) -> list[str]:
     ("simulate", "replication.spec", "--engine", "reference", "--workers", "2"),
 ], ids=lambda part: part[0] if isinstance(part, tuple) else str(part))  # fmt: skip
 def test_processes_end_with_a_command_that_is_killed(args: tuple[str, ...], number: signal.Signals) -> None:
-    """Those of a search by zones, of a proof and of walks: a build that is cancelled leaves none behind."""
+    """Those of a search by zones, of a proof and of walks: a cancelled build leaves none behind."""
     with process(*args, cwd=SPECS, stderr=subprocess.STDOUT) as running:
         assert running.stdout is not None
         while len(children(running.pid)) < 2:

@@ -1,4 +1,4 @@
-"""`specchk run --prove` and `--depth`: what they say, their exit codes, what they refuse."""
+"""`specchk run --prove` and `--depth`: their reports, exit codes and refusals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ model m:
 
 
 def test_a_counterexample_to_induction_is_shown_as_two_states(specchk: Any) -> None:
-    """The state before, the action, what it changes, and that nobody says the state is reached."""
+    """The state before, the action, its changes, and that the state need not be reachable."""
     out = specchk("run", "counter.spec", "--prove", "--property", "never_seven").out
     assert "`never_seven` is not inductive: a state that satisfies all invariants, and a step" in out
     assert "the first lies beyond the horizons" in out
@@ -82,14 +82,14 @@ def test_a_counterexample_to_induction_is_shown_as_two_states(specchk: Any) -> N
     ],
 )
 def test_a_depth_is_a_budget(specchk: Any, args: list[str], code: int, start: str) -> None:
-    """What is found is a violation; what is not found is no verdict."""
+    """A finding is a violation; the absence of findings is not a verdict."""
     said = specchk("run", "counter.spec", *args)
     assert (said.code, said.err) == (code, "")
     assert said.out.startswith(start)
 
 
 def test_json_of_a_proof_is_one_object(specchk: Any) -> None:
-    """With the verdict, the exit code and what is proved."""
+    """With the verdict, the exit code and the proved properties."""
     said = specchk("run", "counter.spec", "--prove", "--json")
     found = json.loads(said.out)
     assert (found["schema"], found["verdict"], found["exit_code"]) == ("specchk.proof/1", "holds", 0)
@@ -132,7 +132,7 @@ model m:
 
 
 def test_a_proof_under_a_constraint_holds_within_it(specchk: Any, here: Path) -> None:
-    """From a state outside of a constraint induction takes no step; `small` fails without it."""
+    """Induction takes no step from a state outside a constraint; `small` fails without it."""
     (here / "cut.spec").write_text(CUT, encoding="utf-8")
     said = specchk("run", "cut.spec", "--prove", "--certificate", "cut.cert")
     assert said.code == 0
@@ -146,7 +146,7 @@ def test_a_proof_under_a_constraint_holds_within_it(specchk: Any, here: Path) ->
 
 
 def test_a_rechecked_proof_names_the_claims_that_it_is_not_about(specchk: Any, here: Path) -> None:
-    """Witnesses, deadlocks, and the states outside of a constraint that was added since."""
+    """Witnesses, deadlocks, and the states outside a constraint that was added since."""
     file = here / "cut.spec"
     file.write_text(CUT.replace("small: n <= 9", "small: n <= 30").replace("constraint near: n < 5\n", ""))
     assert specchk("run", "cut.spec", "--prove", "--certificate", "cut.cert").code == 0

@@ -82,7 +82,7 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(
 def test_a_wrong_command_line_is_a_usage_error(
     specchk: Any, here: Path, args: list[str], message: str
 ) -> None:
-    """Exit code 2, and what is wrong is named."""
+    """Exit code 2, and the error is named."""
     (here / "wide.spec").write_text(WIDE, encoding="utf-8")
     said = specchk(*args)
     assert said.code == 2
@@ -182,7 +182,7 @@ def test_json_counts_and_constants_are_those_of_the_run(specchk: Any) -> None:
 
 
 def test_json_traces_replay(specchk: Any) -> None:
-    """Following the actions by scenario lines from the first state gives the states that JSON says."""
+    """Following the actions by scenario lines from the first state gives the states in the JSON report."""
     found = json.loads(specchk(*BASE, "--json", "--model", "bad", "--no-symmetry").out)
     trace = found["trace"]
     assert found["steps"] == len(trace) - 1 == 3
@@ -229,7 +229,7 @@ def test_itf_is_the_trace_as_the_format_says(specchk: Any) -> None:
 
 
 def test_no_counterexample_is_no_itf(specchk: Any) -> None:
-    """A run that holds says so on standard error and writes no file."""
+    """A run that holds reports this on standard error and writes no file."""
     said = specchk(*BASE, "--itf", "trace.json")
     assert said.code == 0
     assert "no counterexample" in said.err
@@ -245,14 +245,14 @@ def test_a_file_that_cannot_be_written_is_said_after_the_report(specchk: Any) ->
 
 
 def test_the_next_command_repeats_what_was_asked(specchk: Any) -> None:
-    """The last line can be pasted: model, constants and properties are in it."""
+    """The last line can be pasted: it contains model, constants and properties."""
     said = specchk(*BASE, "--model", "bad", "--set", "Most=4", "--property", "fewer")
     last = said.out.rstrip().splitlines()[-1]
     assert last.startswith("next: specchk run shop.spec --model bad --set Most=4 --property fewer")
 
 
 def test_a_run_says_the_same_twice_but_for_the_seconds(specchk: Any) -> None:
-    """JSON of two runs differs in `seconds` only; nothing of an exhaustive search is drawn."""
+    """JSON of two runs differs only in `seconds`; an exhaustive search has no randomness."""
     runs = [json.loads(specchk(*BASE, "--model", "bad", "--json").out) for _ in range(2)]
     for run in runs:
         assert run.pop("seconds") >= 0
@@ -261,7 +261,7 @@ def test_a_run_says_the_same_twice_but_for_the_seconds(specchk: Any) -> None:
 
 
 def test_help_lists_rare_options_under_headings(specchk: Any) -> None:
-    """What most runs need is in view; what belongs to one way of searching has its name above it."""
+    """The most used options come first; options for one kind of search are under its name."""
     said = specchk("run", "--help").out
     sections = {part.split(":\n")[0]: part for part in said.split("\n\n") if ":\n  -" in part}
     headings = [

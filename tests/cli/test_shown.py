@@ -36,7 +36,7 @@ def drain(here: Path) -> None:
 
 
 def test_a_name_or_the_text_is_shown_with_what_changed(specchk):
-    """Where an expression has no value in some state, that is its value there."""
+    """If an expression has no value in some state, that is its shown value."""
     found = specchk(
         "run", "drain.spec", "--show", "left=free() * 2", "--show", "head(log)", "--show", "level == 1"
     )
@@ -61,7 +61,7 @@ def test_json_has_the_values_beside_the_variables(specchk, engine):
 
 
 def test_itf_has_them_and_a_trace_with_them_is_read(specchk, here):
-    """What is no variable of the spec is left out when a trace is read again, and may be shown again."""
+    """Names that are not variables of the spec are left out when a trace is read, and may be shown again."""
     specchk("run", "drain.spec", "--itf", "found.itf.json", "--show", "left=free()")
     written = json.loads((here / "found.itf.json").read_text(encoding="utf-8"))
     assert written["vars"] == ["level", "log", "left"]
@@ -105,7 +105,7 @@ def test_a_mistake_in_one_is_reported_before_the_search(specchk, text, code, rea
 
 @pytest.mark.parametrize("more", [("--show", "level"), ("--witness", "w"), ("--scenario", "s")])
 def test_a_graph_has_no_trace_to_show_a_value_in(specchk, more):
-    """Refused, not ignored."""
+    """The option is refused, not ignored."""
     for kind in ("states", "actions"):
         refused = specchk("draw", "drain.spec", "--model", "safe", "--kind", kind, *more)
         assert refused.code == 2
@@ -115,7 +115,7 @@ def test_a_graph_has_no_trace_to_show_a_value_in(specchk, more):
 
 
 def test_what_holds_has_nothing_to_show(specchk):
-    """Without a counterexample the report is the same; of a proof none is expected."""
+    """Without a counterexample the report is the same; with a proof none is expected."""
     bare, shown = (
         specchk("run", "shop.spec", "--model", "good", *more) for more in ((), ("--show", "stock + 1"))
     )
@@ -124,7 +124,7 @@ def test_what_holds_has_nothing_to_show(specchk):
 
 
 def test_a_constant_is_no_name_for_a_value(specchk, here):
-    """The report has the constants of the model, too."""
+    """The report contains the constants of the model, too."""
     text = SPEC.replace("var level : 0..3 = 3", "const Full : 0..3 = 3\nvar level : 0..3 = Full")
     (here / "full.spec").write_text(text, encoding="utf-8")
     found = specchk("run", "full.spec", "--model", "safe", "--show", "Full = level")

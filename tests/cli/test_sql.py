@@ -1,4 +1,4 @@
-"""`specchk sql`: forms of output, and errors that name what there is."""
+"""`specchk sql`: forms of output, and errors that name the valid choices."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_table_for_people(place: Path) -> None:
 
 
 def test_json_has_columns_and_rows(place: Path) -> None:
-    """Structs are objects; maps with keys that are no text are lists of pairs."""
+    """Structs are objects; maps with keys other than text are lists of pairs."""
     query = "select level, quorum_state, leader_and_isr_requests from states where level = 1"
     found = json.loads(run(place, query, "--json").output)
     assert found == {
@@ -95,14 +95,14 @@ def test_a_long_table_names_its_limit(place: Path) -> None:
     ],
 )
 def test_a_wrong_query_is_one_sentence(query: str, words: str, place: Path) -> None:
-    """With the tables or columns that there are, and without access to anything but the export."""
+    """With the existing tables or columns, and without access to anything except the export."""
     found = run(place, query)
     assert found.exit_code == 2
     assert found.output.splitlines()[-1].startswith(f"Error: {words}")
 
 
 def test_two_exports_are_schemas(place: Path) -> None:
-    """Named as their directories, as far as SQL has such names; what is not complete is noted."""
+    """Named as their directories, as far as SQL permits such names; an incomplete one is noted."""
     query = "select (select count(*) from kip320.states) a, (select count(*) from a_part.states) b"
     folders = [str(place / "kip320"), str(place / "a part")]
     found = CliRunner().invoke(command, [*folders, query])

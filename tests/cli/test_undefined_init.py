@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("options", RUNS)
 @pytest.mark.parametrize(("text", "code"), [(UNDEFINED, UNDEFINED_RUN), (EMPTY, EMPTY_RUN)])
 def test_a_run_has_its_verdict_whatever_it_shows(text, code, options, file):
-    """Counterexamples that are chosen, written or drawn: there is none with a trace."""
+    """Counterexamples that are chosen, written or drawn: none has a trace."""
     file.write_text(text, encoding="utf-8")
     done = outcome(run, str(file), *[option.format(file) for option in options])
     assert (done.exit_code, done.exception.__class__) == (code, SystemExit)
