@@ -1,4 +1,4 @@
-"""Exports of searches, read back as plain values by a reader that is not ours."""
+"""Exports of searches, read back as plain values by an independent reader."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def rows(place: Path, table: str) -> list[dict[str, Any]]:
 
 
 def states(place: Path) -> dict[int, str]:
-    """What each state is, by its id, without what is about the export."""
+    """The content of each state, by its id, without columns about the export."""
     found = rows(place, "states")
     assert len({row["id"] for row in found}) == len(found)
     return {row["id"]: repr({name: value for name, value in row.items() if name != "id"}) for row in found}
 
 
 def graph(place: Path) -> tuple[list[str], list[tuple[str, str, tuple[str, ...], str | None]]]:
-    """States and steps by their contents, in an order of their own."""
+    """States and steps by their contents, in a canonical order."""
     known = states(place)
     steps = [
         (known[row["source"]], row["action"], tuple(row["args"]),

@@ -1,4 +1,4 @@
-"""An object store in a process of its own, as S3's clients see it."""
+"""An object store in its own process, as seen by S3's clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark.cluster import free_port, wait_for
 
 @contextmanager
 def object_store(log: Path) -> Iterator[dict[str, str]]:
-    """What clients need in their environment; there is a bucket `bucket`."""
+    """The environment that clients need; there is a bucket `bucket`."""
     port = free_port()
     with log.open("wb") as out:
         server = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Types as columns: every kind of value is readable, and packed states become the columns that values do."""
+"""Types as columns: every kind of value is readable, and packed states become the same columns as values."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def codes_of(kind: Type, values: list[object], offset: int, words: int, random: 
 
 
 def kernel_of(layout: StateLayout) -> Loaded:
-    """What takes states of a layout apart; compiled fast, since it runs once."""
+    """The code that unpacks states of a layout; compiled quickly, since it runs once."""
     module = ir.IRModule(ir.Tier.QUICK)
     emit_packing(module)
     emit_columns(module, layout)
@@ -121,7 +121,7 @@ def kernel_of(layout: StateLayout) -> Loaded:
 def written(
     kind: Type, blocks: list[list[object]], offset: int, random: Random, rows: int, at_once: int
 ) -> bytes:
-    """A file with a row group for each block of values, in pages of so many rows, some packed at once."""
+    """A file with a row group for each block of values, in pages of a number of rows, some packed at once."""
     words = max(1, -(-(offset + width(kind)) // WORD))
     layout = StateLayout((BitRange("x", kind, offset, width(kind)),), words)
     with patch.object(leaf_streams, "SLICE", at_once):

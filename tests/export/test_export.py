@@ -1,4 +1,4 @@
-"""An export has the states, steps and counts of the search that it is of, from any engine."""
+"""An export has the states, steps and counts of its search, from any engine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Whole = Callable[[str, bool], Path]
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    """Complete exports of one model, by engine and use of symmetry; each is made once."""
+    """Complete exports of one model, by engine and use of symmetry; each is created once."""
 
     @cache
     def made(engine: str, symmetry: bool) -> Path:
@@ -57,7 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
 
 
 def check_counts(outcome: Outcome, place: Path) -> None:
-    """What the report counts is what the tables have."""
+    """Check that the counts of the report are those of the tables."""
     found, counts = outcome.program, outcome.statistics
     (run,) = rows(place, "run")
     assert len(rows(place, "states")) == run["states"] == counts.distinct
@@ -88,7 +88,7 @@ def test_counts_are_those_of_the_report(file: str, model: str | None, tmp_path: 
 def test_optimised_code_exports_the_same(
     file: str, symmetry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long search has the code of its export optimised, too: the same files, byte for byte."""
+    """A long search optimises the code of its export, too: the same files, byte for byte."""
     monkeypatch.setenv(
         "XDG_CACHE_HOME", str(tmp_path / "cache")
     )  # whose optimised code a short one would take
@@ -112,7 +112,7 @@ def test_optimised_code_exports_the_same(
 
 
 def noted(levels: list[bool]) -> Callable[..., Loaded]:
-    """`load_edges`, which notes whether its code is optimised."""
+    """`load_edges`, recording whether its code is optimised."""
 
     def load(*args: Any, is_long: bool) -> Loaded:
         loaded = load_edges(*args, is_long=is_long)
@@ -124,7 +124,7 @@ def noted(levels: list[bool]) -> Callable[..., Loaded]:
 
 @pytest.mark.parametrize("file", ["two_round_fetch.spec", "kafka/kip101.spec", "delivery.spec"])
 def test_the_engines_export_the_same_graph(file: str, tmp_path: Path) -> None:
-    """State by state, and step by step with action and arguments; by symmetry, the same counts."""
+    """State by state, and step by step with action and arguments; with symmetry, the same counts."""
     checked = program(file)
     for engine in ("native", "reference"):
         outcome = exported(checked, engine, tmp_path / engine, Options(symmetry=False))
@@ -180,7 +180,7 @@ def test_further_specs_export_the_same_graph(
 
 @pytest.mark.parametrize("engine", ["native", "reference"])
 def test_a_budget_that_ran_out_is_in_the_data(engine: str, whole: Whole, tmp_path: Path) -> None:
-    """The reason, that it is not complete, and which states were expanded: each with all of its steps."""
+    """The reason, the incompleteness, and the expanded states, each with all of its steps."""
     all_of_it, part = whole(engine, False), tmp_path / "part"
     checked = program("kafka/kip320.spec", "small")
     outcome = exported(checked, engine, part, Options(LIMIT, symmetry=False))
@@ -267,7 +267,7 @@ constraint low: n < 5
 
 
 def test_steps_of_many_arguments_have_their_texts(tmp_path: Path) -> None:
-    """More texts than a dictionary should list; those that are there are in it, for one file or several."""
+    """More texts than a dictionary should list; all are in it, for one file or several."""
     checked = of_text(MANY_ARGUMENTS, tmp_path)
     for engine in ("native", "reference"):
         check_counts(exported(checked, engine, tmp_path / engine), tmp_path / engine)
@@ -275,7 +275,7 @@ def test_steps_of_many_arguments_have_their_texts(tmp_path: Path) -> None:
 
 
 def test_row_groups_and_parts_of_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where blocks, pages, lists of steps and parts end changes nothing."""
+    """The boundaries of blocks, pages, lists of steps and parts change nothing."""
     checked = program("kafka/kip320.spec", "small")
     exported(checked, "native", tmp_path / "whole", Options(symmetry=False))
     monkeypatch.setattr(packed, "BLOCK", 100)
@@ -292,7 +292,7 @@ def test_row_groups_and_parts_of_few_rows(tmp_path: Path, monkeypatch: pytest.Mo
 def test_statistics_of_row_groups_are_those_of_their_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readers leave out row groups by them: wrong ones would leave states out of an answer."""
+    """Readers skip row groups by them: wrong ones would omit states from an answer."""
     monkeypatch.setattr(packed, "BLOCK", 100)
     monkeypatch.setattr(parts, "PART_ROWS", 1000)
     exported(program("kafka/kip320.spec", "small"), "native", tmp_path, Options(symmetry=False))
@@ -322,7 +322,7 @@ def test_the_same_search_has_the_same_ids_on_any_number_of_workers(whole: Whole,
 
 
 def test_a_resumed_search_is_exported_whole(whole: Whole, tmp_path: Path) -> None:
-    """The states of the checkpoint, too, with the steps of all that either run expanded."""
+    """The states of the checkpoint, too, with the steps of all states that either run expanded."""
     checked = program("kafka/kip320.spec", "small")
     place = tmp_path / "checkpoint"
     first = native.NativeOptions(LIMIT, workers=2, checkpoint=place, checkpoint_every_s=0.0)
@@ -339,7 +339,7 @@ def test_a_resumed_search_is_exported_whole(whole: Whole, tmp_path: Path) -> Non
 def test_an_interrupted_search_is_exported_as_far_as_it_went(
     engine: str, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Control-C in the middle of a level: every state that was found is there, with what is known of it."""
+    """Control-C in the middle of a level: every found state is exported, with what is known of it."""
     checked = program("kafka/kip320.spec", "small")
     all_of_it = whole(engine, False)  # before `look` is another one
     real = Search.look
@@ -363,5 +363,5 @@ def test_an_interrupted_search_is_exported_as_far_as_it_went(
 
 
 def _bare(row: dict[str, Any]) -> str:
-    """A state without what differs between exports."""
+    """A state without the parts that differ between exports."""
     return str({name: value for name, value in row.items() if name not in ("id", "expanded")})

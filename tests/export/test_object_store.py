@@ -1,4 +1,4 @@
-"""An export in an object store, and stores that cannot be used."""
+"""An export in an object store, and unusable stores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def printed(place: str, text: str = QUERY) -> str:
 def test_an_export_in_an_object_store_is_that_of_a_directory(
     scheme: str, store: None, tmp_path: Path
 ) -> None:
-    """By Hadoop's name of the scheme, too: the same rows for `specchk sql`, and it is not written twice."""
+    """By Hadoop's name of the scheme, too: the same rows for `specchk sql`, and it is not overwritten."""
     place = f"{scheme}://bucket/{scheme}/kip320"
     found = CliRunner().invoke(command, [KIP320, "--engine", "native", "--export", f"{place}/"])
     assert found.exit_code == 0, found.output
@@ -59,14 +59,14 @@ def test_an_export_in_an_object_store_is_that_of_a_directory(
 
 
 def refusal(place: str) -> str:
-    """The sentence that a query ends with."""
+    """The final sentence of a failed query."""
     found = CliRunner().invoke(sql, [place, "select 1"])
     assert found.exit_code == 2
     return found.output.splitlines()[-1].removeprefix("Error: ")
 
 
 def test_without_its_manifest_it_is_no_export(store: None) -> None:
-    """An abandoned one leaves nothing, and a finished one stays."""
+    """An abandoned one leaves no file, and a finished one stays."""
     place = "s3://bucket/half"
     draft = RemoteDraft(place)
     draft.begin("states/half").write([b"12"])
@@ -89,7 +89,7 @@ def test_without_its_manifest_it_is_no_export(store: None) -> None:
 
 
 def test_a_damaged_export_in_a_store_is_refused_by_file(store: None) -> None:
-    """A part that was cut, and a lost one."""
+    """A truncated part, and a lost one."""
     place = "s3://bucket/damaged"
     exported(program("two_round_fetch.spec", "small"), "native", place)
     (part, *_), stored = opened(place).files["states"], storage_at(place)
@@ -101,7 +101,7 @@ def test_a_damaged_export_in_a_store_is_refused_by_file(store: None) -> None:
 
 
 def test_a_bucket_that_is_not_there_is_a_sentence(store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search is not begun for an export that has no place."""
+    """A search is not started for an export without a place."""
     monkeypatch.setattr("specchk.cli.commands.run.explore", None)
     found = CliRunner().invoke(command, [KIP320, "--export", "s3://nowhere/x"])
     assert found.exit_code == 2
@@ -119,7 +119,7 @@ def test_a_bucket_that_is_not_there_is_a_sentence(store: None, monkeypatch: pyte
 def test_a_store_that_cannot_be_reached_is_named(
     place: str, variable: str, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before a search, from the first connection that it refuses: its client tries for minutes."""
+    """Before a search, from the first refused connection: its client tries for minutes."""
     port = free_port()
     place = place.format(port=port)
     monkeypatch.setenv(variable, f"http://127.0.0.1:{port}")

@@ -1,4 +1,4 @@
-"""An export is whole or not there: a killed one, a full disk, a damaged part."""
+"""An export is complete or absent: a killed one, a full disk, a damaged part."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def query(place: Path, text: str = "select count(*) from states") -> str:
     ("files", "after"), [(1, "finish"), (4, "finish"), (8, "finish"), (1, "write"), (2, "write")]
 )
 def test_a_killed_export_is_none(files: int, after: str, tmp_path: Path) -> None:
-    """Whenever it ended, within a file or before the last rename: the directory is not there."""
+    """Whenever it ended, within a file or before the last rename: the directory does not exist."""
     line = [sys.executable, "-c", KILLED, str(files), after, "run", KIP320, "--workers", "1"]
     done = subprocess.run([*line, "--export", str(tmp_path / "E")], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -99,7 +99,7 @@ def test_a_full_disk_costs_the_export_and_not_the_verdict(
 
 
 def test_what_a_killed_executor_left_is_not_in_the_export(tmp_path: Path) -> None:
-    """Its file beside the part that another attempt wrote is removed before the directory appears."""
+    """Its file beside the part written by another attempt is removed before the directory appears."""
     draft = parts.LocalDraft.at(tmp_path / "E")
     lost = draft.begin("states/part-0-00000.parquet")
     lost.write([b"ha"])
@@ -147,7 +147,7 @@ def test_states_of_equal_names_are_no_export() -> None:
 def test_a_place_that_is_taken_is_refused_before_the_search(
     place: str, words: str, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there stays as it is."""
+    """The existing contents stay unchanged."""
     (whole.parent / "there").mkdir()
     (whole.parent / "there" / "x").touch()
     (whole.parent / "file").touch()
@@ -158,7 +158,7 @@ def test_a_place_that_is_taken_is_refused_before_the_search(
 
 
 def test_an_empty_directory_is_a_place(tmp_path: Path) -> None:
-    """As `mktemp -d` makes it; also in one that is not there yet."""
+    """As created by `mktemp -d`; also one that does not exist yet."""
     (tmp_path / "E").mkdir()
     for place in (tmp_path / "E", tmp_path / "new" / "F"):
         found = CliRunner().invoke(command, [KIP320, "--export", str(place)])

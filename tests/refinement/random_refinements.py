@@ -51,7 +51,7 @@ def _qualified(line: str) -> str:
 
 
 def _change(random: Random, lines: list[str]) -> None:
-    """One number of an action or initial value is another, or one guard is gone."""
+    """One number of an action or initial value is changed, or one guard is removed."""
     at = random.randrange(len(lines))
     line = lines[at]
     if line.lstrip().startswith("require") and random.random() < 0.5:

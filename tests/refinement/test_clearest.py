@@ -46,7 +46,7 @@ def lamps(folder: Path, more: str = "") -> Instance:
     ("more", "kind"), [("", "refinement"), ("\n    require 2 // (2 - card(lit)) > 0", "undefined")]
 )
 def test_all_shortest_ways_to_a_wrong_step_are_compared(more: str, kind: str, tmp_path: Path) -> None:
-    """Each order of the lamps; the last step leads back to a state that was there before."""
+    """Each order of the lamps; the last step leads back to an earlier state."""
     instance = lamps(tmp_path, more)
     outcome = clearer(instance, search(instance.program), Clarity(9))
     assert isinstance(outcome.verdict, Violated)
@@ -57,7 +57,7 @@ def test_all_shortest_ways_to_a_wrong_step_are_compared(more: str, kind: str, tm
 
 
 def test_the_explorer_finds_wrong_steps_alone(tmp_path: Path) -> None:
-    """Whether behaviours are fair to the other spec is shown by no state."""
+    """Fairness of behaviours to the other spec is not visible in a state."""
     trace = Walker(lamps(tmp_path)).find("both", 60.0)
     assert trace is not None
     assert len(trace.steps) == 3

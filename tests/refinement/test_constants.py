@@ -44,7 +44,7 @@ FIRST = "choose g in {}: true"
     ("default", "host"), [("", f"host = {FIRST.format('Person')}, "), (f" = {FIRST.format('Guest')}", "")]
 )
 def test_a_constant_of_the_other_spec_names_an_element(default: str, host: str, tmp_path: Path) -> None:
-    """Only the host may leave, who is no element like the others: renamings keep who that is."""
+    """Only the host may leave, which differs from the other elements: renamings keep it."""
     (tmp_path / "seat.spec").write_text(SEAT.format(default=default), encoding="utf-8")
     program = program_of("spec chair\n" + CHAIR.format(host=host), tmp_path)
     found = [reference.search(program, Options(symmetry=wanted)) for wanted in (True, False)]
@@ -80,7 +80,7 @@ model m:
 def test_names_in_initial_values_are_none_of_the_mapping(
     at: str, image: str, expected: str, tmp_path: Path
 ) -> None:
-    """An image that is computed is a name in the claim, as is what a set comprehension binds."""
+    """A computed image is a name in the claim, as is a name bound by a set comprehension."""
     (tmp_path / "switch.spec").write_text(SWITCH, encoding="utf-8")
     program = program_of(LAMP.format(at=at, image=image), tmp_path)
     assert verdict(reference.search(program)) == expected
@@ -88,7 +88,7 @@ def test_names_in_initial_values_are_none_of_the_mapping(
 
 @pytest.mark.parametrize("start", ["= 5", "in { 0, 5 }", "in { 5 }"])
 def test_an_initial_value_above_a_horizon_of_the_other_spec_is_undefined(start: str, tmp_path: Path) -> None:
-    """As in a run of the other spec itself, and as one that is out of range."""
+    """As in a run of the other spec itself, and like one that is out of range."""
     (tmp_path / "up.spec").write_text(
         f"spec up\nvar n : nat upto 2 {start}\naction grow():\n    n' = n + 1\n", encoding="utf-8"
     )

@@ -41,6 +41,6 @@ model m:
 def test_a_behaviour_owes_what_is_certainly_enabled(
     param: str, guard: str, expected: str, tmp_path: Path
 ) -> None:
-    """That of the other spec nothing is known above its horizon is no counterexample."""
+    """Unknown behaviour of the other spec above its horizon is not a counterexample."""
     (tmp_path / "pick.spec").write_text(PICK.format(param=param, guard=guard), encoding="utf-8")
     assert verdict(on_reference(program_of(STAY, tmp_path))) == expected

@@ -45,7 +45,7 @@ def seen_by_clients(folder: Path, model: str, given: str) -> Outcome:
 
 
 def test_every_flaw_of_replication_is_in_the_table(specs: Path) -> None:
-    """By the name of its model; and no row is of a model that is gone."""
+    """By the name of its model; and no row names a removed model."""
     models = replication(specs).spec.models
     ledger = [name for name in models if re.match(r"b\d|s\d|remote_leo", name)]
     assert sorted(row[0] for row in ROWS) == sorted(ledger)
@@ -54,7 +54,7 @@ def test_every_flaw_of_replication_is_in_the_table(specs: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "given", "steps"), ROWS, ids=[row[0] for row in ROWS])
 def test_clients_see_what_the_table_says(model: str, given: str, steps: str, specs: Path) -> None:
-    """The shortest run in which something is taken back, or none within the bounds."""
+    """The shortest run in which a promise is broken, or none within the bounds."""
     verdict = seen_by_clients(specs, model, given).verdict
     if steps == "no":
         assert isinstance(verdict, Holds | HoldsWithin)

@@ -43,7 +43,7 @@ def graph(random: Random, name: str, head: str, last: int) -> list[str]:
 
 
 def pair(random: Random) -> tuple[str, str]:
-    """A spec whose steps are all that change its number, and one that refines it but perhaps its fairness."""
+    """A spec whose steps are all changes of its number, and one that refines it, perhaps without fairness."""
     last, most = random.randint(1, 6), random.randint(1, 3)
     image = random.choice((f"s % {most + 1}", f"min(s, {most})", f"(s // 2) % {most + 1}"))
     whole = [*graph(random, "whole", f"var s : 0..{most}\ninit: true", most),
@@ -57,7 +57,7 @@ def pair(random: Random) -> tuple[str, str]:
 
 
 class PulledCycles(FairCycles):
-    """Fair behaviours of ours that owe a condition of the other spec, and never take a step of it."""
+    """Fair behaviours of ours that owe a condition of the other spec, and never take a step that meets it."""
 
     def __init__(self, part: Program, whole: Program) -> None:
         super().__init__(part)
@@ -83,7 +83,7 @@ class PulledCycles(FairCycles):
 
 
 def agree(seeds: range, folder: Path) -> Counter[str]:
-    """The engines report that fairness is violated where it is."""
+    """Check that the engines report violated fairness exactly if it is violated."""
     kinds = Counter[str]()
     for seed in seeds:
         texts = pair(Random(seed))
@@ -110,17 +110,17 @@ def test_fairness_of_random_refinements_has_the_verdict_of_fair_cycles(tmp_path:
 
 @pytest.mark.slow
 def test_fairness_of_many_random_refinements_has_the_verdict_of_fair_cycles(tmp_path: Path) -> None:
-    """The same of more."""
+    """The same for more."""
     agree(range(1000, 1400), tmp_path)
 
 
 def with_all_steps(pulled: PulledFairness, _: int) -> StepGraph:
-    """Also the steps that meet a condition: a loop of them violates nothing."""
+    """Planted: also the steps that meet a condition: a loop of them violates nothing."""
     return pulled.graph
 
 
 def without_steps(pulled: PulledFairness, _: int) -> StepGraph:
-    """A graph of rests alone."""
+    """Planted: a graph of rests alone."""
     starts = array("Q", [0] * (pulled.graph.count + 1))
     return replace(pulled.graph, start=starts, target=array("I"), label=array("I"))
 
@@ -129,7 +129,7 @@ def without_steps(pulled: PulledFairness, _: int) -> StepGraph:
 def test_wrong_steps_of_a_condition_are_noticed(
     flaw: object, error: type[Exception], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Too many where a loop is taken once more, too few by the verdict."""
+    """Too many if a loop is taken again, too few by the verdict."""
     monkeypatch.setattr(PulledFairness, "_without", flaw)
     with pytest.raises(error):
         agree(range(20, 40), tmp_path)

@@ -34,7 +34,7 @@ MAX_VALUES = 1000
 
 
 def programs(seed: int, folder: Path) -> tuple[Program, Program] | None:
-    """The spec that refines and the one that it refines, each on its own; None where the text is illegal."""
+    """The refining and the refined spec, each on its own; None if the text is illegal."""
     whole, part = random_refinement(Random(seed))
     (folder / "whole.spec").write_text(whole, encoding="utf-8")
     (folder / "part.spec").write_text(part, encoding="utf-8")
@@ -60,7 +60,7 @@ def states_of(program: Program, random: Random) -> list[State]:
 
 
 def pairs_of(part: Program, whole: Program, random: Random) -> Iterator[tuple[State, State]]:
-    """Pairs of states, steps of one or the other spec among them."""
+    """Pairs of states, including steps of one or the other spec."""
     states = states_of(part, random)
     yield from product(states, repeat=2)
     for program in (part, whole):
@@ -83,7 +83,7 @@ def outcome_of(test: object, env: list[object]) -> object:
 
 
 def naive(whole: Program, before: State, after: State) -> bool | None:
-    """Whether the other spec, run on its own, has the step; None where that has no answer."""
+    """Whether the other spec, run on its own, has the step; None if that has no answer."""
     kinds = [variable.type for variable in whole.variables]
     if any(misfit(kind)(value) is not None for kind, value in zip(kinds * 2, (*before, *after), strict=True)):
         return None  # no states of it
@@ -128,12 +128,12 @@ def test_the_predicate_allows_the_steps_of_the_other_spec(tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_many_predicates_allow_the_steps_of_the_other_spec(part: int, tmp_path: Path) -> None:
-    """The same for 400 pairs of specs more."""
+    """The same for 400 more pairs of specs."""
     compare(range(1000 + 100 * part, 1100 + 100 * part), tmp_path)
 
 
 def shown(outcome: Outcome) -> object:
-    """What the engines agree on: verdict, properties, lengths and counts."""
+    """The results on which the engines agree: verdict, properties, lengths and counts."""
     verdict = outcome.verdict
     counts = outcome.statistics.distinct, outcome.statistics.generated
     if not isinstance(verdict, Violated):
@@ -168,6 +168,6 @@ def test_compiled_code_finds_the_violated_refinements_of_the_reference(tmp_path:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_compiled_code_finds_many_violated_refinements(part: int, tmp_path: Path) -> None:
-    """The same for 80 pairs of specs more."""
+    """The same for 80 more pairs of specs."""
     kinds = agree(range(3000 + 40 * part, 3040 + 40 * part), tmp_path)
     assert min(kinds["refinement"], kinds["other"]) > 0

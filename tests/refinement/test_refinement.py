@@ -110,7 +110,7 @@ def test_a_wrong_beginning_is_no_refinement(run: Runs, tmp_path: Path) -> None:
 
 
 def test_a_step_that_is_none_of_the_other_spec_is_no_refinement(run: Runs, tmp_path: Path) -> None:
-    """The report has both states of the other spec, and what each of its actions would have done."""
+    """The report has both states of the other spec, and the effect of each of its actions."""
     outcome = run(minutes(tmp_path, hour="(h + 2) % (Last + 1)"))
     step = failed(outcome).abstract
     assert step is not None
@@ -131,7 +131,7 @@ def test_a_step_that_is_none_of_the_other_spec_is_no_refinement(run: Runs, tmp_p
 
 
 def test_a_step_without_a_guard_of_the_other_spec_is_no_refinement(run: Runs, tmp_path: Path) -> None:
-    """What was seen is forgotten again: no action does that, and those that look are not the nearest."""
+    """No action removes what was seen, and those that read it are not the nearest."""
     step = failed(run(minutes(tmp_path, guard="true", told="not told[p]"))).abstract
     assert step is not None
     assert [blame.text for one in step.obstacles for blame in one.guards] == []
@@ -140,7 +140,7 @@ def test_a_step_without_a_guard_of_the_other_spec_is_no_refinement(run: Runs, tm
 
 
 def test_a_variable_that_does_not_move_along_is_no_refinement(run: Runs, tmp_path: Path) -> None:
-    """`face` is forgotten: mapped to a constant, it does not change with the hour."""
+    """`face` is mapped to a constant, so it does not change with the hour."""
     step = failed(run(minutes(tmp_path, odd="false"))).abstract
     assert step is not None
     assert step.obstacles[0].differs == (("face", "night", "day"),)
@@ -165,7 +165,7 @@ def test_fairness_that_follows_from_ours_is_refined(run: Runs, tmp_path: Path) -
 
 
 def test_fairness_that_was_dropped_is_no_refinement(run: Runs, tmp_path: Path) -> None:
-    """Without fairness of `hour` the clock may stop, and the other spec's does not."""
+    """Without fairness of `hour` the clock may stop, and the other spec's may not."""
     violation = failed(run(minutes(tmp_path, FAIR, fair="fair minute")))
     assert violation.trace is not None
     assert violation.trace.loop == len(violation.trace.steps) == 1
@@ -225,7 +225,7 @@ def of_strong(folder: Path, theirs: str, ours: str) -> Program:
 def test_weak_and_strong_fairness_are_told_apart(
     run: Runs, theirs: str, ours: str, holds: bool, tmp_path: Path
 ) -> None:
-    """`finish` is enabled again and again, but not from some state on, while `flip` goes round."""
+    """`finish` is enabled repeatedly, but not from some state on, while `flip` repeats."""
     outcome = run(of_strong(tmp_path, theirs, ours))
     # At rest with `on`, weak fairness owes `finish`; that is where nothing is fair.
     rests = theirs == "fair finish" and ours == ""
@@ -267,7 +267,7 @@ def test_compiled_code_finds_false_steps_and_unfair_loops(tmp_path: Path) -> Non
 
 
 def test_a_wrong_beginning_is_found_after_a_checkpoint(tmp_path: Path) -> None:
-    """A search that is resumed has no initial states, and reports them all the same."""
+    """A resumed search has no initial states, and reports them nevertheless."""
     program = minutes(tmp_path, start="1")
     place = NativeOptions(workers=1, keep_going=True, checkpoint=tmp_path / "kept", checkpoint_every_s=0.0)
     cut = native.search(program, replace(place, budget=Budget(max_states=10)))
@@ -363,7 +363,7 @@ model m:
 def test_a_proof_covers_the_steps_for_numbers_of_any_size(
     start: str, by: str, proved: tuple[str, ...] | None, tmp_path: Path
 ) -> None:
-    """One query for each action, and the beginning as it is."""
+    """One query for each action, and the unchanged initial states."""
     (tmp_path / "count.spec").write_text(COUNT, encoding="utf-8")
     program = program_of(TWO.format(start=start, by=by), tmp_path)
     proof = prove(program, ProofOptions())

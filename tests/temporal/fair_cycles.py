@@ -1,4 +1,4 @@
-"""Temporal properties on the listed step graph: fair cycles by components, and lassos judged by their steps.
+"""Temporal properties on the listed step graph: fair cycles by components, and lassos checked by their steps.
 
 Beside `naive_time`, which enumerates walks, this is fast enough for graphs of some hundred states.  It shares
 the meaning of single steps and of predicates with the checker, and neither regions nor the search for loops.
@@ -19,7 +19,7 @@ After = Callable[[Any, States], list[tuple[Any, frozenset[Condition]]]]
 
 
 class FairCycles(NaiveChecker):
-    """Judges clauses by fair components, and traces by their own states and steps."""
+    """Checks clauses by fair components, and traces by their own states and steps."""
 
     def is_violated(self, clause: Clause) -> bool:
         """Whether a fair behaviour violates the clause, by a rest or a loop."""
@@ -29,7 +29,7 @@ class FairCycles(NaiveChecker):
         return self._has_fair(owes, lambda _: True)
 
     def nearest_rest(self, clause: Clause) -> int | None:
-        """The length of the shortest behaviour that rests where something is owed."""
+        """The length of the shortest behaviour that rests while the goal is owed."""
         lengths = [
             length for (state, pending), length in self.owing(clause).items()
             if pending and not self.out(state)[1] and not self.truth(clause.goal, state)
@@ -43,7 +43,7 @@ class FairCycles(NaiveChecker):
         return any(self._is_fair(part, is_bad) for part in components(within, self._after))
 
     def _is_fair(self, part: States, is_bad: Callable[[Any], bool]) -> bool:
-        """Whether a fair behaviour with a bad state again and again stays in a component."""
+        """Whether a fair behaviour that visits a bad state infinitely often stays in a component."""
         if not any(map(is_bad, part)):
             return False
         taken = {c for state in part for _, conditions in self._after(state, part) for c in conditions}
@@ -79,7 +79,7 @@ class FairCycles(NaiveChecker):
         return [*found, *self._met(clause, trace.states, loop)]
 
     def _met(self, clause: Clause, states: tuple[Any, ...], loop: tuple[Any, ...]) -> Iterator[str]:
-        """That the states do what the clause requires."""
+        """Whether the states do what the clause requires."""
         again = [self.truth(clause.goal, state) for state in loop]
         if clause.form is Form.EVENTUALLY_ALWAYS:
             if all(again):
@@ -98,7 +98,7 @@ class FairCycles(NaiveChecker):
 
 
 def components(states: States, after: After) -> Iterator[States]:
-    """The strongly connected components: what reaches a state and is reached from it."""
+    """The strongly connected components: the states that reach a state and are reached from it."""
     left = set(states)
     reached = {state: _closure(state, states, after) for state in states}
     while left:

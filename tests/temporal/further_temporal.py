@@ -1,4 +1,4 @@
-"""Random specs of all of the language (`further_specs`) with fairness and temporal properties."""
+"""Random specs with the whole language (`further_specs`), fairness and temporal properties."""
 
 from __future__ import annotations
 

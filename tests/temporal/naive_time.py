@@ -26,7 +26,7 @@ NONE: frozenset[Condition] = frozenset()
 
 @dataclass(frozen=True)
 class Naive:
-    """`rest` is the length of the shortest behaviour to a rest, `lasso` of the shortest lasso with a loop."""
+    """`rest` is the length of the shortest behaviour to a rest, `lasso` that of the shortest lasso."""
 
     rest: int | None
     lasso: int | None
@@ -55,7 +55,7 @@ class NaiveChecker:
         self._out: dict[Any, tuple[list[tuple[Any, frozenset[Condition]]], frozenset[Condition]]] = {}
 
     def out(self, state: Any) -> tuple[list[tuple[Any, frozenset[Condition]]], frozenset[Condition]]:
-        """The steps that change a state, each with the conditions it takes; and the conditions enabled."""
+        """The steps that change a state, each with the conditions it meets; and the conditions enabled."""
         if state not in self._out:
             steps, enabled = [], set()
             for index, args in self.instances:
@@ -117,7 +117,7 @@ class NaiveChecker:
         return found
 
     def loops(self, clause: Clause, start: Any, most: int | None, *, pending: bool) -> list[int]:
-        """The lengths of the shortest fair loop from a state, and of the empty one where it is fair.
+        """The lengths of the shortest fair loop from a state, and of the empty one if it is fair.
 
         Where nothing is pending, the obligation has to begin in the loop; it has at most so many steps.
         """

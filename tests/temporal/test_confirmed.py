@@ -65,7 +65,7 @@ def test_a_search_that_overlooks_a_violation_is_an_error(
 def test_a_property_that_holds_is_confirmed_and_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With fewer states than the sample has, and with more; a limit of states is not about the sample."""
+    """With fewer states than the sample has, and with more; a limit of states does not affect the sample."""
     taken: list[int] = []
     run = FirstStates.run
 
@@ -107,7 +107,7 @@ def test_the_first_states_are_a_part_of_the_graph(most: int, tmp_path: Path) -> 
 
 
 def test_a_violation_beyond_the_first_states_is_not_seen(tmp_path: Path) -> None:
-    """A sample is no proof: what is said of it is true of the first states alone."""
+    """A sample is not a proof: its result holds only for the first states."""
     program = program_of(WALK.replace("at == Size", "at > 0").replace("= 30", "= 300"), tmp_path)
     clause: Clause = program.liveness[0].clauses[0]
     sample = ListedSteps(FairSteps(program), FirstStates(FairSteps(program), 50), lambda *_: None)

@@ -1,4 +1,4 @@
-"""Temporal properties of specs with all of the language: the engines, and fair cycles of the listed graph."""
+"""Temporal properties of specs with the whole language: the engines, and fair cycles of the listed graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FEW = Budget(max_states=300)
 
 
 def told(outcome: Outcome) -> dict[str, object]:
-    """All that both engines report, with loops, warnings and what is owed at a horizon."""
+    """Everything that both engines report, with loops, warnings and obligations at a horizon."""
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
     return {
         **said(outcome, coverage=True),
@@ -43,7 +43,7 @@ def told(outcome: Outcome) -> dict[str, object]:
 
 
 def wrong_with(program: Program) -> tuple[list[str], Counter[str]]:
-    """The differences of engines and fair cycles, and the kinds of answers; none of a spec of many states."""
+    """The differences of engines and fair cycles, and the kinds of answers; none for many states."""
     wrong, kinds = list[str](), Counter[str]()
     expected = reference.search(program, Options(FEW, keep_going=True))
     if expected.stopped is not None:
@@ -65,7 +65,7 @@ def wrong_with(program: Program) -> tuple[list[str], Counter[str]]:
 
 
 def _judged(program: Program, outcome: Outcome, kinds: Counter[str]) -> list[str]:
-    """The temporal properties whose answer is not that of fair cycles."""
+    """The temporal properties whose answer differs from that of fair cycles."""
     cycles, wrong = FairCycles(program), list[str]()
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
     for liveness in program.liveness:
@@ -108,7 +108,7 @@ def test_engines_agree_with_fair_cycles_on_further_specs(random: Random, tmp_pat
 @settings(max_examples=150, suppress_health_check=SHARED)
 @given(random=RANDOMS)
 def test_engines_agree_with_fair_cycles_on_many_further_specs(random: Random, tmp_path: Path) -> None:
-    """The same of more."""
+    """The same for more."""
     check_some(random, tmp_path)
 
 
@@ -119,13 +119,13 @@ def test_all_kinds_of_answers_are_among_them(tmp_path: Path) -> None:
 
 
 def without_weak(fair: FairSteps, program: Program, **given: bool) -> None:
-    """A checker that forgets weak conditions: loops and rests are fair that are not."""
+    """Planted: a checker that ignores weak conditions, so that unfair loops and rests are fair."""
     begun(fair, program, **given)
     fair.weak = 0
 
 
 def without_loops(*_: object) -> list[list[int]]:
-    """A checker that finds no loops."""
+    """Planted: a checker that finds no loops."""
     return []
 
 

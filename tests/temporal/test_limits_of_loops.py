@@ -1,4 +1,4 @@
-"""Loops where few pairs may be visited, and states with an undefined step."""
+"""Loops with a small limit of visited pairs, and states with an undefined step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ fair take
 def test_a_loop_that_is_made_up_is_one_that_owes(
     engine: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its states are nearer where nothing is owed yet; a loop from there never meets a trigger."""
+    """Its states are nearer while nothing is owed yet; a loop from there never contains a trigger."""
     monkeypatch.setattr(lassos, "MAX_PAIRS", 15)
     outcome = engine(program_of(NEAR_WITHOUT_TRIGGER, tmp_path))
     assert isinstance(outcome.verdict, Violated)

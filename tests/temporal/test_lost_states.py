@@ -1,4 +1,4 @@
-"""The step graph of a search that lost a state, and what it costs to look at a large component."""
+"""The step graph of a search that lost a state, and the cost of reading a large component."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def searched(folder: Path, liveness: str = ROUND, size: int = 40, **options: obj
 
 
 def test_a_collision_of_hashes_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `--compact`, where the steps of a known state lead to one that is not: it was not searched."""
+    """With `--compact`, if the steps of a known state lead to an unknown one: it was not searched."""
     whole = table_kernel.hash_words
 
     def weak(asm: Asm, words: list[Any]) -> Any:
@@ -65,7 +65,7 @@ def test_a_collision_of_hashes_is_no_verdict(tmp_path: Path, monkeypatch: pytest
 def test_a_state_that_an_exact_search_lost_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no such state; were there one, no verdict would be right."""
+    """There is no such state; if there were, no verdict would be right."""
     begun = StepsOfSearch.__init__
 
     def emptied(steps: StepsOfSearch, fair: Any, roomy: Any, store: Store, *more: Any, **rest: Any) -> None:
@@ -78,7 +78,7 @@ def test_a_state_that_an_exact_search_lost_is_an_error(
 
 
 class _Seen(Exception):
-    """All that a test needs."""
+    """The attributes that a test needs."""
 
 
 def test_one_large_component_is_left_when_the_budget_ends(
@@ -116,7 +116,7 @@ def test_one_large_component_is_left_when_the_budget_ends(
 
 
 def test_the_memory_of_a_region_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its arrays hold is never more than is said."""
+    """The size of its arrays is never more than reported."""
     found: list[tuple[int, int]] = []
     fair = RegionOfStates._fair
 

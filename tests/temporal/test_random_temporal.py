@@ -57,14 +57,14 @@ def agree(seeds: range, folder: Path) -> dict[str, int]:
 
 
 def test_compiled_code_has_the_naive_verdict(tmp_path: Path) -> None:
-    """Verdict, length, rest or loop, warnings, and what is owed at the horizon."""
+    """Verdict, length, rest or loop, warnings, and obligations at the horizon."""
     assert len(agree(range(3000, 3012), tmp_path)) >= 3
 
 
 # A horizon, a constraint and an undefined step meet in these.
 @pytest.mark.parametrize("seed", [39, 48, 117, 144])
 def test_an_undefined_step_is_not_cut_off_by_a_horizon(seed: int, tmp_path: Path) -> None:
-    """With `--keep-going`: what such a state owes is no matter of the horizon, on any engine."""
+    """With `--keep-going`: obligations of such a state do not depend on the horizon, on any engine."""
     random = Random(seed)
     program = program_of(with_undefined_steps(random_temporal(random), random), tmp_path)
     expected = reference.search(program, Options(keep_going=True))
@@ -79,12 +79,12 @@ def test_an_undefined_step_is_not_cut_off_by_a_horizon(seed: int, tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_compiled_code_has_many_naive_verdicts(part: int, tmp_path: Path) -> None:
-    """The same for 2 000 specs more."""
+    """The same for 2 000 more specs."""
     agree(range(4000 + 250 * part, 4250 + 250 * part), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_many_random_properties_have_the_naive_verdict(part: int, tmp_path: Path) -> None:
-    """The same for 2 000 specs more."""
+    """The same for 2 000 more specs."""
     check_seeds(range(1000 + 250 * part, 1250 + 250 * part), tmp_path)

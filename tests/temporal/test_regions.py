@@ -88,7 +88,7 @@ STUCK = "liveness l: (exists h in Hand: at[h] == 3) leadsto not on\nfair move(h)
 def test_a_search_that_is_killed_while_time_is_judged_resumes_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same verdict, counts and lasso; no state is searched once more."""
+    """The same verdict, counts and lasso; no state is searched again."""
     place = tmp_path / "kept"
 
     def killed(_: RegionOfStates) -> None:
@@ -144,7 +144,7 @@ main()
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["find", "_fair", "_prefix"])
 def test_a_killed_process_leaves_the_same_answer(moment: str, tmp_path: Path) -> None:
-    """SIGKILL while time is judged, then `--resume` with another number of workers."""
+    """SIGKILL while temporal properties are checked, then `--resume` with another number of workers."""
     spec = tmp_path / "counters.spec"
     spec.write_text(COUNTERS.replace("LIVENESS", STUCK), encoding="utf-8")
     words = ["run", str(spec), "--json"]

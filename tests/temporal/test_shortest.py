@@ -34,14 +34,14 @@ def ring(random: Random, *, full: bool = False) -> str:
 
 
 class Walks:
-    """All walks of a program, and which of them are counterexamples; nothing is remembered between walks."""
+    """All walks of a program, and which of them are counterexamples; nothing is cached between walks."""
 
     def __init__(self, program: Program) -> None:
         self.checker = NaiveChecker(program)
         (self.clause,) = program.liveness[0].clauses
 
     def of_length(self, length: int) -> Iterator[tuple[list[Any], list[frozenset[Any]]]]:
-        """The walks of so many steps: states, and the conditions taken by each step."""
+        """The walks of this many steps: states, and the conditions met by each step."""
 
         def longer(states: list[Any], taken: list[frozenset[Any]]) -> Iterator[tuple[list[Any], list[Any]]]:
             if len(taken) == length:
@@ -53,7 +53,7 @@ class Walks:
         yield from longer([(0,)], [])
 
     def has_lasso(self, length: int) -> bool:
-        """Whether some walk of so many steps is a way to a fair loop and once around it."""
+        """Whether some walk of this many steps is a path to a fair loop and once around it."""
         return any(
             self.is_owed(states, at) and self.is_fair(states[at:], taken[at:])
             for states, taken in self.of_length(length)
@@ -61,12 +61,12 @@ class Walks:
         )  # fmt: skip
 
     def has_rest(self, length: int) -> bool:
-        """Whether some walk of so many steps ends in a rest."""
+        """Whether some walk of this many steps ends in a rest."""
         walks = self.of_length(length)
         return any(self.is_owed(states, length) and self.is_fair(states[-1:], []) for states, _ in walks)
 
     def is_owed(self, states: list[Any], loop: int) -> bool:
-        """Whether the goal is owed somewhere, and reached neither behind it nor in the loop."""
+        """Whether the goal is owed somewhere, and reached neither after it nor in the loop."""
         assert self.clause.trigger is not None
         reached = [self.checker.truth(self.clause.goal, state) for state in states]
         begins = [at for at, state in enumerate(states) if self.checker.truth(self.clause.trigger, state)]

@@ -1,4 +1,4 @@
-"""Temporal properties: budgets, vacuity, fairness of instances, horizons, and the way out in files."""
+"""Temporal properties: budgets, vacuity, fairness of instances, horizons, and their output in files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ model m:
 
 @pytest.mark.parametrize("run", ENGINES)
 def test_a_budget_that_ends_the_check_leaves_no_verdict(run: Runs, tmp_path: Path) -> None:
-    """The states are all found and safe; what they owe is not known."""
+    """The states are all found and safe; their obligations are unknown."""
     program = program_of(QUEUE.format("(c, _)"), tmp_path)
     assert verdict(run(program)) == "holds"
     assert verdict(run(program, budget=limited(4))) == "inconclusive"
@@ -104,7 +104,7 @@ def test_behaviours_that_end_at_the_horizon_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_number_beyond_the_horizon_enables(tmp_path: Path) -> None:
-    """No listed number is above n = 3, but 4 is: the state is no rest."""
+    """No listed number is above n = 3, but 4 is: the state is not a rest."""
     spec = LAMP.replace("    n' = n + 1", "    any k in Number:\n        require k > n\n        n' = k")
     spec = spec.replace("var n : nat upto 3", "type Number = nat upto 3\nvar n : Number").replace(
         "flip\n", "count\n"
@@ -175,7 +175,7 @@ def test_too_many_conditions_are_rejected(tmp_path: Path) -> None:
 def test_beyond_the_limit_a_loop_is_fair_and_not_called_the_shortest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop that is made up of shortest ways is replayed and judged like any other."""
+    """The loop composed of shortest paths is replayed and checked like any other."""
     monkeypatch.setattr(lassos, "MAX_PAIRS", 1)
     spec = LAMP.replace("n == 1 leadsto n == 0", "eventually n == 2").replace("nat upto 3", "0..1").replace(
         "n' = n + 1", "n' = 1 - n").replace("fair flip", "fair flip\nstrong fair count")  # fmt: skip
@@ -188,7 +188,7 @@ def test_beyond_the_limit_a_loop_is_fair_and_not_called_the_shortest(
 
 
 def test_a_loop_that_is_none_is_not_believed(tmp_path: Path) -> None:
-    """Replay refuses steps that do not lead back, and steps that are none."""
+    """Replay refuses steps that do not lead back, and impossible ones."""
     program = program_of(LAMP, tmp_path)
     fair = FairSteps(program)
     with pytest.raises(ReplayFailed):
@@ -248,7 +248,7 @@ def test_other_engines_reject_time(words: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [["--engine", "symbolic"], ["--prove"], ["--depth", "3"]])
 def test_a_use_of_offsets_is_rejected_in_json_too(words: list[str], tmp_path: Path) -> None:
-    """As what reads the output expects of a rejected spec."""
+    """As readers of the output expect for a rejected spec."""
     file = tmp_path / "listed.spec"
     file.write_text("""spec listed
 type Offset = nat upto 2

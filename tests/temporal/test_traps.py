@@ -34,7 +34,7 @@ MODEL = "model m:\n    expect holds\n"
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
 def run(request: pytest.FixtureRequest) -> Runs:
-    """An engine; those of `tests/spark/test_traps.py` are others."""
+    """An engine; `tests/spark/test_traps.py` uses others."""
     engine: Runs = request.param
     return engine
 
@@ -132,7 +132,7 @@ def test_tlaplus_1440_an_undefined_predicate_is_a_violation(run: Runs, tmp_path:
     "s == 0 leadsto eventually s == 1",
 ])  # fmt: skip
 def test_tlaplus_354_no_other_formula_is_accepted(formula: str, tmp_path: Path) -> None:
-    """A disjunction would need a tableau; all that is not checked is rejected with its place."""
+    """A disjunction would need a tableau; everything that is not checked is rejected with its place."""
     with pytest.raises(SpecError) as caught:
         program_of(RING + f"liveness l: {formula}\n" + MODEL, tmp_path)
     assert {found.code for found in caught.value.diagnostics} == {"S601"}
@@ -228,7 +228,7 @@ liveness l: n == 1 leadsto n == 0
 
 
 def test_hw_cbmc_2007_two_conditions_prove_nothing_false(run: Runs, tmp_path: Path) -> None:
-    """Each of the two is met in a part of the ring of its own, and one loop has both."""
+    """Each of the two is met in a separate part of the ring, and one loop meets both."""
     text = RING.replace("require s < 3\n    s' = 9", "require s == 2\n    on' = not on\n    s' = 0")
     text += "liveness l: always eventually s == 9\nfair go\nstrong fair out\nstrong fair flip\n" + MODEL
     outcome = run(program_of(text, tmp_path))
