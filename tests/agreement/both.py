@@ -1,4 +1,4 @@
-"""Running the reference engine and the native one on one program, and comparing all they say."""
+"""Runs the reference engine and the native one on one program, and compares their results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE_S = 60.0  # a few random specs take hours; who needs longer owes no ans
 
 
 def program_of(text: str, folder: Path, model: str | None = None) -> Program | None:
-    """The program of a spec's text, or None where it is rejected."""
+    """The program of a spec's text, or None if it is rejected."""
     file = folder / "random.spec"
     file.write_text(text, encoding="utf-8")
     try:
@@ -43,7 +43,7 @@ def of_seed(seed: int, folder: Path) -> Program | None:
 
 
 def said(outcome: Outcome, *, coverage: bool) -> dict[str, Any]:
-    """Everything that both engines have to say alike.
+    """The results on which both engines must agree.
 
     Coverage counts how often something was evaluated.  With symmetry the engines may evaluate
     different states of one class, which short circuits may tell apart.
@@ -66,12 +66,12 @@ def said(outcome: Outcome, *, coverage: bool) -> dict[str, Any]:
 
 
 def in_time(outcome: Outcome) -> Outcome | None:
-    """An outcome that no limit in seconds can have cut: one that was cut is compared with nothing."""
+    """An outcome that no time limit can have cut; a cut one is compared with nothing."""
     return outcome if outcome.statistics.seconds < PATIENCE_S else None
 
 
 def states_found(program: Program) -> set[Any]:
-    """The states that the native engine kept, symmetry off."""
+    """The states that the native engine kept, without symmetry."""
     options = engine.NativeOptions(symmetry=False, workers=2, keep_going=True)
     search = engine.NativeEngine(Search(program, options), options)
     try:
@@ -99,7 +99,7 @@ def differences(
     room: Room | None = None,
     optimising_after: int | None = None,
 ) -> dict[str, tuple[Any, Any]] | None:
-    """What the engines disagree on; None where the spec is too large or not for the native engine."""
+    """The differences between the engines; None if the spec is too large or not for the native engine."""
     if optimising_after is None:
         # Of half of the programs code that is optimised, of the others code that is not.
         optimising_after = optimise_after(program, 2)
@@ -129,18 +129,18 @@ def differences(
 
 @dataclass(slots=True)
 class ShallowSearch(Search):
-    """A search that ends with the level by which it has `most` states: the same level on every engine."""
+    """A search that ends after the level with which it has `most` states: the same level on every engine."""
 
     most: int = 0
 
     @property
     def is_answered(self) -> bool:
-        """Whether no further level is wanted."""
+        """Return whether no further level is needed."""
         return super(ShallowSearch, self).is_answered or self.is_cut
 
     @property
     def is_cut(self) -> bool:
-        """Whether there are states enough."""
+        """Return whether there are enough states."""
         return sum(self.levels) >= self.most
 
 
@@ -153,7 +153,7 @@ def check_agreement(text: str, folder: Path, *, symmetry: bool, keep_going: bool
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The reference beside other runs: its states, whether there are more, and on what they differ."""
+    """The reference compared with other runs: its states, whether there are more, and the differences."""
 
     states: int
     is_cut: bool
@@ -169,7 +169,7 @@ def first_levels(
     most: int,
     room: Room | None = None,
 ) -> Comparison | None:
-    """The levels up to `most` states on the reference and the native engine; None where the former is slow.
+    """The levels up to `most` states on the reference and the native engine; None if the former is slow.
 
     `Unsupported` where the native engine cannot compile the spec.
     """
@@ -190,7 +190,7 @@ def first_levels(
 
 
 def _natively(program: Program, options: engine.NativeOptions, most: int) -> Outcome:
-    """As `engine.search`, of the first levels."""
+    """Like `engine.search`, for the first levels."""
     options = replace(options, room=options.room or first_room(program))
     while True:
         try:
@@ -204,6 +204,6 @@ def _natively(program: Program, options: engine.NativeOptions, most: int) -> Out
 
 
 def optimise_after(program: Program, every: int) -> int:
-    """Of one in so many programs code that is optimised, of the others code that is not."""
+    """Use optimised code for one in this many programs, and unoptimised code for the others."""
     # Not by the path: a test has another one in each run.
     return engine.LONG if int(name_of(replace(program, path=""))[0], 16) % every else 0

@@ -1,4 +1,4 @@
-"""Specs in which `enabled` is used: a change of any spec's text, in guards, properties and definitions."""
+"""Specs that use `enabled`: any spec's text, changed in guards, properties and definitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ACTION = re.compile(r"^action (\w+)\((.*)\):\n", re.MULTILINE)
 
 
 def use_of(random: Random, name: str, params: list[tuple[str, str]]) -> str:
-    """A truth about the instances of one action."""
+    """A predicate about the instances of one action."""
     if not params or random.random() < 0.3:
         return f"enabled({name})"
     args, binders = [], []

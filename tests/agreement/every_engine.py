@@ -1,4 +1,4 @@
-"""One spec over every engine, and what their answers owe each other.
+"""One spec on every engine, and the required relations between the answers.
 
     reference = native = Spark          everything: verdict, counts of each level, coverage, lengths
     zones with the horizons put back    the reference's states, verdict and lengths
@@ -53,7 +53,7 @@ OnSpark = Callable[[Program, bool, bool], Outcome]  # symmetry, keep_going
 
 @dataclass
 class Comparison:
-    """What was compared, and what disagrees; `symmetry` and `keep_going` as for the engines."""
+    """The comparisons made and the disagreements found; `symmetry` and `keep_going` as for the engines."""
 
     program: Program
     symmetry: bool = False
@@ -77,7 +77,7 @@ class Comparison:
         self._note("spark", {key: (a[key], b[key]) for key in a if a[key] != b[key]})
 
     def symbolic(self, horizon: int) -> None:
-        """Zones, --depth and --prove, held to what the reference finds within growing horizons."""
+        """Zones, --depth and --prove, checked against the reference within growing horizons."""
         try:
             check_legality(self.program)
         except SpecError:
@@ -97,7 +97,7 @@ class Comparison:
             self.compared["depth refused"] += 1
 
     def _within(self, further: int) -> Outcome | None:
-        """What the reference finds with a higher horizon, if it comes to an end."""
+        """The reference's result with a higher horizon, if the search is complete."""
         return enumerated(raised_to(self.program, horizon_of(self.program) + further))
 
     def _natively(self) -> None:
@@ -132,7 +132,7 @@ class Comparison:
         self._note("prove", [f"`{name}` is proved and violated" for name in violated & set(proof.proved)])
 
     def _confirmed(self, outcome: Outcome) -> Iterator[str]:
-        """Each violation is what the reference finds, too, within a horizon that is far enough."""
+        """Check that the reference finds each violation, too, within a sufficient horizon."""
         for violation in shortest(outcome):
             found = [self._at(violation, further) for further in HIDDEN]
             told = [said_of(one) for one in found if one is not None]
@@ -144,7 +144,7 @@ class Comparison:
                 yield f"{key(violation)} is not what the reference finds: {told}"
 
     def _at(self, violation: Violation, further: int) -> Outcome | None:
-        """What the reference finds with a horizon so far beyond the numbers of a trace."""
+        """The reference's result with a horizon this far beyond the numbers of a trace."""
         assert violation.trace is not None
         most = max(most_in(violation.trace.states) + further, horizon_of(self.program))
         return enumerated(raised_to(self.program, most))
@@ -156,7 +156,7 @@ class Comparison:
 
 
 def enumerated(program: Program) -> Outcome | None:
-    """What the reference finds, if it comes to an end."""
+    """The reference's result, if the search is complete."""
     outcome = reference.search(program, Options(LIMIT, symmetry=False))
     return None if isinstance(outcome.verdict, Inconclusive) else in_time(outcome)
 
@@ -168,18 +168,18 @@ def shortest(outcome: Outcome) -> list[Violation]:
 
 
 def key(violation: Violation) -> tuple[str, str, int]:
-    """What, and in how many steps."""
+    """The violated property, and the number of steps."""
     assert violation.trace is not None
     return violation.kind, violation.name, len(violation.trace.steps)
 
 
 def said_of(outcome: Outcome) -> list[tuple[str, str, int]]:
-    """What is violated, and in how many steps."""
+    """The violated property, and the number of steps."""
     return [key(violation) for violation in shortest(outcome)]
 
 
 def denied(outcome: Outcome, within: list[Outcome], depth: int | None) -> Iterator[str]:
-    """What the reference finds within horizons, in at most `depth` steps, and an engine misses."""
+    """The violations that the reference finds within horizons and `depth` steps, and an engine misses."""
     own = min((key(violation)[2] for violation in shortest(outcome)), default=None)
     unreachable = [v.name for v in getattr(outcome.verdict, "violations", ()) if v.kind == "unreachable"]
     for found in within:
@@ -206,7 +206,7 @@ def compare(
     on_spark: OnSpark | None = None,
     most_zones: Budget = ZONES,
 ) -> Comparison | None:
-    """All comparisons of a spec's text; None where it is rejected."""
+    """All comparisons of a spec's text; None if it is rejected."""
     file = folder / "compared.spec"
     file.write_text(text, encoding="utf-8")
     try:

@@ -1,4 +1,4 @@
-"""Random expressions of drawn types (`further_types`), with all of the language.
+"""Random expressions of random types (`further_types`), with the whole language.
 
 Beyond `random_exprs`: folds, definitions with operators as parameters, `enabled`, entries of tables,
 quantifiers over several sets, `maps`.  In a tame spec what may have no value has a test before it, so
@@ -36,7 +36,7 @@ Form = Callable[[], str]
 
 
 class FurtherWriter(RecursiveWriter):
-    """Writes expressions with all of the language; `tame` ones have values nearly always."""
+    """Writes expressions with the whole language; `tame` ones are nearly always defined."""
 
     def __init__(self, random: Random, drawn: FurtherTypes, kinds: list[T], *, tame: bool) -> None:
         super().__init__(random, (*kinds, BOOL, NODE, number(0, 2)))
@@ -65,7 +65,7 @@ class FurtherWriter(RecursiveWriter):
         return super().literal(kind)
 
     def least(self, kind: T) -> str:
-        """Mostly the least value, of which all bits are 0."""
+        """Usually the least value, all of whose bits are 0."""
         least = {
             "int": f"({kind.low})",
             "bool": "false",
@@ -130,7 +130,7 @@ class FurtherWriter(RecursiveWriter):
         return forms if self.tame else forms + super().generic(kind, depth)
 
     def unless(self, kind: T, depth: int, value: str, absent: str, then: Callable[[str], str]) -> str:
-        """A value of a collection with a name, or another one where `absent` is true."""
+        """A value of a collection with a name, or another value if `absent` is true."""
         name = self.name()
         other = self.expr(kind, depth - 1)
         return f"(let {name} = {value}: if {absent.format(name)} then {other} else {then(name)})"
@@ -173,7 +173,7 @@ class FurtherWriter(RecursiveWriter):
         return f"(match {self.named(union, depth)} {{ {', '.join(arms)} }})"
 
     def folding(self, kind: T, depth: int) -> str:
-        """A fold; none in another one, of which the steps would multiply."""
+        """A fold, never inside another one, whose steps would multiply."""
         if self.folds:
             return self.expr(kind, depth - 1)
         self.folds += 1
@@ -203,7 +203,7 @@ class FurtherWriter(RecursiveWriter):
         return f"{name}({', '.join(args)})"
 
     def operator(self, kind: T) -> tuple[str, list[T], T, tuple[T, T] | None]:
-        """A definition of its own, that calls no other one."""
+        """A definition that calls no other one."""
         self.named_operators += 1
         name, p = f"op{self.named_operators}", self.name()
         params = [(self.name(), self.pick(self.items)) for _ in range(self.random.randint(0, 2))]
@@ -235,7 +235,7 @@ class FurtherWriter(RecursiveWriter):
         return [*super().forms_bool(kind, depth), *forms, *[self.possible] * bool(self.actions)]
 
     def over_two(self, depth: int) -> str:
-        """A quantifier over two sets, of which the second depends on the first."""
+        """A quantifier over two sets, the second of which depends on the first."""
         mark, binders = len(self.scope), []
         for _ in range(2):
             item = self.pick(self.items)
@@ -247,7 +247,7 @@ class FurtherWriter(RecursiveWriter):
         return f"({self.random.choice(('forall', 'exists'))} {', '.join(binders)}: {body})"
 
     def possible(self) -> str:
-        """Whether an action that was written before is enabled."""
+        """Whether an earlier action is enabled."""
         name, params = self.random.choice(self.actions)
         if not params or self.chance(30):
             return f"enabled({name})"
@@ -305,7 +305,7 @@ class FurtherWriter(RecursiveWriter):
         ]
 
     def with_or_without(self, kind: T, depth: int, added: str) -> str:
-        """A bag or partial map without an item, or key, that it may have."""
+        """A bag or partial map without an item, or key, that it may contain."""
         c, x = self.name(), self.name()
         values = f"let {c} = {self.named(kind, depth)}: let {x} = {self.named(kind.parts[0], depth - 1)}"
         return f"({values}: if {x} in {c} then remove({c}, {x}) else {added.format(c, x)})"
@@ -327,7 +327,7 @@ class FurtherWriter(RecursiveWriter):
         return self.clamped(kind, text) if self.chance(95) else text
 
     def clamped(self, kind: T, text: str) -> str:
-        """A value that fits its place, as far as that can be written in short."""
+        """A value that fits its place, as far as a short expression can guarantee it."""
         name = self.name()
         if kind.kind == "int":
             return f"max({kind.low}, min({kind.high}, {text}))"

@@ -1,4 +1,4 @@
-"""Random specs whose types are drawn, too, with all of the language in their expressions.
+"""Random specs with random types, and with the whole language in their expressions.
 
 Beyond `random_specs`: values of any width, tables as constants, several initial states, and what
 `further_exprs` writes.
@@ -80,7 +80,7 @@ def _begun(random: Random, writer: FurtherWriter, name: str, kind: T) -> list[st
 def _action(
     random: Random, writer: FurtherWriter, name: str, variables: list[tuple[str, T]], kinds: list[T]
 ) -> list[str]:
-    """The lines of an action, of which those written later may know whether it is enabled."""
+    """The lines of an action; later actions may use whether it is enabled."""
     drawn = [
         random.choice((random.choice(PARAMETERS), random.choice(kinds))) for _ in range(random.randint(0, 2))
     ]

@@ -1,4 +1,4 @@
-"""Random types: of any shape, with numbers as far as 2 ** 61, and of exactly one word, two, or a bit more.
+"""Random types: of any shape, with numbers up to 2 ** 61, and of exactly one word, two, or a few more bits.
 
 Unions and the keys of maps are types that a spec has to name: they are declared as they are drawn.
 """
@@ -57,7 +57,7 @@ LONGEST = 160  # characters of a type
 
 
 def values_of(kind: T) -> int:
-    """How many values a type has, or `MANY`."""
+    """The number of values of a type, or `MANY`."""
     if kind.kind == "int":
         return min(MANY, kind.high - kind.low + 1)
     fixed = {"bool": 2, "enum": len(kind.names), "sort": 3, "sorts": 5}
@@ -77,7 +77,7 @@ def values_of(kind: T) -> int:
 
 
 class FurtherTypes:
-    """Draws types, and keeps the declarations of those that need a name."""
+    """Draws types, and stores the declarations of those that need a name."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -94,7 +94,7 @@ class FurtherTypes:
         return self.random.choice((*kinds, self.random.choice(FAR), self.random.choice(LONE)))
 
     def drawn(self, depth: int) -> T:
-        """A type of at most so many levels."""
+        """A type with at most this many levels."""
         for _ in range(MOST_KEYS):
             kind = self._drawn(depth)
             if len(kind.text) <= LONGEST:
@@ -134,7 +134,7 @@ class FurtherTypes:
         return self.named(kind)
 
     def named(self, kind: T) -> T:
-        """A type with a name, as that of the keys of a map has to be."""
+        """A type with a name, as the keys of a map require."""
         if kind.kind in ("sort", "enum", "union", "sorts"):
             return kind
         name = f"Key{len(self.keys)}"

@@ -1,4 +1,4 @@
-"""Random specs whose offsets are gathered in computed sets, sequences and bags, and compared as such.
+"""Random specs whose offsets are collected in computed sets, sequences and bags, and compared.
 
 Offsets that are equal in some states differ in others, so the items of such a collection, their number and
 their order are not known while it is encoded.  Beyond `open_specs`: sums, cardinalities, folds, filters, sets

@@ -1,4 +1,4 @@
-"""Changes of a spec's text that must change nothing, or only what is said here.
+"""Changes of a spec's text that must change nothing, or only what is stated here.
 
 A transformation gives another text and what its answers owe those of the first (`Relation`): which counts are
 equal, how names are mapped back.  None where a text has no place for it.  Source: Chen, Cheung, Yiu,
@@ -39,7 +39,7 @@ PROPERTIES = ("invariant", "step invariant", "reachable", "constraint", "livenes
 
 @dataclass(frozen=True)
 class Relation:
-    """What the answers to the changed text owe those to the first one.
+    """The required relation between the answers to the changed text and to the original.
 
     `names`: of a violation in the changed text, its name in the first.  `doubled`: an action that was written
     twice.  `grows`: there may be more of everything.  `is_partial`: what is undefined may change.
@@ -61,7 +61,7 @@ def declarations(text: str) -> list[str]:
 
 
 def renamed(random: Random, text: str) -> tuple[str, Relation] | None:
-    """Every name but those of built-in functions is another one, in the same order."""
+    """Every name except those of built-in functions is replaced by another one, in the same order."""
     source, report = Source("renamed", text), Report()
     new = random.choice(("q_{}", "{}_r", "Zz{}"))
     out, end, names = [], 0, {}
@@ -76,7 +76,7 @@ def renamed(random: Random, text: str) -> tuple[str, Relation] | None:
 
 
 def shuffled(random: Random, text: str) -> tuple[str, Relation] | None:
-    """Variables, definitions, actions and properties stand in another order."""
+    """Variables, definitions, actions and properties are in another order."""
     parts = declarations(text)
     moved = [at for at, part in enumerate(parts) if _is(part, "var", "action", "def", *PROPERTIES)]
     order = random.sample(moved, len(moved))
@@ -89,7 +89,7 @@ def shuffled(random: Random, text: str) -> tuple[str, Relation] | None:
 
 
 def swapped(random: Random, text: str) -> tuple[str, Relation] | None:
-    """Two guards that follow each other, or the sides of an `and` or `or`, change places."""
+    """Two consecutive guards, or the sides of an `and` or `or`, are exchanged."""
     pairs = list(re.finditer(r"(?m)^([ ]+require [^\n]*\n)\1?([ ]+require [^\n]*\n)", text))
     sides = list(re.finditer(r"\(([^()\n]+)\) (and|or) \(([^()\n]+)\)", text))
     found = [match for match in [*pairs, *sides] if match.group(1) != match.group(match.lastindex or 1)]
@@ -106,7 +106,7 @@ def swapped(random: Random, text: str) -> tuple[str, Relation] | None:
 
 
 def split(random: Random, text: str) -> tuple[str, Relation] | None:
-    """One action becomes two, of which always exactly one is allowed by a further guard."""
+    """One action becomes two, exactly one of which is always permitted by a further guard."""
     case = _case(random, text)
     found = _pick(random, text, "action")
     if case is None or found is None:
@@ -122,7 +122,7 @@ def split(random: Random, text: str) -> tuple[str, Relation] | None:
 
 
 def doubled(random: Random, text: str) -> tuple[str, Relation] | None:
-    """One action stands there twice, under two names."""
+    """One action appears twice, under two names."""
     found = _pick(random, text, "action")
     if found is None:
         return None
@@ -139,13 +139,13 @@ def with_unused_variable(random: Random, text: str) -> tuple[str, Relation] | No
 
 
 def with_redundant_invariant(random: Random, text: str) -> tuple[str, Relation] | None:
-    """An invariant that nothing can break."""
+    """An invariant that nothing can violate."""
     case = _case(random, text)
     return None if case is None else _before(text, "model", f"invariant zz_true: ({case}) or not ({case})\n")
 
 
 def with_definition(random: Random, text: str) -> tuple[str, Relation] | None:
-    """The body of a property is a definition's."""
+    """The body of a property becomes a definition's."""
     parts = declarations(text)
     places = [
         at for at, part in enumerate(parts) if re.match(r"(invariant|reachable) \w+: \S[^\n]*\n$", part)
@@ -176,7 +176,7 @@ def with_variable_number(random: Random, text: str) -> tuple[str, Relation] | No
 
 
 def with_other_elements(random: Random, text: str) -> tuple[str, Relation] | None:
-    """The elements of a sort are given by name, and what was bound to the first is bound to another."""
+    """The elements of a sort are given by name, and a binding to the first is one to another element."""
     found = re.search(r"\b(Node|R) = ([23])", text)
     if found is None or "choose" in text:
         return None
@@ -228,7 +228,7 @@ def _before(text: str, kind: str, line: str) -> tuple[str, Relation] | None:
 
 
 def _case(random: Random, text: str) -> str | None:
-    """A test of the state that always has a value: whether a variable is what it was in the beginning."""
+    """A test of the state that always has a value: whether a variable still has its initial value."""
     found = re.findall(r"(?m)^var (\w+) : [^\n=]+ = ([^\n]+)$", text)
     named = [
         (name, value) for name, value in found if value not in ("{}", "[]", "none") and " for " not in value
@@ -245,7 +245,7 @@ def _indent(line: str) -> int:
 
 @dataclass(frozen=True)
 class Said:
-    """What an engine said of a spec: `violations` and `witnesses` with the lengths of their traces."""
+    """An engine's results on a spec: `violations` and `witnesses` with the lengths of their traces."""
 
     verdict: str
     violations: frozenset[tuple[str, str, int | None]]
@@ -278,7 +278,7 @@ class Said:
         return min((length for _, _, length in self.violations if length is not None), default=None)
 
     def mapped(self, relation: Relation) -> frozenset[tuple[str, str, int | None]]:
-        """The violations in the names of the first text; who is blamed is left out where it may change."""
+        """The violations in the names of the original text; the blame is left out if it may change."""
         names = relation.names
         return frozenset(
             (kind, "" if kind == "undefined" and relation.reblames else names.get(name, name), length)
@@ -287,7 +287,7 @@ class Said:
 
 
 def broken(first: Said, other: Said, relation: Relation, *, counts: bool = True) -> list[str] | None:
-    """What of a relation does not hold; None where the two cannot be compared.
+    """The violated parts of a relation; None if the two cannot be compared.
 
     `counts`: whether the engine's counts are those of states, which no order of exploration changes.
     """
@@ -314,7 +314,7 @@ def broken(first: Said, other: Said, relation: Relation, *, counts: bool = True)
 
 
 def _shrunk(first: Said, other: Said) -> list[str]:
-    """What was found within a horizon and is not, or later, within a further one."""
+    """The findings within a horizon that are missing, or later, within a further one."""
     wrong = []
     if first.shortest is not None and (other.shortest is None or other.shortest > first.shortest):
         wrong.append(f"a violation in {first.shortest} steps became one in {other.shortest}")

@@ -60,7 +60,7 @@ def open_spec(random: Random) -> str:
 
 
 class _Writer:
-    """Writes with a part of the variables, so that no engine has to refuse most specs."""
+    """Writes with a subset of the variables, so that no engine must refuse most specs."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -68,7 +68,7 @@ class _Writer:
         self.names = [name for name in VARIABLES if name in "abfc" or name in extra]
 
     def pick(self, options: tuple[str, ...]) -> str:
-        """One that is about declared variables only."""
+        """A construct with declared variables only."""
         absent = set(VARIABLES) - set(self.names)
         return self.random.choice([text for text in options if absent.isdisjoint(re.findall(r"\w+", text))])
 
@@ -92,7 +92,7 @@ class _Writer:
         return "\n".join([*lines, "model one:", "    Node = 2, H = 2", ""])
 
     def action(self) -> str:
-        """One action after its name; half of them choose an offset, in one of the ways that there are."""
+        """An action after its name; half of them choose an offset, in one of the possible ways."""
         guard = [f"    require {self.pick(TESTS)}"] * self.chance(0.4)
         form = self.random.randrange(8)
         if form == 0:

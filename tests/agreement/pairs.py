@@ -1,4 +1,4 @@
-"""A spec's text and a changed one, over an engine: the relation that the change promises holds."""
+"""A spec's text and a changed one, on an engine: the relation promised by the change holds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENGINES = ("reference", "native", "symbolic", "depth", "spark")
 def answer(
     engine: str, program: Program, *, symmetry: bool, keep_going: bool, on_spark: OnSpark | None = None
 ) -> Outcome | None:
-    """What an engine finds; None where it refuses the program, or takes too long."""
+    """An engine's result; None if it refuses the program, or takes too long."""
     try:
         match engine:
             case "reference":
@@ -52,7 +52,7 @@ def disagreement(
     keep_going: bool,
     on_spark: OnSpark | None = None,
 ) -> list[str] | None:
-    """What of the relation does not hold; None where there is nothing to compare."""
+    """The violated parts of the relation; None if there is nothing to compare."""
     programs = [program_of(text, folder) for text in texts]
     found = [
         answer(engine, program, symmetry=symmetry, keep_going=keep_going, on_spark=on_spark)
@@ -67,7 +67,7 @@ def disagreement(
 
 
 def _unrolled(first: Said, other: Said, relation: Relation) -> list[str] | None:
-    """Of --depth: it finds one violation of several, and says nothing where it finds none."""
+    """For --depth: it finds one violation of several, and gives no verdict if it finds none."""
     if relation.is_partial and (first.is_undefined or other.is_undefined):
         return None
     if first.shortest == other.shortest:

@@ -60,7 +60,7 @@ class Writer(Leaves):
         return forms[self.random.randrange(len(forms))]()
 
     def reach(self) -> list[tuple[str, T]]:
-        """Names in scope and what they lead to without further operands."""
+        """Names in scope and the places that they reach without further operands."""
         out = []
         for name, kind in self.scope:
             out.append((name, kind))
@@ -82,7 +82,7 @@ class Writer(Leaves):
         return f"(let {name} = {value}: {self.within(name, inner, lambda: self.expr(kind, depth - 1))})"
 
     def generic(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        """Ways to get a value of any type out of something that holds it."""
+        """Ways to get a value of any type out of a value that contains it."""
         wider = self.widened(kind)
         if self.types is not TYPES and self.chance(30):
             key = self.pick(SCALARS)
@@ -105,7 +105,7 @@ class Writer(Leaves):
         return kind
 
     def named(self, kind: T, depth: int) -> str:
-        """A value of a type that needs no context to be typed: a known name or an `if` with one."""
+        """A value of a type that needs no context to be typed: a name in scope or an `if` with one."""
         known = [text for text, found in self.reach() if same_shape(found, kind)]
         if known and self.chance(70):
             return known[self.random.randrange(len(known))]
@@ -115,7 +115,7 @@ class Writer(Leaves):
         return given
 
     def given(self, kind: T) -> str:
-        """A definition with a declared type, made when first asked for."""
+        """A definition with a declared type, created at its first use."""
         if kind.text not in self.given_values:
             mark, self.scope = self.scope, []
             self.given_values[kind.text] = (f"given{len(self.given_values)}", self.literal(kind))
@@ -184,7 +184,7 @@ class Writer(Leaves):
         ]
 
     def of_party(self, depth: int) -> str:
-        """Which sort a value of the union is of."""
+        """The sort of a value of the union."""
         party, side = self.named(PARTY, depth), self.pick((NODE, PEER))
         return self.random.choice((
             f"({party} is {side.text})", f"({party} in {side.text})",

@@ -1,4 +1,4 @@
-"""Random names and literals, of which random expressions are made (`random_exprs`)."""
+"""Random names and literals, the leaves of random expressions (`random_exprs`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Leaves:
         return f"v{self.made}"
 
     def binder(self, kind: T) -> str:
-        """What is bound to a value: a name, or names for the parts of a tuple."""
+        """The bound name, or the names for the parts of a tuple."""
         if kind.kind == "tuple" and self.chance(70):
             return "(" + ", ".join(self.binder(part) for part in kind.parts) + ")"
         return self.name()

@@ -99,7 +99,7 @@ class SpecWriter(Writer):
         return f"{name}' = {self.stored(kind)}"
 
     def stored(self, kind: T) -> str:
-        """A value to store: mostly one that fits."""
+        """A value to store: usually one that fits."""
         text = self.expr(kind, self.random.randint(1, 3))
         if kind.kind == "int" and self.chance(80):
             return f"max({kind.low}, min({kind.high}, {text}))"
@@ -107,7 +107,7 @@ class SpecWriter(Writer):
 
 
 def wide_invariant(random: Random, writer: SpecWriter) -> str:
-    """A claim about numbers as wide as a machine's, or a little wider: these are for the reference engine."""
+    """A claim about numbers as wide as a machine's, or slightly wider (only for the reference engine)."""
     wide = random.choice((-1, 1)) * (1 << random.choice((60, 61, 62, 63, 64))) + random.randint(-2, 1)
     number_ = f"({writer.expr(INT, 2)})"
     total = f"sum({number_} + {wide} // 4 for i in 0..{random.randint(0, 3)})"
@@ -116,12 +116,12 @@ def wide_invariant(random: Random, writer: SpecWriter) -> str:
 
 
 def spec_with_maps(random: Random) -> str:
-    """As `random_spec`, with partial maps, tuples and a union of sorts among its types."""
+    """Like `random_spec`, with partial maps, tuples and a union of sorts among its types."""
     return random_spec(random, WITH_ALL)
 
 
 def wider_spec(random: Random) -> str:
-    """As `random_spec`, with values of several machine words, and parameters of all kinds of types."""
+    """Like `random_spec`, with values of several machine words, and parameters of all kinds of types."""
     return random_spec(random, WIDER, parameters=PARAMETERS)
 
 

@@ -1,4 +1,4 @@
-"""The types that random specs are made of, each with its text."""
+"""The types of random specs, each with its text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class T:
-    """A type: its kind, its parts, and how a spec writes it."""
+    """A type: its kind, its parts, and its text in a spec."""
 
     kind: str
     text: str
@@ -131,7 +131,7 @@ INT = number(-9, 9)
 
 
 def same_shape(a: T, b: T) -> bool:
-    """Whether a value of one can be written where the other is wanted (bounds aside)."""
+    """Whether a value of one type can be written where the other is expected (bounds aside)."""
     if a.kind != b.kind or a.names != b.names or len(a.parts) != len(b.parts):
         return False
     if a.kind in ("enum", "sort", "union", "sorts"):

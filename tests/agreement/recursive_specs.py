@@ -19,7 +19,7 @@ MOST = 3  # definitions, or pairs of them, in a spec: each call is as many copie
 
 
 class RecursiveWriter(SpecWriter):
-    """Writes calls of recursive definitions, which it makes when they are first needed."""
+    """Writes calls of recursive definitions, which it creates at their first use."""
 
     def __init__(self, random: Random, types: tuple[T, ...] = TYPES) -> None:
         super().__init__(random, types)
@@ -39,7 +39,7 @@ class RecursiveWriter(SpecWriter):
         return [made for made in self.recursive if same_shape(made[3], kind)]
 
     def recursion(self, kind: T, depth: int) -> str:
-        """A call, with an argument that is mostly of the parameter's type."""
+        """A call, with an argument that is usually of the parameter's type."""
         known = self.known(kind)
         name, measured, other, _ = (
             self.random.choice(known) if known and (self.chance(60) or len(self.recursive) >= MOST)
@@ -87,7 +87,7 @@ class RecursiveWriter(SpecWriter):
         return f"{head} = if {test} then {base} else {again}"
 
     def less(self, a: str, measured: T) -> str:
-        """What is mostly less than a parameter."""
+        """An expression that is usually less than a parameter."""
         if self.chance(4):
             return a
         if measured.kind == "int":

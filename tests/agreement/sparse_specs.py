@@ -1,4 +1,4 @@
-"""Random specs of message passing: sets, bags and maps over more values than have a bit each, anywhere.
+"""Random specs of message passing: sets, bags and maps over too many values for one bit each, anywhere.
 
 Sequences of such values, folds, helper actions, operators as parameters and computed bounds are beside them.
 """
@@ -59,7 +59,7 @@ class SparseWriter:
         return self.random.choice(choices)
 
     def message(self, a: str = "a", b: str = "b") -> str:
-        """A message from `a`, of which the rest is known."""
+        """A message from `a`, the rest of which is given."""
         fields = {"from": a, "to": b, "kind": self.pick("ask", "yes", "no"), "term": self.pick("0", "1", "n"),
                   "at": self.pick("0", "1", "2", "n", "2 - n")}  # fmt: skip
         fields["at"] = f"max(0, min(2, {fields['at']}))"
@@ -69,7 +69,7 @@ class SparseWriter:
         return "{ " + ", ".join(f"{name}: {value}" for name, value in fields.items()) + " }"
 
     def claim(self, m: str) -> str:
-        """A truth about a message."""
+        """A predicate about a message."""
         claims = [f"{m}.kind == {self.pick('ask', 'yes', 'no')}", f"{m}.term {self.pick('<', '==', '>')} n",
                   f"{m}.from != {m}.to", f"{m}.at <= {self.pick('0', '1', 'n')}",
                   f"{m} in {self.pick('old', 'sent', 'seen[m.to]', 'seen[m.from]')}".replace("m.", f"{m}."),
@@ -110,7 +110,7 @@ class SparseWriter:
         return f"{{ {self.message('a', 'o')} for o in Node }}"
 
     def truth(self, depth: int = 2) -> str:
-        """A truth about the state; `a` and `b` are nodes."""
+        """A predicate about the state; `a` and `b` are nodes."""
         left, right = self.messages(1), self.messages(1)
         some = self.pick("forall", "exists")
         forms = (
@@ -197,7 +197,7 @@ class SparseWriter:
         return list(taken.values())
 
     def action(self, index: int) -> list[str]:
-        """One action, of one node or two: it is compiled for each of these."""
+        """One action, of one node or two: it is compiled for each of them."""
         lines = self.steps(index)
         return lines if self.random.random() < 0.4 else of_one_node(lines)
 
@@ -235,7 +235,7 @@ def of_one_node(lines: list[str]) -> list[str]:
 
 
 def random_sparse_spec(random: Random) -> str:
-    """A spec with one model `m`; its sets hold few of the many values of their types."""
+    """A spec with one model `m`; its sets contain few of the many values of their types."""
     writer = SparseWriter(random)
     low = random.choice(("0", "-1000000000", "5"))
     high = 4_000_000_000 if low == "0" else 999

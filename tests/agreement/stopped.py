@@ -40,7 +40,7 @@ def one_by_one(folder: Path) -> Iterator[None]:
 
 
 def _one_turn(found: Store, looking: Callable[[], bool], threads: int) -> None:
-    """As `Store.work`, with workers that are told to stop before they begin, one after another."""
+    """Like `Store.work`, with workers that receive the stop before they start, one after another."""
     found.control[SharedWord.STOP] = 1
     name = "work_shared" if len(found.workers) > 1 else "work_alone"
     for worker in found.workers[:threads]:
@@ -51,7 +51,7 @@ def _one_turn(found: Store, looking: Callable[[], bool], threads: int) -> None:
 
 
 def stop(program: Program, options: NativeOptions, moment: str, number: int) -> None:
-    """Search until the checkpoint of that number; the process ends at a moment of it."""
+    """Search until the checkpoint of that number; the process ends at some moment during it."""
     left = [number]
 
     def hit() -> None:
@@ -90,7 +90,7 @@ def stopped_and_resumed(program: Program, random: Random, folder: Path, **way: b
 
 
 def told(outcome: Outcome) -> dict[str, object]:
-    """All that an outcome reports, but for seconds."""
+    """Everything that an outcome reports, except for seconds."""
     owed = outcome.statistics.owed_at_horizon
     return {
         **said(outcome, coverage=True),

@@ -1,4 +1,4 @@
-"""The contract of all engines: what `search.engine` promises, of every engine in the table and of a toy.
+"""The contract of all engines: the promises of `search.engine`, for every engine in the table and a toy.
 
 The toy is an engine by one more line in the table; that it keeps the contract shows what an engine needs.
 """
@@ -114,7 +114,7 @@ Explored = Callable[..., Outcome]
 
 
 def parameter(entry: Entry) -> object:
-    """Spark is of the part `system`, where there is a session anyway; to start one takes 10 s of CPU time."""
+    """Spark is of the part `system`, which has a session anyway; starting one takes 10 s of CPU time."""
     return pytest.param(entry, id=entry.name, marks=[pytest.mark.system] if entry.name == "spark" else [])
 
 
@@ -126,7 +126,7 @@ def entry(request: pytest.FixtureRequest) -> Entry:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[None]:
-    """A session that the searches of this module share: one takes seconds to start."""
+    """A session shared by the searches of this module: starting one takes seconds."""
     from specchk.spark.session import session
 
     with session("local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "512m"}):
@@ -175,7 +175,7 @@ def said(outcome: Outcome, *, counts: bool) -> dict[str, Any]:
 
 
 def agrees(entry: Entry, outcome: Outcome, program: Program, **common: Any) -> None:
-    """The outcome is the reference engine's, and its traces are behaviours."""
+    """Check that the outcome is the reference engine's, and its traces are behaviours."""
     expected = by_meaning(program, Options(symmetry=False, **common))
     counts = entry.name != ZONES
     assert said(outcome, counts=counts) == said(expected, counts=counts)
@@ -228,7 +228,7 @@ def test_an_engine_says_of_random_specs_what_the_reference_says(
 
 
 def test_a_budget_leaves_no_verdict(tmp_path: Path, explored: Explored) -> None:
-    """Not "holds": and the levels are those of the states that were counted."""
+    """The verdict is not "holds", and the levels are those of the counted states."""
     outcome = explored(of_text(SQUARE, tmp_path), budget=Budget(max_states=200))
     assert outcome.verdict == Inconclusive("the limit of 200 states (--max-states) was reached", budget=True)
     assert sum(outcome.statistics.levels) == outcome.statistics.distinct >= 200
@@ -238,7 +238,7 @@ def test_a_budget_leaves_no_verdict(tmp_path: Path, explored: Explored) -> None:
 def test_an_interruption_leaves_what_was_counted(
     tmp_path: Path, explored: Explored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From wherever the engine is when it reports progress of its third level, which every one does here."""
+    """Every engine reports its counts if it is interrupted during its third level."""
     monkeypatch.setattr(engine, "REPORT_EVERY_S", 0.0)
 
     def interrupt(progress: Progress) -> None:
@@ -252,13 +252,13 @@ def test_an_interruption_leaves_what_was_counted(
 
 
 def test_no_initial_state_is_no_verdict(tmp_path: Path, explored: Explored) -> None:
-    """Vacuously everything would hold."""
+    """Every property would hold vacuously."""
     text = COUNTDOWN.replace("var n : 0..3 = 3", "var n : 0..3\ninit: n > 3")
     assert explored(of_text(text, tmp_path)).verdict == NOTHING_TO_CHECK
 
 
 def test_a_deadlock_is_found_by_all(tmp_path: Path, entry: Entry, explored: Explored) -> None:
-    """The only end of the countdown, in as few steps as there are."""
+    """The only end of the countdown is reached with the least number of steps."""
     program = of_text(COUNTDOWN, tmp_path)
     outcome = explored(program)
     agrees(entry, outcome, program)
@@ -270,7 +270,7 @@ def test_a_deadlock_is_found_by_all(tmp_path: Path, entry: Entry, explored: Expl
 def test_constraints_that_leave_no_initial_state_give_no_verdict(
     entry: Entry, explored: Explored, tmp_path: Path
 ) -> None:
-    """The initial states are checked, but no step is: `holds` would be of nothing."""
+    """The initial states are checked, but no step is: `holds` would be about nothing."""
     found = of_text(COUNTDOWN + "constraint gone: n < 3\n", tmp_path)
     verdict = explored(found).verdict
     reason = "every initial state is outside `gone`, so no step was searched"
@@ -286,7 +286,7 @@ def test_constraints_that_leave_no_initial_state_give_no_verdict(
 def test_a_witness_that_is_not_reached_names_the_bounds_of_the_search(
     entry: Entry, explored: Explored, kind: str, more: str, bounds: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Beyond a horizon or a constraint there may be one."""
+    """There may be a witness beyond a horizon or a constraint."""
     verdict = explored(of_text(RISING.format(kind=kind) + more, tmp_path)).verdict
     assert isinstance(verdict, Violated)
     assert [(v.kind, v.name, v.bounds) for v in verdict.violations] == [("unreachable", "high", bounds)]
@@ -325,7 +325,7 @@ action wait():
 def test_a_refinement_under_which_nothing_changes_is_reported(
     entry: Entry, explored: Explored, tmp_path: Path, hour: str
 ) -> None:
-    """Any spec is refined by one that never changes; a single step of it is enough."""
+    """Any spec is refined by one that never changes; a single step that changes something is enough."""
     if not entry.is_temporal:
         pytest.skip("refuses refinements")
     (tmp_path / "hours.spec").write_text(HOURS)
@@ -340,7 +340,7 @@ def test_a_refinement_under_which_nothing_changes_is_reported(
 def test_a_step_without_a_value_names_its_arguments(
     entry: Entry, explored: Explored, tmp_path: Path, symmetry: bool
 ) -> None:
-    """The action alone would leave open which instance it is; under symmetry, of the state that is shown."""
+    """The action alone would leave open which instance it is; under symmetry, in the state that is shown."""
     found = of_text(OVERFULL, tmp_path)
     outcome = by_meaning(found, Options()) if symmetry else explored(found)
     assert isinstance(outcome.verdict, Violated)

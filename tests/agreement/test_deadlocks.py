@@ -1,4 +1,4 @@
-"""Deadlocks and open choices: a state is stuck where every choice is refused, listed or not."""
+"""Deadlocks and open choices: a state is a deadlock if every choice is refused, listed or not."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def all_engines(program: Program, depth: int = 6) -> dict[str, Outcome]:
 
 
 def deadlock(outcome: Outcome) -> int | None:
-    """The length of the trace to the deadlock that was found, if one was."""
+    """The length of the trace to the deadlock, if one was found."""
     if not isinstance(outcome.verdict, Violated):
         return None
     (violation,) = outcome.verdict.violations
@@ -123,7 +123,7 @@ def deadlock(outcome: Outcome) -> int | None:
 
 @pytest.mark.parametrize("choice", sorted(ENABLED))
 def test_a_state_with_one_good_choice_is_no_deadlock(choice, tmp_path):
-    """Whatever else could be chosen, also where the only good choice lies beyond a listed horizon."""
+    """Other choices do not matter, also if the only permitted one is beyond a listed horizon."""
     program = spec(ENABLED[choice], tmp_path)
     found = {
         "reference": reference.search(program), "native": native.search(program),
@@ -151,13 +151,13 @@ def test_a_deadlock_behind_ends_of_a_horizon_is_found(tmp_path):
 
 
 def test_an_end_that_is_allowed_for_some_states_is_none_there(tmp_path):
-    """`deadlock ok when` is asked of those states only in which nothing can be done."""
+    """`deadlock ok when` is evaluated only in states without steps."""
     found = all_engines(spec(LATER, tmp_path, "deadlock ok when x == 3"))
     assert {name: deadlock(outcome) for name, outcome in found.items()} == dict.fromkeys(found)
 
 
 def test_an_end_that_nobody_can_decide_is_told(tmp_path):
-    """An even number beyond the horizon may be chosen or not: no deadlock is reported, and it is said."""
+    """An even number beyond the horizon may be chosen or not: no deadlock is reported, but a warning is."""
     program = spec(ABOVE.replace("p > a", "p > a and p % 2 == 0"), tmp_path)
     for outcome in (reference.search(program), native.search(program)):
         assert isinstance(outcome.verdict, HoldsWithin)

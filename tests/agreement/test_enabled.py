@@ -1,4 +1,4 @@
-"""`enabled(act)` is what the stepper finds: the same for all engines, wherever it is used."""
+"""`enabled(act)` agrees with the stepper: the same for all engines, wherever it is used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAKE = (random_spec, spec_with_maps, small_spec, open_spec, linear_spec)
 
 
 def instance_of(text: str) -> Instance | None:
-    """The instance of a spec's text, or None where it is rejected."""
+    """The instance of a spec's text, or None if it is rejected."""
     try:
         return instantiate(check("enabled.spec", text))
     except SpecError:
@@ -61,7 +61,7 @@ def is_enabled(instance: Instance, text: str, state: State) -> bool | None:
 
 
 def check_meaning(seed: int) -> int:
-    """Compare `enabled` with the stepper in the states of a random spec; how often there was an answer."""
+    """Compare `enabled` with the stepper in the states of a random spec; return the number of answers."""
     random = Random(seed)
     text = random.choice(MAKE)(random)
     instance = instance_of(with_helpers(text) if random.random() < 0.3 else text)
@@ -89,7 +89,7 @@ def check_meaning(seed: int) -> int:
 @settings(max_examples=25, suppress_health_check=SHARED)
 @given(seed=SEEDS)
 def test_an_action_is_enabled_where_the_stepper_takes_it(seed: int) -> None:
-    """In each state of a random spec, faults and horizons aside."""
+    """In each state of a random spec, except for faults and horizons."""
     check_meaning(seed)
 
 
@@ -97,7 +97,7 @@ def test_an_action_is_enabled_where_the_stepper_takes_it(seed: int) -> None:
 @settings(max_examples=400, suppress_health_check=SHARED)
 @given(seed=SEEDS)
 def test_an_action_is_enabled_where_the_stepper_takes_it_in_many_specs(seed: int) -> None:
-    """The same of many."""
+    """The same for many specs."""
     check_meaning(seed)
 
 
@@ -127,7 +127,7 @@ def test_engines_agree_on_specs_that_use_enabled(
 def test_engines_agree_on_many_specs_that_use_enabled(
     seed: int, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """The same of many."""
+    """The same for many specs."""
     check_agreement(random_enabled(seed), tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
@@ -144,7 +144,7 @@ def test_open_engines_agree_on_specs_that_use_enabled(
 
 
 def test_most_specs_with_enabled_are_accepted(tmp_path: Path) -> None:
-    """What is written is well typed, as the specs are that it is written into."""
+    """The inserted uses are well typed if the specs are."""
     made = 0
     for seed in range(30):
         random = Random(seed)
@@ -227,7 +227,7 @@ def test_what_the_step_assigns_is_not_evaluated() -> None:
 
 
 def test_an_action_that_the_model_omits_is_never_enabled() -> None:
-    """No step of the model is one of it; its conditions are not evaluated."""
+    """No step of the model is one of the action; its conditions are not evaluated."""
     found = outcome_of("invariant i: not enabled(read)", "deadlock ok", model="actions take")
     assert isinstance(found.verdict, Holds | HoldsWithin)
 
@@ -252,7 +252,7 @@ def test_enabled_after_a_step() -> None:
 
 
 def test_a_value_that_a_step_assigns_may_ask_whether_it_is_enabled() -> None:
-    """That does not decide whether it is: only a condition that asks is a circle."""
+    """The value does not decide whether the step is enabled: only a condition that uses it is a circle."""
     lines = "action note():\n    require next == 0\n    {} enabled(note) and enabled(after) {}"
     after = "action after():\n    require enabled(note)\n    next' = 2"
     value = lines.format("next' = if", "then 1 else 0")

@@ -52,13 +52,13 @@ def test_engines_owe_each_other_answers_on_open_specs(seed, symmetry, keep_going
 @settings(max_examples=60, suppress_health_check=SHARED)
 @given(seed=SEEDS, symmetry=st.booleans(), keep_going=st.booleans())
 def test_engines_owe_each_other_answers_on_many_open_specs(seed, symmetry, keep_going, tmp_path):
-    """The same of more."""
+    """The same for more specs."""
     check_every_engine(seed, tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
 @pytest.mark.system
 def test_equal_offsets_that_are_summed_twice_are_noticed(monkeypatch, tmp_path):
-    """As --prove and --depth did; one of fifty gathered specs shows it, the second of these."""
+    """As --prove and --depth once failed to; one of fifty gathered specs shows it, the second of these."""
     monkeypatch.setattr(exprs, "distinct", lambda listing: listing.items)
     assert any(is_noticed(gathered_spec(Random(seed)), tmp_path) for seed in (97, 98))
 
@@ -75,7 +75,7 @@ def is_noticed(text: str, folder: Path) -> bool:
 @settings(max_examples=6, suppress_health_check=SHARED)
 @given(seed=SEEDS, keep_going=st.booleans())
 def test_a_change_that_must_not_matter_does_not(change, seed, keep_going, tmp_path):
-    """For the reference, whose answers the others are held to."""
+    """For the reference, against which the others are checked."""
     check_change(seed, change, tmp_path, engine="reference", keep_going=keep_going)
 
 
@@ -105,13 +105,13 @@ SAID = Said(
     ],
 )
 def test_a_relation_that_does_not_hold_is_noticed(other):
-    """Of each part of what is said one is enough."""
+    """One error in each part of the results is enough."""
     assert not broken(SAID, SAID, Relation())
     assert broken(SAID, other, Relation())
 
 
 def test_a_later_violation_within_a_further_horizon_is_noticed():
-    """What is found within a horizon is found within a further one, and no later."""
+    """A finding within a horizon is a finding within a further one, and no later."""
     later = Said("Violated", frozenset({("invariant", "safe", 4)}), SAID.witnesses, (1, 2, 3), 12, SAID.taken)
     assert broken(SAID, later, Relation(grows=True))
     assert not broken(later, SAID, Relation(grows=True))
@@ -119,7 +119,7 @@ def test_a_later_violation_within_a_further_horizon_is_noticed():
 
 @pytest.mark.parametrize("make", GENERATORS)
 def test_every_change_has_its_places(make):
-    """Of the first hundred specs of a generator some can be changed in nearly all ways, and all change."""
+    """Some of a generator's first hundred specs can be changed in nearly all ways, and all can be changed."""
     done = set()
     for seed in range(100):
         text = make(Random(seed))

@@ -1,4 +1,4 @@
-"""Folds, and definitions with operators as parameters: all engines, and Python's `reduce` beside them."""
+"""Folds, and definitions with operators as parameters: all engines, compared with Python's `reduce`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ REDUCED: list[tuple[str, list[int], Callable[[int, int], int], int]] = [
 def test_a_fold_of_numbers_is_pythons_reduce(
     text: str, items: list[int], operator: Callable[[int, int], int], start: int
 ) -> None:
-    """Sets are folded ascending, sequences in their order."""
+    """Sets are folded ascending, sequences in order."""
     assert is_true(f"{text} == {reduce(operator, items, start)}")
 
 
@@ -83,7 +83,7 @@ def test_a_fold_of_numbers_is_pythons_reduce(
     ],
 )
 def test_a_fold_of_other_values(claim: str) -> None:
-    """Of sequences, sets, options, records, truth values, and of folds."""
+    """Over sequences, sets, options, records, truth values, and folds."""
     assert is_true(claim)
 
 
@@ -101,7 +101,7 @@ STARTS = {
 
 
 def random_folds(random: Random) -> str:
-    """A spec whose guards, values and invariant have folds of several types."""
+    """A spec with folds of several types in its guards, values and invariant."""
 
     def a_fold(kind: str) -> str:
         start, bodies = STARTS[kind]
@@ -161,7 +161,7 @@ def test_engines_agree_on_random_folds(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_engines_agree_on_many_random_folds(tmp_path: Path) -> None:
-    """The same of more specs."""
+    """The same for more specs."""
     assert sum(compared(seed, tmp_path) for seed in range(4, 60)) >= 40
 
 
@@ -188,7 +188,7 @@ def elected(chosen: str, never: str) -> Program:
 
 
 def test_symmetry_leaves_what_a_fold_distinguishes() -> None:
-    """The last node is no node like the others; other sorts are still renamed."""
+    """The last node differs from the others; other sorts are still renamed."""
     last = "fold(Node, none, (acc, r) => some(r))"
     program = elected(last, "chosen == none")
     found = search(program, Options())
@@ -249,7 +249,7 @@ def test_folds_of_open_offsets_are_exact_or_refused() -> None:
 
 
 def test_a_fold_that_is_too_long_is_refused_at_its_place() -> None:
-    """What may have more items than can be put in one after the other is a diagnostic, not a slow search."""
+    """A fold over too many items for a chain of applications is a diagnostic, not a slow search."""
     text = "spec wide\nvar s : set[0..{}] = {{}}\ninvariant p: fold(s, 0, (a, x) => a + x) == 0\n"
     text += "deadlock ok\nmodel m:\n    expect holds\n"
     fits = instantiate(check("wide.spec", text.format(MAX_FOLDED - 1))).program
@@ -262,7 +262,7 @@ def test_a_fold_that_is_too_long_is_refused_at_its_place() -> None:
 
 
 def test_a_fold_whose_numbers_grow_with_each_step_is_refused() -> None:
-    """A square doubles the length of what it may be; forty of them are no reason to compute for ever."""
+    """A square doubles the length of its bound; forty of them must not take forever."""
     text = "spec squares\nvar x : 0..9 = 2\naction go():\n"
     text += "    x' = fold(1..{}, x, (a, y) => if a < 4 then a * a else y % 5)\n"
     text += "model m:\n    expect holds\n"
@@ -286,7 +286,7 @@ def test_a_fold_whose_numbers_grow_with_each_step_is_refused() -> None:
     ],
 )
 def test_a_fold_of_infinitely_many_types_is_refused(start: str, value: str, *, is_typed: bool) -> None:
-    """Each step may show more of one type; a type that grows in each step is none."""
+    """Each step may refine one type; a type that grows in each step is not accepted."""
     text = "spec typed\nvar s : set[0..2] = {}\n"
     text += f"invariant p: fold(s, {start}, (acc, x) => {value}) == {start}\n"
     text += "deadlock ok\nmodel m:\n    expect holds\n"

@@ -1,4 +1,4 @@
-"""The engines agree on specs of drawn types, which have values of any width and all of the language."""
+"""The engines agree on specs of random types, with values of any width and the whole language."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEW = Budget(max_states=1000, max_seconds=PATIENCE_S)
 def check_further(
     random: Random, folder: Path, *, symmetry: bool, keep_going: bool, room: Room | None
 ) -> None:
-    """The engines agree on a further spec, if it is one and has few states."""
+    """Check that the engines agree on a further spec, if it is valid and has few states."""
     program = program_of(further_spec(random), folder)
     if program is not None:
         way = {"symmetry": symmetry, "keep_going": keep_going}
@@ -53,12 +53,12 @@ def test_engines_agree_on_further_specs(
 def test_engines_agree_on_many_further_specs(
     random: Random, symmetry: bool, keep_going: bool, room: Room | None, tmp_path: Path
 ) -> None:
-    """The same of more."""
+    """The same for more specs."""
     check_further(random, tmp_path, symmetry=symmetry, keep_going=keep_going, room=room)
 
 
 def states_of(program: Program) -> set[tuple[object, ...]] | None:
-    """All states that the reference finds; None where there are more than a few."""
+    """All states found by the reference; None if there are more than a few."""
     search = reference.ReferenceEngine(Search(program, Options(FEW, symmetry=False, keep_going=True)))
     explore(search)
     return None if search.search.is_stopped else set(search.parents)
@@ -81,7 +81,7 @@ def test_engines_find_the_same_states_of_further_specs(block: int, tmp_path: Pat
 
 
 def cut(asm: Asm, value: Val, offset: Val, width: int, kind: ir.IntType | None = None) -> Val:
-    """`Asm.bits` as it was: a constant had as many words as its digits need, not as its type has."""
+    """The former `Asm.bits`: a constant had as many words as its digits need, not as its type has."""
     if width == 0:
         return 0
     shape = code_type(value.bit_length()) if isinstance(value, int) else kind

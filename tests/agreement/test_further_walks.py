@@ -1,4 +1,4 @@
-"""Random walks through specs with all of the language, beside a search of all their states."""
+"""Random walks through specs with the whole language, compared with a search of all their states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WALKS, STEPS = 80, 10
 
 
 def found_in(outcome: Outcome) -> dict[tuple[str, str], int]:
-    """What is violated or reached, with the length of its trace."""
+    """The violated and reached properties, with the lengths of their traces."""
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
     found = {(one.kind, one.name): len(one.trace.steps) for one in violations if one.trace is not None}
     return {**found, **{("witness", name): len(trace.steps) for name, trace in outcome.witnesses}}
@@ -82,14 +82,14 @@ def test_walks_through_further_specs_find_what_a_search_finds(
 def test_walks_through_many_further_specs_find_what_a_search_finds(
     random: Random, seed: int, tmp_path: Path
 ) -> None:
-    """The same of more."""
+    """The same for more specs."""
     check_some(random, tmp_path, seed)
 
 
 def test_walks_that_depend_on_the_workers_are_noticed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Each number of workers begins with a seed of its own."""
+    """Planted: each number of workers starts with another seed."""
     set_walks = WalkMemory.set_walks
 
     def by_workers(memory: WalkMemory, seed: int, steps: int) -> None:
@@ -101,7 +101,7 @@ def test_walks_that_depend_on_the_workers_are_noticed(
 
 
 def test_a_finding_that_no_search_has_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of a search that reports nothing."""
+    """Planted: a search that reports nothing."""
     monkeypatch.setattr(reference, "search", lambda program, _: simulate(program, Walks(0, 0, 1), 1))
     programs = [program_of(further_spec(Random(seed)), tmp_path) for seed in range(6)]
     assert any(wrong_with(program, 1) for program in programs if program is not None)

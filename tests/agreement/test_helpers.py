@@ -1,4 +1,4 @@
-"""A call of a helper action is its statements in its place: the same program, so the same for all engines."""
+"""A call of a helper action equals its statements in its place: the same program for all engines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ helper action count(amount: int):
 
 
 def with_helpers(text: str) -> str:
-    """A spec in which the statements of each action are those of a helper action with its parameters."""
+    """A spec in which the statements of each action are in a helper action with its parameters."""
 
     def split(found: re.Match[str]) -> str:
         name, params, body = found.groups()
@@ -89,7 +89,7 @@ def test_random_actions_are_what_their_helpers_are(random: Random, tmp_path: Pat
 @settings(max_examples=15, suppress_health_check=SHARED)
 @given(text=small_specs())
 def test_actions_that_move_are_what_their_helpers_are(text: str, tmp_path: Path) -> None:
-    """The same of specs with tens to hundreds of states."""
+    """The same for specs with tens to hundreds of states."""
     plain, shared = both(text, tmp_path)
     assume(plain is not None)
     assert plain == shared
@@ -104,7 +104,7 @@ def called() -> Program:
 
 
 def in_place() -> Program:
-    """The same by hand."""
+    """The same, written by hand."""
     count = """\
 when {n} > 1 and moved < 2:
         moved' = 2
@@ -117,7 +117,7 @@ when {n} > 1 and moved < 2:
 
 
 def test_arguments_are_values_for_the_parameters() -> None:
-    """A constant is put in, an expression is evaluated once, before the statements."""
+    """A constant is inserted, an expression is evaluated once, before the statements."""
     one, other = called(), in_place()
     assert one == replace(other, path=one.path)
     assert one.actions[1].body[0].local.name == "amount"
@@ -136,7 +136,7 @@ def points(program: Program) -> Iterator[tuple[str, str, int]]:
 
 
 def test_coverage_belongs_to_the_action_that_calls() -> None:
-    """Each caller has points of its own, at the lines of the helper action."""
+    """Each caller has its own points, at the lines of the helper action."""
     found = set(points(called()))
     line = next(n for n, text in enumerate(BANK.format(helpers=HELPERS, give="", pay="").split("\n"), 1)
                 if "moved' = 2" in text)  # fmt: skip
@@ -171,7 +171,7 @@ def test_an_undefined_value_is_reported_of_the_caller_at_the_line_of_the_helper(
 
 
 def test_helpers_that_double_are_refused_and_not_expanded() -> None:
-    """Forty helper actions, each of which calls the one before twice, are a diagnostic."""
+    """Forty helper actions, each of which calls the previous one twice, give a diagnostic."""
     chain = "helper action h0():\n    skip\n"
     for n in range(40):
         chain += f"helper action h{n + 1}():\n    h{n}()\n    h{n}()\n"
@@ -181,7 +181,7 @@ def test_helpers_that_double_are_refused_and_not_expanded() -> None:
 
 
 def test_a_long_chain_of_helpers_is_an_answer() -> None:
-    """Two thousand helper actions in a chain are a diagnostic, and no traceback."""
+    """Two thousand helper actions in a chain give a diagnostic, and no traceback."""
     chain = "".join(f"helper action h{n}():\n    h{n + 1}()\n" for n in range(2000))
     with pytest.raises(SpecError) as error:
         bank(helpers=HELPERS + chain + "helper action h2000():\n    skip\n", give="h0()", pay="skip")

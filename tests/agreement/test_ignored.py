@@ -1,4 +1,4 @@
-"""Of states that differ in ignored variables only the first is searched, the same one on both engines."""
+"""Of states that differ only in ignored variables the first is searched, the same one on both engines."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ model nine:
 
 
 def ignoring(random: Random, program: Program) -> Program | None:
-    """The program with some variables ignored, None where it can have none."""
+    """The program with some variables ignored, None if it can have none."""
     read = {slot for prop in program.constraints for slot in read_by(prop)}
     free = [slot for slot in range(len(program.variables)) if slot not in read]
     if not free or program.temporal:
@@ -108,7 +108,7 @@ def test_engines_agree_on_many_specs_where_variables_are_ignored(
 @settings(max_examples=6, suppress_health_check=SHARED)
 @given(random=RANDOMS)
 def test_engines_agree_where_collections_are_ignored(random: Random, tmp_path: Path) -> None:
-    """The same of the first levels of specs of message passing."""
+    """The same for the first levels of specs of message passing."""
     program = program_of(random_sparse_spec(random), tmp_path)
     assume(program is not None)
     assert program is not None
@@ -125,7 +125,7 @@ def test_engines_agree_where_collections_are_ignored(random: Random, tmp_path: P
 @settings(max_examples=40, suppress_health_check=SHARED)
 @given(random=RANDOMS)
 def test_what_is_found_is_a_finding_of_the_whole_search(random: Random, tmp_path: Path) -> None:
-    """Each violation and witness is one of all states, and no shorter; where nothing is decided, the same."""
+    """Each violation and witness is one of all states, and no shorter; if nothing is decided, the same."""
     program = random_program(random, tmp_path)
     options = Options(LIMIT, symmetry=False, keep_going=True)
     whole = reference.search(replace(program, ignored=()), options)
@@ -145,7 +145,7 @@ def test_what_is_found_is_a_finding_of_the_whole_search(random: Random, tmp_path
 
 
 def test_a_record_of_the_past_bounds_nothing(tmp_path: Path) -> None:
-    """Where ignored variables decide nothing, the verdict has no bound, and states are those without."""
+    """If ignored variables decide nothing, the verdict has no bound, and states are those without them."""
     text = RECORDING.replace("STATEMENT", "skip").replace("PROPERTY", "forall n in Node: at[n] < 4")
     program = program_of(text, tmp_path)
     assert program is not None
@@ -180,7 +180,7 @@ def test_a_use_that_decides_something_is_found(statement: str, invariant: str, t
 
 
 def test_an_unreached_witness_is_no_violation_where_states_were_skipped(tmp_path: Path) -> None:
-    """The states that were skipped may reach it: the verdict is inconclusive, and names it."""
+    """The skipped states may reach it: the verdict is inconclusive, and names it."""
     text = """spec counted
 var on : bool = false
 var steps : 0..4 = 0
@@ -205,7 +205,7 @@ model small:
 
 
 def by_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a worker return after each piece of its level, as it does where a checkpoint is due."""
+    """Make a worker return after each piece of its level, as for a checkpoint."""
     work = Store.work
 
     def one_piece(store: Store, looking: Callable[[], bool], threads: int) -> None:
@@ -218,7 +218,7 @@ def by_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_resumed_search_keeps_the_first_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a search is cut off, the rest of its level is expanded in the order that it had."""
+    """Wherever a search is cut off, the rest of its level is expanded in the same order."""
     program = program_of(WIDE, tmp_path)
     assert program is not None
     options = engine.NativeOptions(symmetry=False, workers=1)
@@ -233,7 +233,7 @@ def test_a_resumed_search_keeps_the_first_states(tmp_path: Path, monkeypatch: py
 
 
 def test_a_compact_search_skips_the_same_states(tmp_path: Path) -> None:
-    """Counts are equal; which known states are equal to the kept ones is not known there, and reported."""
+    """Counts are equal; which known states equal the kept ones is not determined, as is reported."""
     program = program_of(WIDE.replace("deadlock ok", "action rest(): last' = last\ndeadlock ok"), tmp_path)
     assert program is not None
     options = engine.NativeOptions(symmetry=False)
@@ -245,7 +245,7 @@ def test_a_compact_search_skips_the_same_states(tmp_path: Path) -> None:
 
 
 def test_wide_levels_are_searched_in_the_order_of_the_reference(tmp_path: Path) -> None:
-    """Which state of several is kept does not depend on threads, even where a level is work for many."""
+    """Which of several states is kept does not depend on threads, even for a level with work for many."""
     program = program_of(WIDE, tmp_path)
     assert program is not None
     options = Options(symmetry=False)

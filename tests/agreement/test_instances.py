@@ -1,4 +1,4 @@
-"""Imports that give constants and sorts: an instance is the library written out, on all engines."""
+"""Imports that give constants and sorts: an instance equals the library written out, on all engines."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def program_with(folder: Path, given: str, **files: str) -> Program:
 
 
 def written_out(given: str) -> str:
-    """The spec with the library's text in the place of the import, its names changed as an import does."""
+    """The spec with the library's text in place of the import, renamed as by the import."""
     types = dict(re.findall(r"(Node|Most|Least) = (\w+(?: \+ 1)?)", given))
     weight = re.search(r"weight = (.*)", given)
     text = LIBRARY.split("\n", 2)[2].replace("const Most : int\n", "")

@@ -1,4 +1,4 @@
-"""All values of a type with a horizon are no set of values: what depends on them is bounded, or refused."""
+"""All values of a type with a horizon are not a set of values: results that depend on them have bounds."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def program(folder: Path, variables: str, step: str, invariant: str) -> Program:
 
 @pytest.mark.parametrize("choice", sorted(CHOICES))
 def test_choosing_a_value_with_an_offset_in_it_is_choosing_any(choice, tmp_path):
-    """Within the horizon the invariant holds, and that is said; without one it does not."""
+    """Within the horizon the invariant holds, and the bound is reported; without a horizon it fails."""
     found = program(tmp_path, OFFSET, CHOICES[choice], "a <= 3")
     for outcome in (reference.search(found), native.search(found)):
         assert outcome.verdict == HoldsWithin(("MaxOffset=3",))
@@ -91,7 +91,7 @@ def test_what_uses_all_offsets_holds_within_the_horizon_only(use, tmp_path):
 
 
 def test_a_set_that_happens_to_have_all_offsets_is_a_set(tmp_path):
-    """Four numbers written down are these four, whatever the horizon is."""
+    """Four listed numbers are these four, whatever the horizon is."""
     found = program(tmp_path, OFFSET + FOUR, "any p in s:\n        a' = p", "a <= 3")
     assert not isinstance(reference.search(found).verdict, Violated)
     assert not isinstance(search(found, ZoneOptions(workers=1)).verdict, Violated | Inconclusive)

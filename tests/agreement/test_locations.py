@@ -1,4 +1,4 @@
-"""What an instance does depends on the locations that it reads: on random specs, and with planted errors."""
+"""The effect of an instance depends on the locations that it reads: random specs, and planted errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ model three:
 
 
 def after(stepper: Stepper, index: int, args: tuple, state: State) -> list[State] | str:
-    """The successors of an instance, or why it has none."""
+    """The successors of an instance, or the reason why it has none."""
     try:
         return [one for _, _, one in stepper.of_instance(state, index, args)]
     except Faulty as fault:
@@ -58,7 +58,7 @@ def instances_of(program: Program) -> list[list[tuple]]:
 
 
 def differing(program: Program, most: int = MOST) -> list[str]:
-    """The instances that do something else where all that they do not read is unknown."""
+    """The instances with another effect if all locations that they do not read are unknown."""
     stepper, instances = Stepper(program), instances_of(program)
     known = Locations(program, instances)
     states, found = list(initial_states(program))[:most], []
@@ -83,7 +83,7 @@ def differing(program: Program, most: int = MOST) -> list[str]:
 
 
 def filled(known: Locations, touched: Touched, values: list, narrow: State) -> State | None:
-    """A successor with the values of what the instance neither read nor wrote; None if it wrote elsewhere."""
+    """A successor, completed with the values neither read nor written; None if it was written elsewhere."""
     new = known.values(narrow)
     if any(new[at] is not None for at in range(known.count) if at not in touched.all):
         return None
@@ -100,7 +100,7 @@ def test_what_is_not_read_decides_nothing(seed: int, tmp_path: Path):
 
 
 def test_an_instance_has_its_elements_of_maps(tmp_path: Path):
-    """The elements that its arguments name, and the whole of what it reads or writes otherwise."""
+    """The elements named by its arguments, and the whole of any other map it reads or writes."""
     program = program_of(SPEC, tmp_path)
     assert program is not None
     known = Locations(program, instances_of(program))
@@ -127,7 +127,7 @@ ERRORS: dict[str, tuple[str, Callable[[Of, Of], Of]]] = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_an_error_in_locations_is_detected(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Each planted one changes what some instance of the shelves does."""
+    """Each planted error changes the effect of some instance of the shelves."""
     function, error = ERRORS[name]
     monkeypatch.setattr(locations, function, error(locations._read, locations._written))
     program = program_of(SPEC, tmp_path)

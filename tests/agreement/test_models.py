@@ -56,7 +56,7 @@ def models() -> list[object]:
 
 
 def answer(outcome: Outcome) -> tuple[object, ...]:
-    """What two engines have to agree on, beyond the counts."""
+    """The results on which two engines must agree, in addition to the counts."""
     match outcome.verdict:
         case Violated():
             return tuple(
@@ -72,20 +72,20 @@ def answer(outcome: Outcome) -> tuple[object, ...]:
 
 
 def taken(outcome: Outcome) -> list[int]:
-    """The counts of actions and branches; of properties too, unless one was given up as violated."""
+    """The counts of actions and branches; of properties too, unless one was dropped as violated."""
     given_up = isinstance(outcome.verdict, Violated)
     points = zip(outcome.program.points, outcome.coverage, strict=True)
     return [count for point, count in points if not (given_up and point.kind not in ("action", "branch"))]
 
 
 def of_workers(workers: int, *, symmetry: bool) -> native.NativeOptions:
-    """Two workers with code that is optimised before the search, one with code that is not at first."""
+    """Two workers with code optimised before the search, one with code that is not at first."""
     optimise_after = 0 if workers == 2 else native.LONG
     return native.NativeOptions(symmetry=symmetry, workers=workers, optimise_after=optimise_after)
 
 
 def with_packed_order(program: Program) -> Outcome:
-    """The reference search that keeps of each orbit the state that the native engine keeps.
+    """The reference search that keeps the same state of each orbit as the native engine.
 
     The least by packed words (`native.kernel.canonical`), which for sets is not the order of values.  A
     quantifier stops at another item in another state of an orbit, and with it the counts of branches inside.

@@ -1,4 +1,4 @@
-"""Symmetry where the order of elements decides: what is found with it is what is found without it."""
+"""Symmetry where the order of elements matters: the findings with it are the findings without it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("guard", "prop"), DECISIVE)
 def test_a_fault_behind_the_item_that_decides_is_found(guard: str, prop: str, tmp_path: Path) -> None:
-    """All renamings of a state have to be searched where some have a value and others none."""
+    """All renamings of a state must be searched if some have a value and others none."""
     program = program_of(SPEC.format(guard=guard, prop=prop), tmp_path)
     assert program is not None
     for outcome in (
@@ -57,7 +57,7 @@ def test_a_fault_behind_the_item_that_decides_is_found(guard: str, prop: str, tm
 
 @pytest.mark.parametrize(("guard", "prop"), HARMLESS)
 def test_order_that_changes_no_answer_costs_no_symmetry(guard: str, prop: str, tmp_path: Path) -> None:
-    """A `forall` that has to be true is a violation in any order."""
+    """A `forall` that must be true is a violation in any order."""
     program = program_of(SPEC.format(guard=guard, prop=prop), tmp_path)
     assert program is not None
     assert Symmetry(program).order == 2

@@ -1,4 +1,4 @@
-"""Partial maps: what expressions mean, all engines on one suite, files, and planted errors."""
+"""Partial maps: the meaning of expressions, all engines on one suite, files, and planted errors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def claims(*texts: str) -> str:
 
 
 def verdicts(text: str, folder: Path) -> list[str]:
-    """What the reference, the native and the symbolic engine answer."""
+    """The answers of the reference, the native and the symbolic engine."""
     program = program_of(text, folder)
     assert program is not None
     found = [
@@ -106,7 +106,7 @@ def verdicts(text: str, folder: Path) -> list[str]:
 
 
 def test_expressions_mean_what_they_say(tmp_path: Path) -> None:
-    """Every claim holds, of maps with many keys, few, records as keys and maps as values."""
+    """Every claim holds, for maps with many keys, few, records as keys and maps as values."""
     assert verdicts(claims(*CLAIMS), tmp_path) == ["HoldsWithin []"] * 2
 
 
@@ -120,7 +120,7 @@ def test_more_maps_than_are_listed_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("claim", UNDEFINED)
 def test_a_key_that_is_not_there_has_no_value(claim: str, tmp_path: Path) -> None:
-    """Looked up or removed; a default is evaluated only where it is needed."""
+    """Looked up or removed; a default is evaluated only if it is needed."""
     first, second = verdicts(claims(claim), tmp_path)
     assert first == second
     assert "undefined" in first
@@ -186,7 +186,7 @@ def suite(folder: Path) -> Program:
 
 
 def is_caught(folder: Path) -> bool:
-    """Whether the engines differ, with symmetry or without, with room from the start or little."""
+    """Whether the engines differ, with symmetry or without, with many slots from the start or few."""
     for symmetry, room in ROOMS:
         try:
             found = differences(
@@ -202,12 +202,12 @@ def is_caught(folder: Path) -> bool:
 
 @pytest.fixture(autouse=True)
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No kernel of a wrong compiler is ever kept."""
+    """Use an empty cache, so that no kernel of a wrong compiler is kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_the_engines_agree_on_a_suite_of_maps_and_bags(tmp_path: Path) -> None:
-    """Verdict, counts, coverage and traces, whatever the room."""
+    """Verdict, counts, coverage and traces, whatever the number of slots."""
     assert not is_caught(tmp_path)
 
 
@@ -222,7 +222,7 @@ def test_the_engines_agree_on_a_suite_of_maps_and_bags(tmp_path: Path) -> None:
 def test_a_bug_planted_in_the_kernels_of_lists_is_caught(
     bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Maps and bags alone tell the engines apart."""
+    """Maps and bags alone distinguish the engines."""
     owner, name, wrong = sparse_bugs.BUGS[bug]
     monkeypatch.setattr(owner, name, wrong(getattr(owner, name)))
     assert is_caught(tmp_path)
@@ -264,7 +264,7 @@ MISTAKES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def test_a_mistake_planted_in_the_lowering_is_caught(
     mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All engines share it, so that the claims have to tell."""
+    """All engines share it, so the claims must detect it."""
     name, wrong = MISTAKES[mistake]
     monkeypatch.setattr(PartialMaps, name, wrong(getattr(PartialMaps, name)))
     program = program_of(claims(*CLAIMS), tmp_path)
@@ -281,7 +281,7 @@ KINDS = (
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(show, KINDS))
 def test_a_map_is_read_as_it_was_written(kind: Set) -> None:
-    """ITF and JSON, of every value; a map with a key twice is no value."""
+    """ITF and JSON, of every value; a map with a repeated key is not a value."""
     key, value = kind.pair
     every = Values().values(kind)
     assert len(every) == (1 + len(Values().values(value))) ** len(Values().values(key))
@@ -299,7 +299,7 @@ def test_a_map_is_read_as_it_was_written(kind: Set) -> None:
 
 @pytest.mark.parametrize("kind", KINDS[:4], ids=map(show, KINDS[:4]))
 def test_a_map_is_a_column_and_a_value_of_a_binding(kind: Set) -> None:
-    """A map of Arrow's, or a list of pairs where keys may be null; a mapping of an implementation's."""
+    """A map of Arrow's, or a list of pairs if keys may be null; a mapping of an implementation's."""
     every = Values().values(kind)
     column = pa.array([plain(kind, given) for given in every], arrow_type(kind))
     assert [len(item) for item in column.to_pylist()] == [len(given) for given in every]
@@ -308,7 +308,7 @@ def test_a_map_is_a_column_and_a_value_of_a_binding(kind: Set) -> None:
 
 
 def test_a_binding_that_gives_no_map_is_refused() -> None:
-    """A list of pairs is none, nor is one with a wrong key or value; the place is named."""
+    """A list of pairs is not one, nor is a map with a wrong key or value; the place is named."""
     for wrong in ([(0, True)], {9: True}, {0: 1}):
         with pytest.raises(contract.NotAValue):
             contract.raw(wrong, KINDS[0])

@@ -1,4 +1,4 @@
-"""The agreement suite catches compilers that are wrong: each test plants one bug and wants it found."""
+"""The agreement suite catches wrong compilers: each test plants one bug, which must be detected."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ ENOUGH = Budget(max_states=9000)
 
 
 def suite(folder: Path) -> list[Program]:
-    """The programs that every engine is tried on."""
+    """The programs that are run on every engine."""
     given = program_of(SUITE, folder)
     assert given is not None
     assigned_twice = program_of(
@@ -99,7 +99,7 @@ def suite(folder: Path) -> list[Program]:
 
 
 def is_caught(folder: Path) -> bool:
-    """Whether some program of the suite tells the engines apart, by optimised code or by the other."""
+    """Whether some program of the suite distinguishes the engines, by optimised code or by the other."""
     for program, symmetry, after in product(suite(folder), (False, True), (0, LONG)):
         try:
             if differences(program, symmetry=symmetry, keep_going=True, workers=1, limit=ENOUGH,
@@ -112,12 +112,12 @@ def is_caught(folder: Path) -> bool:
 
 @pytest.fixture(autouse=True)
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No kernel of a wrong compiler is ever kept."""
+    """Use an empty cache, so that no kernel of a wrong compiler is kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_the_compiler_as_it_is_passes(tmp_path: Path) -> None:
-    """Without a planted bug nothing is caught."""
+    """Without a planted bug no difference is found."""
     assert not is_caught(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Wrong code for listed sets is caught: each test plants one bug in a kernel and compares the engines."""
+"""Wrong code for listed sets is detected: each test plants one bug in a kernel and compares the engines."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ LIMIT = Budget(max_states=5000)
 
 
 def suite(folder: Path) -> Program:
-    """The program that the engines are compared on."""
+    """The program on which the engines are compared."""
     program = program_of(SUITE, folder)
     assert program is not None
     return program
 
 
 def is_caught(folder: Path) -> bool:
-    """Whether the engines differ, with symmetry or without, with room from the start or little."""
+    """Whether the engines differ, with symmetry or without, with many slots from the start or few."""
     program = suite(folder)
     for symmetry, room in ((False, Room.of(8)), (True, Room.of(8)), (False, Room(2))):
         try:
@@ -93,12 +93,12 @@ def is_caught(folder: Path) -> bool:
 
 @pytest.fixture(autouse=True)
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No kernel of a wrong compiler is ever kept."""
+    """Use an empty cache, so that no kernel of a wrong compiler is kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_the_code_as_it_is_passes(tmp_path: Path) -> None:
-    """Without a planted bug nothing is caught, and the suite is compared at all."""
+    """Without a planted bug no difference is found, and the suite is really compared."""
     assert not is_caught(tmp_path)
 
 
@@ -200,7 +200,7 @@ BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The suite tells the engines apart."""
+    """The suite distinguishes the engines."""
     owner, name, wrong = BUGS[bug]
     monkeypatch.setattr(owner, name, wrong(getattr(owner, name)))
     assert is_caught(tmp_path)

@@ -1,4 +1,4 @@
-"""The tests of compiled walks catch kernels that are wrong: each test plants one error and wants it found."""
+"""The tests of compiled walks detect wrong kernels: each plants one error, which must be detected."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from specchk.native.walking.kernel import Walk
 
 @pytest.fixture(autouse=True)
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of other code are not found, and not kept."""
+    """Use an empty cache, so that no kernel of other code is found or kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def without_last(self: Walk, count: Any, number: Any) -> Any:
-    """Never the last of several."""
+    """Never choose the last of several."""
     return REAL_CHOICE(self, self.asm.max(1, self.asm.sub(count, 1)), number)
 
 
 def one_stream(self: Walk, count: Any, number: Any) -> Any:
-    """The same number for all steps of a walk."""
+    """Use the same number for all steps of a walk."""
     return REAL_CHOICE(self, count, 0)
 
 
 def half_copied(self: Walk, source: Any, target: Any) -> None:
-    """Only the first variable of a state."""
+    """Copy only the first variable of a state."""
     asm = self.asm
     asm.store(asm.band(asm.load(source, 0), 3), target, 0)
 

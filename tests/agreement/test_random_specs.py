@@ -1,4 +1,4 @@
-"""Both engines say the same of random specs."""
+"""Both engines agree on random specs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_engines_agree_on_many_random_specs(
 def test_engines_agree_on_specs_that_move(
     text: str, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """The same of specs with tens to hundreds of states and every kind of end."""
+    """The same for specs with tens to hundreds of states and every kind of end."""
     program = program_of(text, tmp_path)
     assume(program is not None)  # some assign a place twice, which is refused
     assert program is not None
@@ -56,7 +56,7 @@ def test_engines_agree_on_specs_that_move(
 def test_engines_agree_on_many_specs_that_move(
     text: str, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """The same of many of them."""
+    """The same for many of them."""
     program = program_of(text, tmp_path)
     assume(program is not None)  # some assign a place twice, which is refused
     assert program is not None
@@ -64,7 +64,7 @@ def test_engines_agree_on_many_specs_that_move(
 
 
 def test_most_random_specs_are_accepted_and_some_move(tmp_path: Path) -> None:
-    """The generator is no shortcut: its specs are well typed, and not all end at once.
+    """The generator's specs are well typed, and not all of them end at once.
 
     It is wide rather than deep: every type and operator, most often with something undefined soon;
     the specs that move are those of the two tests above.

@@ -1,4 +1,4 @@
-"""Recursive definitions: all engines, what they are worth in Python, and measures that do not decrease."""
+"""Recursive definitions: all engines, compared with Python, and measures that do not decrease."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def faulty(call: str) -> Program:
 
 @pytest.mark.parametrize("call", FAULTY)
 def test_a_measure_that_does_not_decrease_is_undefined(call: str) -> None:
-    """At the call that is not below the one around it, on every engine."""
+    """At the call whose measure is not below that of the enclosing one, on every engine."""
     reason, place = FAULTY[call]
     program = faulty(call)
     outcomes = [search(program, Options()), symbolic(program, JoinOptions(workers=1))]
@@ -182,7 +182,7 @@ def unchecked(e: Any, expr: Apply) -> Any:
 
 
 def is_noticed(call: str) -> bool:
-    """Whether the engines differ, or the native one refuses its own answer: it confirms a sample of it."""
+    """Whether the engines differ, or the native one rejects its own answer: it confirms a sample of it."""
     try:
         return bool(differences(faulty(call)))
     except ReplayFailed:
@@ -190,7 +190,7 @@ def is_noticed(call: str) -> bool:
 
 
 def test_a_measure_that_is_not_checked_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Native code without the check goes on to a level below, where it may find a value."""
+    """Native code without the check continues at a level below, where it may find a value."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # what is kept has the name of code without the flaw
     monkeypatch.setattr(expressions, "RULES", {**expressions.RULES, Op.DECREASED: unchecked})
     assert any(is_noticed(call) for call in FAULTY)
@@ -205,7 +205,7 @@ def test_engines_agree_on_random_recursion(seed: int, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4, 104))
 def test_engines_agree_on_much_random_recursion(seed: int, tmp_path: Path) -> None:
-    """The same of more specs."""
+    """The same for more specs."""
     check_agreement(seed, tmp_path)
 
 
@@ -216,7 +216,7 @@ def check_agreement(seed: int, folder: Path) -> None:
 
 
 def test_most_random_specs_have_recursion_that_is_compiled(tmp_path: Path) -> None:
-    """Else the agreement of the engines on them would show nothing."""
+    """Otherwise the agreement of the engines on them would show nothing."""
     texts = [random_recursive_spec(Random(seed)) for seed in range(40)]
     recursive = [text for text in texts if " decreases " in text]
     assert len(recursive) > 25
@@ -246,7 +246,7 @@ model m:
 
 
 def test_recursion_over_open_offsets_is_exact() -> None:
-    """The symbolic engine and proofs read what is put in; the offsets in it have no bound."""
+    """The symbolic engine and proofs read the inserted body; its offsets have no bound."""
     program = instantiate(check("offsets.spec", OFFSETS)).program
     assert isinstance(symbolic(program, JoinOptions(workers=1)).verdict, Holds)
     assert not differences(program)
@@ -276,7 +276,7 @@ def refusal_of(definition: str, call: str, types: str = "var x : 0..9 = 0") -> t
 
 
 def test_too_many_calls_are_refused_at_their_place() -> None:
-    """A call that is written twice doubles them; the hint is to write it once."""
+    """Writing a call twice doubles the calls; the hint is to write it once."""
     twice = "def f(k: int): int decreases k = if k == 0 then 0 else if x > k then f(k - 1) else 1 + f(k - 1)"
     assert refusal_of(twice, "f(x) >= 0") == ("S510", "f(k - 1)")
     once = "def f(k: int): int decreases k = if k == 0 then 0 else let r = f(k - 1): r + x % 2"

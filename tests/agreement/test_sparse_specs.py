@@ -29,7 +29,7 @@ LIMIT = Budget(max_states=1500)
 def test_engines_agree_on_message_passing(
     random: Random, room: Room | None, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """Verdict, counts, coverage and trace lengths of the first levels, whatever room a search begins with."""
+    """Verdict, counts, coverage and trace lengths of the first levels, for any initial number of slots."""
     check_message_passing(random, room, tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
@@ -39,7 +39,7 @@ def test_engines_agree_on_message_passing(
 def test_engines_agree_on_much_message_passing(
     random: Random, room: Room | None, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """The same of more of them."""
+    """The same for more of them."""
     check_message_passing(random, room, tmp_path, symmetry=symmetry, keep_going=keep_going)
 
 
@@ -62,7 +62,7 @@ def check_message_passing(
 def test_engines_agree_where_every_set_is_listed(
     seed: int, room: Room | None, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """The random specs of the other suite, of every type and operator, with lists for bits."""
+    """The random specs of the other suite, of every type and operator, with lists instead of bits."""
     program = of_seed(seed, tmp_path)
     if program is not None:
         assert not differences(program, symmetry=symmetry, keep_going=keep_going, room=room)
@@ -74,14 +74,14 @@ def test_engines_agree_where_every_set_is_listed(
 def test_engines_agree_on_many_where_every_set_is_listed(
     seed: int, room: Room | None, symmetry: bool, keep_going: bool, tmp_path: Path
 ) -> None:
-    """The same of many."""
+    """The same for many."""
     program = of_seed(seed, tmp_path)
     if program is not None:
         assert not differences(program, symmetry=symmetry, keep_going=keep_going, room=room)
 
 
 def test_most_of_these_specs_are_accepted_and_move(tmp_path: Path) -> None:
-    """The generator is no shortcut: its specs list sets, and have more than a few states."""
+    """The generator's specs list sets, and have more than a few states."""
     programs = [p for seed in range(12) if (p := program_of(random_sparse_spec(Random(seed)), tmp_path))]
     assert len(programs) > 8
     assert all(map(is_roomy, programs))

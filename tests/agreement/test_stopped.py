@@ -32,7 +32,7 @@ FEW = Budget(max_states=300)
 
 
 def drawn(random: Random, folder: Path) -> Program | None:
-    """A random program, of which some ignore variables."""
+    """A random program, which may ignore some variables."""
     program = program_of(random.choice(SPECS)(random), folder)
     if program is not None and random.random() < 0.2:
         return ignoring(random, program) or program
@@ -40,7 +40,7 @@ def drawn(random: Random, folder: Path) -> Program | None:
 
 
 def wrong_with(program: Program, random: Random, folder: Path) -> list[str] | None:
-    """The differences of a search that was stopped; None where a spec has too few states, or too many."""
+    """The differences of a stopped search; None if a spec has too few states, or too many."""
     way = {name: random.random() < 0.5 for name in ("symmetry", "keep_going", "compact")}
     try:
         whole = search(program, NativeOptions(FEW, workers=2, **way))  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_a_search_that_is_stopped_anywhere_has_the_same_answer(random: Random, t
 @settings(max_examples=120, suppress_health_check=SHARED)
 @given(random=st.randoms(use_true_random=False))
 def test_many_searches_that_are_stopped_have_the_same_answer(random: Random, tmp_path: Path) -> None:
-    """The same of more."""
+    """The same for more programs."""
     check(random, tmp_path)
 
 
@@ -88,7 +88,7 @@ deadlock ok
 
 
 def test_the_smallest_of_what_workers_found_is_reported_after_a_checkpoint(tmp_path: Path) -> None:
-    """Each of two had found a state of the open level; the second one's took the place of the first one's."""
+    """Each of two workers had found a state of the open level; the second one's replaced the first one's."""
     program = program_of(SEVERAL, tmp_path)
     assert program is not None
     with one_by_one(tmp_path):
@@ -101,12 +101,12 @@ def test_the_smallest_of_what_workers_found_is_reported_after_a_checkpoint(tmp_p
 
 
 def without_first(store: Store) -> list[tuple[int, int]]:
-    """What is not expanded, but for the piece of one worker."""
+    """Planted: the states to be expanded, without one worker's piece."""
     return unexpanded(store)[1:]
 
 
 def without_found(checkpoints: Checkpoints, store: Store, saved: Saved) -> None:
-    """A checkpoint without what was found before."""
+    """Planted: a checkpoint without the earlier findings."""
     save(checkpoints, store, replace(saved, found=[]))
 
 
@@ -121,7 +121,7 @@ unexpanded, save = Store.unexpanded, Checkpoints.save
 def test_a_checkpoint_that_leaves_something_out_is_noticed(
     place: type, name: str, flaw: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """States that were to be expanded, or what was found before; of ten specs four show it."""
+    """States to be expanded, or earlier findings; four of ten specs show it."""
     programs = [(seed, drawn(Random(seed), tmp_path)) for seed in (16, 30)]
     monkeypatch.setattr(place, name, flaw)
     with one_by_one(tmp_path):

@@ -17,7 +17,7 @@ MOST = 40
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_tracer_agrees_on_random_specs(seed: int, tmp_path: Path):
-    """The same successors in the same order, in every state in which all is defined."""
+    """The same successors in the same order, in every state in which everything is defined."""
     program = of_seed(seed, tmp_path)
     if program is None:
         return

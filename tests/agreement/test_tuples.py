@@ -1,4 +1,4 @@
-"""Tuples: what expressions mean, files, and every engine on one spec."""
+"""Tuples: the meaning of expressions, files, and every engine on one spec."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ KINDS = (PAIR, Record((("1", PAIR), ("2", BOOL), ("3", Seq(PAIR, 1)))))
 
 
 def test_claims_hold_in_the_reference_and_compiled(tmp_path: Path) -> None:
-    """Every expression has the value that the document gives tuples, and both engines find the same."""
+    """Every expression has the documented value of tuples, and both engines agree."""
     program = program_of(CLAIMS, tmp_path)
     assert program is not None
     assert isinstance(reference.search(program).verdict, Holds)
@@ -102,7 +102,7 @@ def test_claims_hold_in_the_reference_and_compiled(tmp_path: Path) -> None:
 
 
 def test_renamed_tuples_are_one_state(tmp_path: Path) -> None:
-    """Elements of sorts are renamed inside of tuples: 16 sets of pairs of two nodes, 10 up to their names."""
+    """Elements of sorts are renamed inside tuples: 16 sets of pairs of two nodes, 10 up to renaming."""
     program = program_of(CLAIMS, tmp_path)
     assert program is not None
     options = [Options(symmetry=symmetry) for symmetry in (False, True)]
@@ -147,7 +147,7 @@ def test_other_data_are_no_pair(data: object) -> None:
 
 
 def test_open_offsets_in_tuples(tmp_path: Path) -> None:
-    """The symbolic engine has tuples of offsets without a horizon, and an induction proves what holds."""
+    """The symbolic engine supports tuples of offsets without a horizon, and induction proves valid claims."""
     program = program_of(SYMBOLIC, tmp_path)
     assert program is not None
     assert isinstance(zones.search(program).verdict, Holds)

@@ -1,4 +1,4 @@
-"""Unions of sorts: what expressions mean, symmetry, files, and every engine on one spec."""
+"""Unions of sorts: the meaning of expressions, symmetry, files, and every engine on one spec."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def orbits(program: Program) -> tuple[int, int]:
 
 @pytest.mark.parametrize("model", ["free", "both"])
 def test_claims_hold_in_the_reference_and_compiled(model: str, tmp_path: Path) -> None:
-    """Elements are values of the union, sets of them sets of it; both engines find the same."""
+    """Elements are values of the union, sets of them are sets of it; both engines agree."""
     program = program_of(PARTIES, tmp_path, model)
     assert program is not None
     assert isinstance(reference.search(program, Options(keep_going=True)).verdict, Holds)
@@ -143,7 +143,7 @@ WRONG = ("c3", "Client", "Nobody", {"tag": "Client"}, {"tag": "Client", "": "c1"
 
 @pytest.mark.parametrize("data", WRONG, ids=repr)
 def test_other_data_are_no_value(data: object) -> None:
-    """A name of no element, and a tag of a variant that is a sort, are refused."""
+    """A name that is not an element's, and a tag of a variant that is a sort, are refused."""
     with pytest.raises(Unreadable):
         value_from_json(data, HOLDER)
     with pytest.raises(contract.NotAValue):

@@ -1,4 +1,4 @@
-"""Rounds of random walks by compiled code: what ends one early, and what remains of it."""
+"""Rounds of random walks by compiled code: the reasons for an early end, and the remaining results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_witness_that_is_not_confirmed_hides_no_violation(monkeypatch: pytest.
 
 @pytest.mark.parametrize("steps", [2**64, 2**64 + 1, 2**200])
 def test_a_walk_may_have_any_number_of_steps(steps: int) -> None:
-    """More than a word can count are as good as without end."""
+    """A number that exceeds a word is equivalent to no limit."""
     program = instance_of(WALK).program
     assert simulate(program, Walks(4, 64, steps)).verdict == simulate(program, Walks(4, 64, 10**6)).verdict
 
@@ -62,7 +62,7 @@ def test_a_round_of_short_walks_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(params=[KeyboardInterrupt, MemoryError])
 def ended_early(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[BaseException]:
-    """Why the first round ends when its workers have stopped."""
+    """The reason why the first round ends when its workers have stopped."""
 
     def work(self: memory.WalkMemory, looking: Callable[[], bool]) -> None:
         real(self, looking)
@@ -83,7 +83,7 @@ def test_a_round_that_ends_early_reports_its_violation(ended_early: type[BaseExc
 
 @pytest.mark.usefixtures("ended_early")
 def test_a_round_that_ends_early_while_a_set_has_no_room_reports_no_walks() -> None:
-    """A state that lost an item is no state of the spec: nothing that was found with it is reported."""
+    """A state that lost an item is not a state of the spec: findings with it are not reported."""
     text = GROW.replace("few: card(s) < 60", "few: card(s) < 5")
     outcome = simulate(instance_of(text).program, Walks(1, 70, 150), 2)
     assert isinstance(outcome.verdict, Inconclusive)
@@ -109,7 +109,7 @@ def test_a_restart_with_more_room_releases_its_memory(monkeypatch: pytest.Monkey
 def test_the_table_is_no_larger_than_its_limit_needs(
     counted: int, slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to the limit half of the slots are used, and no more are made."""
+    """Up to the limit half of the slots are used, and the table does not grow further."""
     monkeypatch.setattr(memory, "FIRST_SLOTS", 4)
     monkeypatch.setattr(memory, "COUNTED", counted)
     with walking(instance_of(RARE.format(limit=41)).program, 2) as walked:

@@ -1,4 +1,4 @@
-"""Random walks by compiled code: which walks a seed means, what they find, and how likely they go where."""
+"""Random walks by compiled code: the walks of a seed, their findings, and their distribution."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wander(program: Program, seed: int, workers: int = 1, walks: int = 300, **gi
 def test_walks_through_specs_that_move_are_walks_of_their_meaning(
     text: str, seed: int, tmp_path: Path
 ) -> None:
-    """Steps, ends, coverage, horizons and distinct states are those of the reference on the same way."""
+    """Steps, ends, coverage, horizons and distinct states are those of the reference on the same path."""
     program = program_of(text, tmp_path)
     assert program is None or not wrong_walks(program, seed, 12, 15)
 
@@ -55,7 +55,7 @@ def test_walks_through_specs_that_move_are_walks_of_their_meaning(
 def test_walks_through_random_specs_are_walks_of_their_meaning(
     random: Random, seed: int, sparse: bool, tmp_path: Path
 ) -> None:
-    """The same of every type and operator, and of sets that list their items."""
+    """The same for every type and operator, and for sets that list their items."""
     program = program_of(random_sparse_spec(random) if sparse else random_spec(random), tmp_path)
     assert program is None or not wrong_walks(program, seed, 6, 8)
 
@@ -66,7 +66,7 @@ def test_walks_through_random_specs_are_walks_of_their_meaning(
 def test_walks_through_many_specs_are_walks_of_their_meaning(
     random: Random, seed: int, kind: str, tmp_path: Path
 ) -> None:
-    """The same of more of them."""
+    """The same for more of them."""
     from_seed = {"any": random_spec, "sparse": random_sparse_spec}
     text = from_seed[kind](random) if kind in from_seed else small_spec(random)
     program = program_of(text, tmp_path)
@@ -85,7 +85,7 @@ def test_long_walks_through_a_small_spec_visit_all_of_it() -> None:
 @pytest.mark.parametrize("text", [WALK, CALM, WALK.replace("x < 3", "x < 4")])
 @pytest.mark.parametrize("choice", StepChoice)
 def test_the_same_seed_has_one_outcome_on_any_number_of_workers(text: str, choice: StepChoice) -> None:
-    """Verdict, counts, coverage, witnesses and trace do not depend on who took the walks, nor when."""
+    """Verdict, counts, coverage, witnesses and trace do not depend on the workers, nor on timing."""
     program = instance_of(text).program
     alone = wander(program, 7, choice=choice)
     assert [timeless(wander(program, 7, n, choice=choice)) for n in (2, 3)] == 2 * [timeless(alone)]
@@ -93,7 +93,7 @@ def test_the_same_seed_has_one_outcome_on_any_number_of_workers(text: str, choic
 
 
 def test_optimised_code_takes_the_same_walks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simulation that changes its code on the way has the outcome of one that does not."""
+    """A simulation that switches its code has the outcome of one that does not."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     program = instance_of(CALM).program
     quick = wander(program, 5, 2)
@@ -135,7 +135,7 @@ def test_a_step_is_chosen_uniformly(steps: int) -> None:
 
 
 def test_the_meaning_of_a_walk_has_the_same_distribution() -> None:
-    """Interpreted and compiled walks take each action as often, but for chance."""
+    """Interpreted and compiled walks take each action equally often, except for chance."""
     program = instance_of(CALM).program
     counts = []
     for outcome in (wander(program, 2), interpreted(program, Walks(2, 300, 20))):
@@ -191,7 +191,7 @@ def test_each_planted_error_is_found_with_its_trace(line: str, kind: str, name: 
 
 
 def test_an_undefined_witness_hides_no_other() -> None:
-    """A witness that is first true where one before it is undefined is reached, whoever takes the walk."""
+    """A witness that is first true where an earlier one is undefined is reached, on whichever worker."""
     lines = "reachable no: 6 // (1 - x) > 9\nreachable also: x == 1"
     program = instance_of(CALM.replace("invariant small: x < 4", lines)).program
     for outcome in (wander(program, 3, 2), interpreted(program, Walks(3, 300, 20))):
@@ -201,7 +201,7 @@ def test_an_undefined_witness_hides_no_other() -> None:
 
 
 def test_a_trace_has_no_loops() -> None:
-    """Ways from a state back to it are left out, except for the last step."""
+    """Paths from a state back to it are left out, except for the last step."""
     assert without_loops([(0,), (1,), (0,), (0,), (2,), (1,), (2,), (3,)]) == [(0,), (2,), (3,)]
     assert without_loops([(0,), (1,), (0,)]) == [(0,), (1,), (0,)]
     assert without_loops([(0,), (0,)]) == [(0,), (0,)]
@@ -212,7 +212,7 @@ def test_a_trace_has_no_loops() -> None:
 
 
 def test_a_deadlock_ends_a_walk_where_no_horizon_does() -> None:
-    """A walk that gets stuck is a violation, except where numbers beyond the list would enable a step."""
+    """A walk without a next step is a violation, except if numbers beyond the list would enable a step."""
     text = "spec s\nconst Most : int\ntype Offset = nat upto Most\nvar a : Offset = 0\naction go():\n"
     text += "    any p in Offset:\n        require p {}\n        a' = p\nmodel m:\n    Most = 3\n"
     stuck = wander(instance_of(text.format("> a and p < 3")).program, 1)
@@ -222,7 +222,7 @@ def test_a_deadlock_ends_a_walk_where_no_horizon_does() -> None:
 
 
 def test_the_violation_of_the_first_walk_is_reported() -> None:
-    """Of a round's violations the one of the first walk counts, and every walk of its round is counted."""
+    """Of a round's violations that of the first walk counts, and every walk of its round is counted."""
     program = instance_of(WALK).program
     found = wander(program, 4, 2)
     assert found.statistics.walks is not None
@@ -292,7 +292,7 @@ def climbing(more: str) -> Program:
 def test_a_budget_ends_the_confirmation_of_a_long_walk(
     more: str, finding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was not confirmed in time is no violation and no witness, but the verdict names it."""
+    """A finding not confirmed in time is not reported as a violation or witness, but the verdict names it."""
     monkeypatch.setattr(simulation, "CONFIRMED_EVERY", 100)
     limit = Budget(max_seconds=3600)
 
@@ -310,7 +310,7 @@ def test_a_budget_ends_the_confirmation_of_a_long_walk(
 
 
 def test_a_violation_stands_if_the_budget_ends_at_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was confirmed before; that a witness was not is reported beside it."""
+    """It was confirmed before; that a witness was not is reported in addition."""
     monkeypatch.setattr(simulation, "CONFIRMED_EVERY", 100)
     program = climbing("invariant low: x < 350\nreachable high: x == 250")
     ended: list[str] = []
@@ -327,7 +327,7 @@ def test_a_violation_stands_if_the_budget_ends_at_a_witness(monkeypatch: pytest.
 
 
 def test_a_set_without_room_restarts_the_walks() -> None:
-    """Sets that grow past the first guess are walked with more room, and nothing before that counts."""
+    """Sets that grow past the first guess are walked with more slots, and no earlier result counts."""
     outcome = simulate(instance_of(GROW).program, Walks(1, 70, 150), 2)
     violation = first(outcome)
     assert violation.trace is not None
@@ -337,7 +337,7 @@ def test_a_set_without_room_restarts_the_walks() -> None:
 
 
 def test_a_budget_ends_a_walk() -> None:
-    """A long walk looks at the clock, not only at its number of steps."""
+    """A long walk checks the clock, not only its number of steps."""
     outcome = simulate(instance_of(CALM).program, Walks(1, 1, 10**9, Budget(max_seconds=0.05)), 1)
     assert isinstance(outcome.verdict, Inconclusive)
     assert "--max-seconds" in outcome.verdict.reason
@@ -356,7 +356,7 @@ def test_a_limit_of_states_ends_a_round() -> None:
 
 
 def test_an_interrupt_reports_the_walks_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Control-C ends the walks with what they counted."""
+    """Control-C ends the walks with their counts so far."""
 
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
@@ -368,7 +368,7 @@ def test_an_interrupt_reports_the_walks_so_far(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_states_are_counted_in_a_table_that_grows_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The count does not depend on the table's sizes; past the limit a warning states that it is one."""
+    """The count does not depend on the table's sizes; past the limit a warning states that it is a limit."""
     program = instance_of(RARE.format(limit=41)).program
     whole = simulate(program, Walks(1, 300, 100), 2)
     monkeypatch.setattr(memory, "FIRST_SLOTS", 4)

@@ -111,7 +111,7 @@ def test_engines_agree_on_many_wider_specs(
 
 @pytest.mark.parametrize("optimise_after", [0, 1 << 40])
 def test_a_constant_may_be_longer_than_a_word(optimise_after: int, tmp_path: Path) -> None:
-    """What is read at a key that is not known beforehand is what the constant has there."""
+    """A value read at a key that is not known beforehand is that of the constant."""
     program = program_of(TABLE, tmp_path)
     assert program is not None
     found = native(program, NativeOptions(optimise_after=optimise_after))

@@ -1,4 +1,4 @@
-"""An engine in a page, of the tests' own: what `search.engine` asks of one, and nothing else.
+"""A toy engine on one page: the requirements of `search.engine`, and nothing else.
 
 Its frontier are whole traces, its memory is a set.  It knows no renaming, so it has symmetry switched off.
 """
@@ -73,7 +73,7 @@ class ToyEngine(Engine[list[Trace]]):
         )  # fmt: skip
 
     def _new(self, traces: list[Trace]) -> list[Trace]:
-        """Those that end in states that were not seen, checked, and within the constraints."""
+        """The steps to states that are new, checked, and within the constraints."""
         kept = []
         self.generated += len(traces)
         for trace in traces:

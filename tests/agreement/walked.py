@@ -1,4 +1,4 @@
-"""Compiled walks beside their meaning: each is taken by compiled code, then by the reference stepper."""
+"""Compiled walks compared with their meaning: each is taken by compiled code, then by the stepper."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ model m:
 
 @contextmanager
 def walking(program: Program, workers: int = 1) -> Iterator[WalkMemory | None]:
-    """The memory of walks through a program; None where it has no walks, or no compiled ones."""
+    """The memory of walks through a program; None if it has no walks, or no compiled ones."""
     states, wrong = begin(program)
     try:
         roomy = with_room(program, first_room(program))
@@ -97,7 +97,7 @@ def walking(program: Program, workers: int = 1) -> Iterator[WalkMemory | None]:
 
 
 def wrong_walks(program: Program, seed: int, walks: int, steps: int) -> list[str]:
-    """What the first walks of a seed do otherwise than the meaning of the spec, one after another."""
+    """The differences of a seed's first walks from the meaning of the spec, one after another."""
     with walking(program) as memory:
         try:
             return _differences(program, memory, seed, walks, steps) if memory is not None else []
@@ -144,7 +144,7 @@ def _differences(program: Program, memory: WalkMemory, seed: int, walks: int, st
 
 
 def distribution(program: Program, steps: int) -> dict[tuple[object, ...], float]:
-    """How likely each state is the one after so many uniform choices."""
+    """The probability of each state after this many uniform choices."""
     stepper, initial = Stepper(program), begin(program)[0]
     now: dict[tuple[object, ...], float] = dict.fromkeys(initial, 1 / len(initial))
     for _ in range(steps):
@@ -158,7 +158,7 @@ def distribution(program: Program, steps: int) -> dict[tuple[object, ...], float
 
 
 def surprise(steps: int) -> float:
-    """How far states are from their frequency after uniform choices (chi-squared), in standard deviations."""
+    """The deviation of states from their expected frequency (chi-squared), in standard deviations."""
     text = CALM.replace("var x : 0..3 = 0", "var x : 0..3 in 0..2")
     program, walks = instance_of(text).program, 6000
     with walking(program) as memory_:
