@@ -1,4 +1,4 @@
-"""A spec whose table has several words, and a misreading of it as native code once had."""
+"""A spec whose table has several words, and a misreading of it by an earlier native engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ model one:
 
 
 def deep(weight: str = "k", far: int = 20) -> str:
-    """A spec of 820 states, in which `light` fails from `far` on where a weight is 31."""
+    """A spec of 820 states, in which `light` fails from `far` on if a weight is 31."""
     return _SPEC.format(weight=weight, far=far)
 
 

@@ -1,4 +1,4 @@
-"""Values of types, drawn by chance."""
+"""Random values of types."""
 
 from __future__ import annotations
 

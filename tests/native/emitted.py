@@ -1,4 +1,4 @@
-"""One expression as compiled code, and the operators whose code is not what they mean."""
+"""One expression as compiled code, and the operators whose code differs from their meaning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def layout_of(kinds: Sequence[Type]) -> StateLayout:
 
 
 def emit(module: ir.IRModule, name: str, expr: Expr, layout: StateLayout) -> ir.Function:
-    """`name(state, out)`: 1 and the code of the value in `out`, 0 where there is none, 2 on an overflow."""
+    """`name(state, out)`: 1 and the code of the value in `out`, 0 if there is none, 2 on an overflow."""
     function = ir.Function(module, ir.FunctionType(I64, [PTR, PTR]), name)
     asm = Asm(function)
     state, out = function.args
@@ -92,7 +92,7 @@ def _function(engine: llvm.ExecutionEngine, name: str, expr: Expr, layout: State
 
 
 def miscompiled(op: Op) -> list[str]:
-    """Where the code of an operator gives another value than its meaning."""
+    """The arguments for which the code of an operator gives another value than its meaning."""
     return [
         line for expr, kinds in cases(op) if is_supported(expr, kinds) for line in _miscompiled(expr, kinds)
     ]
@@ -123,7 +123,7 @@ def is_supported(expr: Expr, kinds: Signature) -> bool:
 
 
 def misjudged(op: Op) -> list[str]:
-    """Code that grows with the limits of its arguments visits items one by one."""
+    """Operators whose code grows with the limits of its arguments, i.e. visits items one by one."""
     *_, (expr, kinds) = cases(op)
     grows = _length(expr, kinds, 3) < _length(expr, kinds, 7)
     return [] if grows == op.card.loops else [f"{op.name} {'loops' if grows else 'does not loop'}"]
@@ -139,12 +139,12 @@ def _length(expr: Apply, kinds: Signature, limit: int) -> int:
 
 
 def wider(kind: Type) -> Type:
-    """A type with room for more, as that of a place where a value is stored."""
+    """A type with more room, as that of a place where a value is stored."""
     return _changed(kind, lambda n: Int(n.low - 1, n.high + 2), lambda limit: limit + 1)
 
 
 def resized(kind: Type, limit: int) -> Type:
-    """A type of the same shape with so many items."""
+    """A type of the same shape with this many items."""
     return _changed(kind, lambda _: Int(0, limit), lambda _: limit)
 
 

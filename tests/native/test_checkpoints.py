@@ -1,4 +1,4 @@
-"""Checkpoints: gone on with by a search of the same identity alone, and never when damaged."""
+"""Checkpoints: continued only by a search of the same identity, and never when damaged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def halved(name: str, place: Path, folder: Path) -> None:
 
 
 def gone_on(program: Program, wanted: NativeOptions) -> Outcome | str:
-    """What a search says that goes on, or why it does not."""
+    """The result of a continued search, or the reason why it does not continue."""
     try:
         return search(program, wanted)
     except Unusable as reason:
@@ -69,7 +69,7 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("first", VARIANTS)
 def test_another_search_never_goes_on_with_a_half(first: str, halves: Path, tmp_path: Path) -> None:
-    """With every other option, spec, model or constant: refused, or the answer of a search of its own."""
+    """With every other option, spec, model or constant: refused, or the answer of a separate search."""
     went_on = set()
     for second in [other for name, other in pairs(compact=True) if name == first]:
         place, program = tmp_path / second, VARIANTS[second].program(tmp_path)
@@ -84,7 +84,7 @@ def test_another_search_never_goes_on_with_a_half(first: str, halves: Path, tmp_
 
 
 def test_a_refusal_names_what_differs(halves: Path, tmp_path: Path) -> None:
-    """The parts, in the reader's words."""
+    """The parts, in the user's terms."""
     for second, parts in (("--property", "properties"), ("--no-symmetry", "symmetry"),
                           ("--keep-going", "--keep-going"), ("model of another name", "model"),
                           ("--set of what is not used", "constants"), ("init", "spec")):  # fmt: skip
@@ -157,7 +157,7 @@ ON_SPARK = {
 
 
 def test_no_field_of_a_program_is_left_out_of_its_identity(tmp_path: Path) -> None:
-    """Each decides the answer or is in the list here; the same for what compiled code is kept under."""
+    """Each determines the answer or is in the list here; the same for the name of compiled code."""
     program = VARIANTS["as it is"].program(tmp_path)
     own = identity_of(program, [], keep_going=False, compact=False)
     alike = {name for name, other in changed(program).items()
@@ -171,7 +171,7 @@ def test_no_field_of_a_program_is_left_out_of_its_identity(tmp_path: Path) -> No
 
 
 def test_no_option_is_left_out_of_the_identity() -> None:
-    """An option is a part of it, or in a list of those that the answer does not depend on."""
+    """An option is a part of it, or in a list of those that do not affect the answer."""
     assert {field.name for field in fields(NativeOptions)} == LATER_OR_WHERE | {
         "symmetry",
         "keep_going",
@@ -193,7 +193,7 @@ def test_a_checkpoint_is_not_written_over(halves: Path, tmp_path: Path) -> None:
 def test_a_search_that_ends_before_its_first_checkpoint_spoils_none(
     halves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """States of a search that never came to `search.json` are in a file of their own."""
+    """States of a search that never wrote `search.json` are in a separate file."""
     place, program = tmp_path / "place", VARIANTS["as it is"].program(tmp_path)
     shutil.copytree(halves / "as it is", place)
     wanted = options("init")
@@ -212,7 +212,7 @@ def test_a_search_that_ends_before_its_first_checkpoint_spoils_none(
 
 
 def test_two_searches_never_have_one_checkpoint(tmp_path: Path) -> None:
-    """The second is told who has it; killed, the first leaves a checkpoint that the second goes on with."""
+    """The second names the owner; if the first is killed, the second continues its checkpoint."""
     large = [word for name in ("Replicas", "MaxRecords", "MaxLeaderEpoch") for word in ("--set", f"{name}=3")]
     own = ["--no-symmetry", "--checkpoint", str(tmp_path), "--every", "0.05"]
     line = [sys.executable, "-m", "specchk", "run", KIP320, *large, *own]
@@ -261,7 +261,7 @@ def test_a_damaged_checkpoint_is_refused_by_name(
 
 
 def test_what_is_behind_the_states_that_count_is_no_damage(halves: Path, tmp_path: Path) -> None:
-    """It is what a search had written that was killed before its `search.json`."""
+    """It was written by a search that was killed before its `search.json`."""
     place, program = tmp_path / "place", VARIANTS["as it is"].program(tmp_path)
     shutil.copytree(halves / "as it is", place)
     (path,) = place.glob("states-*.bin")
@@ -271,7 +271,7 @@ def test_what_is_behind_the_states_that_count_is_no_damage(halves: Path, tmp_pat
 
 
 def test_a_place_that_cannot_be_written_is_said_before_the_search(tmp_path: Path) -> None:
-    """A file in the way, exit code 2."""
+    """A file in its place, exit code 2."""
     (tmp_path / "file").touch()
     found = CliRunner().invoke(command, [KIP320, "--checkpoint", str(tmp_path / "file")])
     assert found.exit_code == 2
@@ -279,7 +279,7 @@ def test_a_place_that_cannot_be_written_is_said_before_the_search(tmp_path: Path
 
 
 def test_nothing_is_made_to_resume_from(tmp_path: Path) -> None:
-    """A directory that is not there is refused, and is not there afterwards."""
+    """A missing directory is refused, and is not created."""
     for own in (["--checkpoint"], ["--engine", "spark", "--ledger"]):
         found = CliRunner().invoke(command, [KIP320, "--resume", *own, str(tmp_path / "wrong")])
         assert found.exit_code == 2
@@ -288,7 +288,7 @@ def test_nothing_is_made_to_resume_from(tmp_path: Path) -> None:
 
 
 def test_what_is_left_of_ranges() -> None:
-    """Ranges without others: before, between, behind, and where they overlap."""
+    """Ranges without others: before, between, after, and where they overlap."""
     assert without([(0, 10)], [(2, 3), (5, 7)]) == [(0, 2), (3, 5), (7, 10)]
     assert without([(0, 4), (6, 9)], [(0, 7)]) == [(7, 9)]
     assert without([(0, 4)], []) == [(0, 4)]

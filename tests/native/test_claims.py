@@ -1,4 +1,4 @@
-"""Claims: one search at a time, whoever asks at once, and none that outlives its process."""
+"""Claims: one search at a time, however many try at once, and none that outlives its process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def mark(place: Path, name: str, holder: Holder) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_claim_is_one_s_until_it_is_given_up(kind: str, tmp_path: Path) -> None:
-    """The second is told who has it and what for; the third, afterwards, gets it."""
+    """The second is told the owner and the purpose; the third, afterwards, gets it."""
     place = tmp_path / "place"
     with claim(kind, place), pytest.raises(Unusable) as refused:
         claim(kind, place).__enter__()
@@ -73,7 +73,7 @@ def test_a_claim_is_one_s_until_it_is_given_up(kind: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_twenty_at_once_one_has_it(kind: str, tmp_path: Path) -> None:
-    """Again and again, and never two, never none."""
+    """Repeatedly, and never two, never none."""
     many, place = 20, tmp_path / "place"
     start, end = Barrier(many), Barrier(many)
 
@@ -96,7 +96,7 @@ def test_of_twenty_at_once_one_has_it(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_killed_process_leaves_no_claim(tmp_path: Path) -> None:
-    """The system drops its lock; the name that it left is not told of the next one."""
+    """The system drops its lock; the name that it left is not reported for the next one."""
     other = Other(tmp_path)
     with pytest.raises(Unusable, match=f"process {other.process.pid} on .* for a long search"):
         claimed(tmp_path, "a search").__enter__()
@@ -108,7 +108,7 @@ def test_a_killed_process_leaves_no_claim(tmp_path: Path) -> None:
 def test_a_search_that_ends_meanwhile_is_no_reason_to_refuse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It had the lock, and has neither lock nor name when that is read: the claim is free."""
+    """It had the lock, and has neither lock nor name when they are read: the claim is free."""
     file = os.open(tmp_path / "claim", os.O_RDWR | os.O_CREAT)
     fcntl.flock(file, fcntl.LOCK_EX)
 
@@ -121,7 +121,7 @@ def test_a_search_that_ends_meanwhile_is_no_reason_to_refuse(
 
 
 def test_a_child_does_not_keep_its_parent_s_claim(tmp_path: Path) -> None:
-    """Java, which outlives a killed driver for a while, has not inherited the lock."""
+    """Java, which outlives a killed driver for a while, does not inherit the lock."""
     with claimed(tmp_path, "a search"):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     with claimed(tmp_path, "another"):
@@ -130,7 +130,7 @@ def test_a_child_does_not_keep_its_parent_s_claim(tmp_path: Path) -> None:
 
 
 def test_files_of_a_killed_process_are_no_claim(tmp_path: Path) -> None:
-    """Where there are no locks, what is left of a process of this system that has ended is removed."""
+    """Without locks, the files of an ended process of this system are removed."""
     other = Other(tmp_path / "elsewhere")
     gone = Holder("here", other.process.pid, "now", "x", claims._system(), claims._started(other.process.pid))
     place = tmp_path / "place"
@@ -145,7 +145,7 @@ def test_files_of_a_killed_process_are_no_claim(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [("bid-0",), ("bid-f",), ("bid-f", "held-f")])
 def test_files_of_another_machine_are_believed_and_named(left: tuple[str, ...], tmp_path: Path) -> None:
-    """Nobody here knows whether that process lives: the refusal says what to remove if it does not."""
+    """Whether that process is alive is unknown here: the refusal states what to remove if it is not."""
     for name in left:
         mark(tmp_path, name, Holder("elsewhere", 7, "then", "a search", "another boot", "1"))
     with pytest.raises(Unusable) as refused:
@@ -158,7 +158,7 @@ def test_files_of_another_machine_are_believed_and_named(left: tuple[str, ...], 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
 def test_without_locks_files_do(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that has none is claimed all the same."""
+    """A file system without locks is claimed nevertheless."""
 
     def none(*_: int) -> None:
         raise OSError(number, os.strerror(number))
@@ -192,7 +192,7 @@ def test_locks_that_other_machines_do_not_see_are_not_enough(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_place_that_cannot_be_is_refused(kind: str, tmp_path: Path) -> None:
-    """A file in the way: a sentence with the name, no error of the system."""
+    """A file in its place: a sentence with the name, not a system error."""
     (tmp_path / "file").touch()
     with pytest.raises(Unusable, match="file/place cannot be"):
         claim(kind, tmp_path / "file" / "place").__enter__()

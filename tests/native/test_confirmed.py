@@ -1,4 +1,4 @@
-"""A search that finds nothing wrong is confirmed on a sample of its states."""
+"""A search without findings is confirmed on a sample of its states."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_a_search_that_is_right_is_confirmed(program: Program, compact: bool) -> None:
-    """All of its states after are kept, also as hashes."""
+    """All successors in the sample are among the kept states, also as hashes."""
     outcome = search(program, NativeOptions(compact=compact))
     assert isinstance(outcome.verdict, Holds)
     assert outcome.statistics.distinct == 820
@@ -34,7 +34,7 @@ def test_a_search_that_is_right_is_confirmed(program: Program, compact: bool) ->
 
 @pytest.mark.usefixtures("program")
 def test_a_property_that_is_misjudged_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when constants of several words were read wrong."""
+    """As when constants of several words were read wrongly."""
     wrong = instantiate(check("deep.spec", deep("if k < 6 then 31 else k"))).program
     assert isinstance(search(wrong, NativeOptions()).verdict, Violated)
     misread_constants(monkeypatch)
@@ -43,7 +43,7 @@ def test_a_property_that_is_misjudged_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_step_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch, program: Program) -> None:
-    """The states after it are not among those that were kept."""
+    """The successor is not among the kept states."""
     real = Steps._action
 
     def only_next(self: Steps, index: int, action: Any) -> None:
@@ -56,7 +56,7 @@ def test_a_step_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch, pro
 
 
 def test_a_sample_is_spread_over_all_runs() -> None:
-    """Numbers of all runs, ascending as the runs are; all of them where these are few."""
+    """Numbers from all runs, in ascending order; all of them if there are few."""
     assert spread([(10, 2), (50, 1)], 100) == [10, 11, 50]
     assert spread([(0, 6), (100, 6)], 4) == [0, 3, 100, 103]
     assert spread([(7, 1000)], 1) == [7]

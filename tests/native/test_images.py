@@ -1,4 +1,4 @@
-"""Kernels in memory without LLVM: placed as they are, and equal to those that LLVM links."""
+"""Kernels in memory without LLVM: placed unchanged, and equal to those that LLVM links."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ TABLE = (3, 1, 4, 1, 5, 9, 2, 6)
 
 
 def meant(x: int) -> int:
-    """What `f` computes."""
+    """The value that `f` computes."""
     chosen = {0: 3 * x, 1: x ^ 77, 2: x // 5, 3: 8 * x, 4: 1000 - x}.get(x % 8, 9)
     return TABLE[x % 8] * chosen
 
 
 @pytest.mark.parametrize("compiled", [quick, optimised])
 def test_constants_are_placed_beside_the_code(compiled: Callable[[str], bytes]) -> None:
-    """Whatever the code refers to is where it looks, from any section."""
+    """References of the code are resolved, from any section."""
     code = compiled(CONSTANTS)
     assert b".rodata" in code
     image = image_of(code, ["f"])
@@ -71,7 +71,7 @@ def test_constants_are_placed_beside_the_code(compiled: Callable[[str], bytes]) 
 
 
 def test_code_lives_as_long_as_one_of_its_functions() -> None:
-    """And no longer: a process makes thousands of kernels, and a call of code that is gone ends it."""
+    """And no longer: a process creates thousands of kernels, and a call of freed code crashes it."""
     image = image_of(optimised(CONSTANTS), ["f", "chosen"])
     assert image is not None
     loaded = placed(image, (("f", 1), ("chosen", 1)))
@@ -95,7 +95,7 @@ def program_of(name: str, model: str | None) -> Program:
 
 @pytest.mark.parametrize(("name", "model"), KERNELS)
 def test_every_kernel_has_an_image(name: str, model: str | None) -> None:
-    """Where one has not, a run is as it was with LLVM's linker, and nobody sees why it starts slowly."""
+    """Without one, a run would silently use LLVM's linker and start slowly."""
     program = with_room(program_of(name, model), FIRST_ROOM)
     source = KernelSource(program, layout_of(program), Symmetry(program).renamings)
     names = [entry for entry, _ in source.entries]
@@ -103,7 +103,7 @@ def test_every_kernel_has_an_image(name: str, model: str | None) -> None:
 
 
 def test_a_machine_without_images_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same outcome, whichever way the code took into memory; where a page cannot be code, too."""
+    """The same outcome, however the code was loaded; also if a page cannot be made executable."""
     program, options = program_of("kafka/kip320.spec", "small"), NativeOptions(workers=2)
     ways: list[str] = []
     linked, put = compiler.linked, compiler.placed
@@ -145,7 +145,7 @@ except SystemExit as ended:
 def test_a_run_whose_code_was_kept_imports_no_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second time the code is there, quick or optimised; what is compiled needs LLVM."""
+    """The second run uses kept code, quick or optimised; only compiling needs LLVM."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     def run() -> str:

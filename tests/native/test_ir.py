@@ -1,4 +1,4 @@
-"""Emitted IR: an instruction is shared by those who are certainly behind it, and by nobody else."""
+"""Emitted IR: an instruction is shared only by uses that are certainly after it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_read_from_memory_is_read_again():
 
 
 def test_a_block_that_only_decided_jumps_lead_to_is_left_out():
-    """Constants decide while the code is built, and what they exclude is not compiled."""
+    """Constants decide while the code is built, and excluded parts are not compiled."""
 
     def build(asm: Asm) -> Val:
         out = asm.block()
@@ -81,7 +81,7 @@ def test_a_block_that_only_decided_jumps_lead_to_is_left_out():
 
 
 def test_a_jump_into_a_loop_has_to_be_expected():
-    """Else what the block before the loop knows would be used on a way that does not pass it."""
+    """Otherwise values of the block before the loop would be used on a path that does not pass it."""
 
     def build(*, is_expected: bool) -> None:
         asm = Asm.of(IRModule(), "f", [PTR], I64, internal=False)
@@ -147,7 +147,7 @@ def computed(words: list[int], expr: Shape) -> int:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_functions_compute_what_they_mean(seed: int):
-    """Branches and loops in each other, over few different values, so that most of them are shared."""
+    """Nested branches and loops, over few different values, so that most of them are shared."""
     draw = random.Random(seed)
     expr = shape(draw, 6)
     asm = Asm.of(IRModule(), "f", [PTR], I64, internal=False)

@@ -104,7 +104,7 @@ def test_states_are_unpacked_as_they_were_packed(seed: int, tmp_path: object) ->
 
 
 def test_no_two_variables_share_a_bit(tmp_path: object) -> None:
-    """Places are disjoint, and only what is wider than a word straddles words when there is room."""
+    """Places are disjoint, and only values wider than a word cross words when there is space."""
     for seed in range(20):
         program = of_seed(seed, tmp_path)  # type: ignore[arg-type]
         if program is not None:
@@ -113,14 +113,14 @@ def test_no_two_variables_share_a_bit(tmp_path: object) -> None:
 
 
 def test_a_set_over_too_many_values_is_refused() -> None:
-    """What has no code is refused by name, never cut off."""
+    """A value without a code is refused by name, never truncated."""
     with pytest.raises(Unsupported, match="a set over"):
         width(Set(Int(0, Room().dense)))
 
 
 @pytest.mark.parametrize("listed", ["5 in 0..n", "{5} in subsets(0..n)", "card(0..n) >= 0 or true"])
 def test_a_set_that_may_be_too_large_to_list_is_refused(listed: str, tmp_path: Path) -> None:
-    """The kernel compares with bounds, so it would say `holds` where the meaning is undefined."""
+    """The kernel compares with bounds, so it would report `holds` where the meaning is undefined."""
     small, large = (
         program_of(f"spec big\nvar n : 0..{most} = 0\ninvariant p: {listed}\n", tmp_path)
         for most in (15, 1 << MAX_LISTED_BITS)
@@ -166,7 +166,7 @@ MOST = (1 << 62) - 1
     ],
 )
 def test_a_number_wider_than_a_register_is_refused(high: int, claim: str, tmp_path: Path) -> None:
-    """Constants, variables and sums alike: wrapped around, they would give another verdict."""
+    """Constants, variables and sums alike: with wrap-around, they would give another verdict."""
     program = program_of(WIDE.format(range=f"0..{high}", value=high, claim=claim), tmp_path)
     assert program is not None
     with pytest.raises(Unsupported, match="numbers of more than 62 bits"):
@@ -185,7 +185,7 @@ def test_the_widest_numbers_have_codes(claim: str, tmp_path: Path) -> None:
 
 
 def test_a_sum_over_a_bag_is_as_wide_as_the_bag(tmp_path: Path) -> None:
-    """And not as wide as all values that its items might have."""
+    """And not as wide as all possible values of its items."""
     text = """spec s
 type Message = { a: 0..4000000000, b: 0..4000000000 }
 var sent : bag[Message] upto 2 = {}

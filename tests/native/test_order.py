@@ -69,7 +69,7 @@ def names(program: Program, action: str) -> list[str]:
 
 
 def test_the_parameter_that_guards_mention_alone_is_first(program: Program) -> None:
-    """What excludes choices is decided before the rest is multiplied; else the order is the declared one."""
+    """Excluding choices is decided before the rest is multiplied; otherwise the order is the declared one."""
     assert names(program, "answer") == ["t", "node"]
     assert names(program, "reach") == ["other", "node"]
     assert names(program, "follow") == ["node", "other"]
@@ -108,7 +108,7 @@ deadlock ok
 
 
 def test_a_state_without_steps_counts_none() -> None:
-    """Where a step is undefined, those tried before it are not counted: they depend on the order."""
+    """If a step is undefined, those tried before it are not counted: they depend on the order."""
     partly = instantiate(check("partly.spec", PARTLY_UNDEFINED)).program
     assert names(partly, "write") == ["n", "twice"]
     expected = reference(partly, Options(keep_going=True))
@@ -129,7 +129,7 @@ def test_a_state_without_steps_counts_none() -> None:
 
 @pytest.mark.skipif(not joins_conditions(), reason="an option of LLVM for one kind of processors")
 def test_a_condition_of_two_parts_is_one_branch() -> None:
-    """LLVM would jump after each part of an `and`; preparing it once more is no error."""
+    """LLVM would jump after each part of an `and`; preparing it again is not an error."""
     initialize()
     initialize()
     text = """

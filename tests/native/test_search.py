@@ -35,7 +35,7 @@ def kip320(**constants: str) -> Program:
 
 
 def same(a: Outcome, b: Outcome) -> bool:
-    """Whether two runs say the same, the time they took aside."""
+    """Whether two runs have the same results, except for the time."""
     quiet = [replace(o, statistics=replace(o.statistics, seconds=0.0)) for o in (a, b)]
     return quiet[0] == quiet[1]
 
@@ -72,7 +72,7 @@ model m:
 
 
 class AtOnce:
-    """An optimiser that is done when it begins."""
+    """An optimiser that is done immediately."""
 
     is_working = False
 
@@ -80,7 +80,7 @@ class AtOnce:
         self.code = optimised(text())
 
     def stop(self) -> None:
-        """Nothing is left to end."""
+        """Do nothing: nothing is running."""
 
 
 def test_results_do_not_depend_on_when_code_is_optimised(
@@ -108,7 +108,7 @@ class Never:
         self.code = None
 
     def stop(self) -> None:
-        """Nothing has begun."""
+        """Do nothing: nothing has started."""
 
 
 def test_a_search_that_was_long_begins_with_optimised_code(
@@ -152,7 +152,7 @@ def test_code_is_optimised_where_levels_grow(
 def test_one_core_is_left_to_the_process_that_optimises(
     is_working: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fewer threads find the same, pieces in hand included; where nothing is made, all of them run."""
+    """Fewer threads find the same, including pieces in progress; without optimisation, all of them run."""
     monkeypatch.setattr(compiler, "Optimiser", type("Some", (Never,), {"is_working": is_working}))
     monkeypatch.setattr(optimise, "cores", lambda: 3)
     run, threads = optimise.Tiers.threads, set()
@@ -170,7 +170,7 @@ def test_one_core_is_left_to_the_process_that_optimises(
 
 
 def test_another_process_optimises_what_this_one_would() -> None:
-    """The same object code; one that is stopped has none, and leaves no process behind."""
+    """The same object code; a stopped one has none, and leaves no process behind."""
     text = 'define i64 @"f"(i64 %a) {\n  %b = add i64 %a, 1\n  ret i64 %b\n}\n'
     initialize()
     waiting, stopped = Optimiser(lambda: text), Optimiser(lambda: text)
@@ -184,7 +184,7 @@ def test_another_process_optimises_what_this_one_would() -> None:
 
 
 def test_quick_code_has_each_instance_once() -> None:
-    """With three replicas for two only the code that is optimised has half as much again."""
+    """With three replicas instead of two only optimised code grows by half."""
     lengths: dict[Tier, list[int]] = {tier: [] for tier in Tier}
     for replicas in ("2", "3"):
         program = kip320(Replicas=replicas)
@@ -203,7 +203,7 @@ def test_counts_are_those_of_tlc() -> None:
 
 
 def test_a_budget_ends_in_no_answer() -> None:
-    """Running out is inconclusive, and says what of."""
+    """Running out is inconclusive, and the resource is named."""
     verdict = search(kip320(), replace(PLAIN, budget=Budget(max_states=1000))).verdict
     assert isinstance(verdict, Inconclusive)
     assert verdict.budget
@@ -211,7 +211,7 @@ def test_a_budget_ends_in_no_answer() -> None:
 
 
 def test_no_run_is_lost_among_the_successors_of_one_state(tmp_path: Path) -> None:
-    """Every other of 10 000 successors is outside of the constraint: 5 000 runs of one state each."""
+    """Every other of 10 000 successors is outside the constraint: 5 000 runs of one state each."""
     spec = tmp_path / "wide.spec"
     spec.write_text(
         "spec wide\n\n"
@@ -229,14 +229,14 @@ def test_no_run_is_lost_among_the_successors_of_one_state(tmp_path: Path) -> Non
 
 
 def test_progress_is_reported_while_workers_run() -> None:
-    """A long search tells how far it is, with numbers that only grow."""
+    """A long search reports its progress, with numbers that only grow."""
     seen: list[Progress] = []
     search(kip320(Replicas="3"), replace(PLAIN, workers=1), seen.append)
     assert all(a.states <= b.states for a, b in pairwise(seen))
 
 
 def test_compact_mode_says_how_likely_it_is_wrong() -> None:
-    """Hashes instead of states: the same counts here, and the risk among the warnings."""
+    """Hashes instead of states: the same counts here, and the risk is in the warnings."""
     exact, compact = search(kip320(), PLAIN), search(kip320(), replace(PLAIN, compact=True))
     assert compact.statistics.levels == exact.statistics.levels
     assert any("64-bit hash" in warning for warning in compact.warnings)
@@ -251,7 +251,7 @@ def test_states_on_disk_change_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "bits"), [(None, 24), (1 << 30, 24), (1 << 29, 23)])
 def test_a_table_quadruples_within_an_eighth_of_the_limit(limit: int | None, bits: int) -> None:
-    """So that a limit of memory is not used up by slots that no state is in."""
+    """So that a limit of memory is not used up by empty slots."""
     program = kip320()
     layout = layout_of(program)
     kernel = load_kernel(KernelSource(program, layout), is_long=False)
@@ -263,7 +263,7 @@ def test_a_table_quadruples_within_an_eighth_of_the_limit(limit: int | None, bit
 def test_a_full_disk_ends_a_spilling_search_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No signal and no traceback: the verdict says that states cannot be moved."""
+    """No signal and no traceback: the verdict states that states cannot be moved."""
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -276,7 +276,7 @@ def test_a_full_disk_ends_a_spilling_search_with_a_reason(
 
 
 def cut_off(program: Program, options: NativeOptions) -> None:
-    """A search that ends early with a checkpoint behind it."""
+    """A search that ends early and leaves a checkpoint."""
     search(program, replace(options, checkpoint_every_s=0.0, budget=Budget(max_states=9000)))
 
 
@@ -292,7 +292,7 @@ def test_a_resumed_search_says_what_an_unbroken_one_does(workers: int, tmp_path:
 
 
 def test_a_resumed_search_finds_the_same_counterexample(tmp_path: Path) -> None:
-    """A violation beyond the checkpoint has the trace that it has without one."""
+    """A violation beyond the checkpoint has the same trace as without one."""
     program = instantiate(check(str(KAFKA / "ledger.spec")), "b5").program
     options = replace(PLAIN, checkpoint=tmp_path)
     cut_off(program, options)
@@ -323,7 +323,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_usable(
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
-    """Another model's checkpoint, or none at all, is never taken up."""
+    """Another model's checkpoint, or none at all, is never used."""
     options = replace(PLAIN, checkpoint=tmp_path, resume=True)
     with pytest.raises(Unusable, match="no checkpoint"):
         search(kip320(), options)
@@ -335,7 +335,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_a_second_run_takes_the_kernel_from_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Object code is kept under a name made of what it depends on."""
+    """Object code is kept under a name derived from everything it depends on."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     program = kip320(MaxLeaderEpoch="1", MaxRecords="1", LogSize="1")
     first = search(program, PLAIN)

@@ -1,4 +1,4 @@
-"""Sets that list their items: each operator by itself, and searches in which they run out of room."""
+"""Sets that list their items: each operator by itself, and searches in which they run out of slots."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def growing(folder: Path, most: int = 40, claim: str = "true_of_all: n >= 0") ->
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
 @pytest.mark.parametrize("items", [1, 3, 24])
 def test_the_code_of_an_operator_on_listed_sets_computes_its_meaning(op: Op, items: int) -> None:
-    """With room for the result it is the reference's; without, the code notes that it is none."""
+    """With enough slots for the result it is the reference's; otherwise, the code reports that it is none."""
     room = Room(items, 1)
     for expr, kinds in cases(op):
         roomy, places = retyped(expr, room), retyped(kinds, room)
@@ -114,12 +114,12 @@ def random_value(random: Random, kind: Type) -> object:
 @pytest.mark.parametrize("room", [Room(1), Room(4), Room.of(64), None])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_set_without_room_restarts_the_search(room: Room | None, workers: int, tmp_path: Path) -> None:
-    """Verdict, counts, levels and coverage are the reference's, whatever room the search began with."""
+    """Verdict, counts, levels and coverage are the reference's, for any initial number of slots."""
     assert differences(growing(tmp_path), workers=workers, room=room) == {}
 
 
 def test_what_contains_nothing_is_converted() -> None:
-    """An option that is never some has an item of no shape; it is `none` in any other type."""
+    """An option that is never some has an item without a shape; it is `none` in any other type."""
     empty = Record((("a", Option(Int(0, -1))), ("b", Int(0, 3))))
     place = Record((("a", Option(NODE)), ("b", Int(-1, 300))))
     x = Var(empty, SPAN, 0, primed=False)
@@ -128,7 +128,7 @@ def test_what_contains_nothing_is_converted() -> None:
 
 
 def test_a_violation_is_found_with_any_room(tmp_path: Path) -> None:
-    """The trace is as long as the reference's, though it leads through states that had no room at first."""
+    """The trace is as long as the reference's, though it contains states that did not fit at first."""
     program = growing(tmp_path, claim="short: card(sent) < 30")
     found = engine.search(program, engine.NativeOptions(room=Room(2)))
     assert isinstance(found.verdict, Violated)
@@ -138,7 +138,7 @@ def test_a_violation_is_found_with_any_room(tmp_path: Path) -> None:
 
 
 def test_a_set_that_never_has_room_is_left_to_the_reference(tmp_path: Path) -> None:
-    """What does not fit the largest state is refused as every value without a code, not cut off."""
+    """A set that does not fit the largest state is refused like any value without a code, not truncated."""
     program = program_of(GROWING.format(most=600, claim="true_of_all: n >= 0"), tmp_path)
     assert program is not None
     with pytest.raises(Unsupported, match=r"words of 64 bits|would need"):
@@ -146,13 +146,13 @@ def test_a_set_that_never_has_room_is_left_to_the_reference(tmp_path: Path) -> N
 
 
 def test_items_of_more_than_a_word_are_refused() -> None:
-    """The refusal names the type and what an item takes."""
+    """The refusal names the type and the size of an item."""
     with pytest.raises(Unsupported, match=r"an item of a set over .* would need 70 bits"):
         width(retyped(Set(Record(tuple((f"f{i}", Int(0, 1000)) for i in range(7)))), FIRST_ROOM))
 
 
 def test_a_program_of_small_sets_keeps_its_types(tmp_path: Path) -> None:
-    """Then the kernel is what it was, and its file is found."""
+    """Then the kernel is unchanged, and its file is found."""
     program = program_of("spec s\nvar x : set[0..99] = {}\ndeadlock ok\n", tmp_path)
     assert program is not None
     assert with_room(program, FIRST_ROOM) is program
@@ -160,7 +160,7 @@ def test_a_program_of_small_sets_keeps_its_types(tmp_path: Path) -> None:
 
 
 def test_the_first_room_is_what_a_walk_needs(tmp_path: Path) -> None:
-    """Twice as much where sets still grow at its end, a quarter more where they do not."""
+    """Twice as much if sets still grow at its end, a quarter more if they do not."""
     assert first_room(growing(tmp_path)).items == 2 * STEPS
     assert first_room(growing(tmp_path, most=18)).items == 22
     assert first_room(growing(tmp_path, most=21)) == first_room(growing(tmp_path, most=21))
@@ -183,7 +183,7 @@ def test_both_engines_find_the_same_states(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("states", [3, 60])
 def test_a_resumed_search_has_the_room_of_its_checkpoint(states: int, tmp_path: Path) -> None:
-    """Also where it has to begin again with a larger one: the answer is that of one search."""
+    """Also if it must restart with more slots: the answer is that of one search."""
     program, place = growing(tmp_path), tmp_path / "kept"
     whole = engine.search(program, engine.NativeOptions(room=Room(2)))
     options = engine.NativeOptions(room=Room(3), checkpoint=place, checkpoint_every_s=0.0, workers=1)
@@ -196,7 +196,7 @@ def test_a_resumed_search_has_the_room_of_its_checkpoint(states: int, tmp_path: 
 
 @pytest.mark.parametrize("room", [Room(2), Room.of(64)])
 def test_temporal_properties_are_checked_on_listed_sets(room: Room, tmp_path: Path) -> None:
-    """The step graph has the room of the search, and restarts it where that is too little."""
+    """The step graph has the slots of the search, and restarts it if they are too few."""
     text = GROWING.format(most=18, claim="true_of_all: n >= 0")
     program = program_of(text + "fair send\nliveness ends: eventually n == 18\n", tmp_path)
     assert program is not None

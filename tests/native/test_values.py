@@ -1,4 +1,4 @@
-"""Operators as compiled code: each by itself, so that a broken emitter is named by its operator."""
+"""Operators as compiled code, each by itself, so that a broken emitter is named by its operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_operator_takes_values_of_several_words(op: Op) -> None:
 
 
 def test_operators_that_are_not_tried_on_several_words_have_none() -> None:
-    """They are about numbers and truth values, or list all subsets."""
+    """They concern numbers and truth values, or list all subsets."""
     left_out = [(op, kind) for op in set(Op) - set(wide.WIDE) for kinds in SIGNATURES[op] for kind in kinds]
     assert all(isinstance(kind, Int | Bool) or op is Op.SUBSETS for op, kind in left_out)
 
@@ -42,7 +42,7 @@ def test_an_operator_loops_as_its_card_says(op: Op) -> None:
 
 
 def test_only_sets_that_are_too_large_are_not_compiled() -> None:
-    """What is left out above is left to the reference engine."""
+    """The types left out above are left to the reference engine."""
     left_out = {op for op in Op for expr, kinds in cases(op) if not is_supported(expr, kinds)}
     assert left_out == {Op.RANGE, Op.SUBSETS}
     assert all(any(is_supported(expr, kinds) for expr, kinds in cases(op)) for op in left_out)
@@ -82,7 +82,7 @@ ITEMS = [
 
 @pytest.mark.parametrize(("given", "wanted"), ITEMS)
 def test_a_set_has_the_same_items_in_another_type(given: Type, wanted: Type) -> None:
-    """Wherever their bits are: one by one, all, and by chance; what does not fit is no value."""
+    """Wherever their bits are: one by one, all, and at random; one that does not fit is not a value."""
     items, fitting = sorted(universe(given)), set(universe(wanted))
     small, large = Set(given), Set(wanted)
     (convert,) = compiled([Narrow(large, SPAN, Var(small, SPAN, 0, primed=False))], [small])
@@ -97,7 +97,7 @@ def test_a_set_has_the_same_items_in_another_type(given: Type, wanted: Type) -> 
 def test_a_constant_set_has_its_rank_without_a_list_of_all_sets(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bag whose items are sets takes one that is known beforehand, however many sets there are."""
+    """A bag whose items are sets takes one that is known beforehand, for any number of sets."""
 
     def few(items: list[Value]) -> chain[tuple[Value, ...]]:
         assert len(items) <= 8, "more sets than memory has room for"

@@ -66,7 +66,7 @@ def applied(op: Op) -> Iterator[tuple[Apply, Signature]]:
 
 
 def miscompiled(op: Op) -> list[str]:
-    """Where wide code of an operator gives another value than its meaning."""
+    """The arguments for which wide code of an operator gives another value than its meaning."""
     return [line for expr, kinds in applied(op) for line in _miscompiled(expr, kinds)]
 
 
@@ -87,12 +87,12 @@ def _miscompiled(expr: Apply, kinds: Signature) -> Iterator[str]:
 
 
 def _low(kind: Type, value: Any) -> Any:
-    """A value with the lowest bits of another."""
+    """A value with the lowest bits of another one."""
     return decode(kind, encode(kind, value) & mask(60))
 
 
 def _known(count: int) -> list[tuple[bool, ...]]:
-    """Which arguments are known beforehand: each choice, or of many arguments a few."""
+    """The arguments known beforehand: each choice, or for many arguments a few."""
     if count <= 3:
         return list(product((False, True), repeat=count))
     return [(False,) * count, (True,) * count, tuple(index % 2 == 0 for index in range(count))]
