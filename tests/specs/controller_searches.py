@@ -1,4 +1,4 @@
-"""A plain search of what spec/controller_log.spec specifies, to compare its counts and lengths with.
+"""A plain search of the protocol of spec/controller_log.spec, for comparing counts and lengths.
 
 Written from the rules, with Python's own values: nothing of specchk is used.
 """
@@ -62,7 +62,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Bounds and rules, by the names that the spec has for them."""
+    """Bounds and rules, with the names of the spec."""
 
     brokers: int = 2
     max_term: int = 2
@@ -138,7 +138,7 @@ def failed_over(state: State, rules: Rules, c: int) -> Iterator[State]:
 
 
 def answered(state: State, rules: Rules, c: int, b: int) -> Iterator[State]:
-    """What passes between a controller and a broker: metadata, a request, a grant, a refusal."""
+    """The exchanges between a controller and a broker: metadata, a request, a grant, a refusal."""
     controller, old = state.controllers[c], state.brokers[b]
     if not controller.active or (rules.newest_only and controller.term < old.newest):
         return
@@ -199,7 +199,7 @@ def steps_to(rules: Rules, fails: Callable[[State], bool]) -> int | None:
 
 
 def forgets_what_is_known(state: State) -> bool:
-    """Some controller that a broker would go by lacks what the broker knows."""
+    """Some controller that a broker would follow lacks metadata that the broker has."""
     return any(
         controller.active
         and controller.term >= broker.newest
@@ -210,7 +210,7 @@ def forgets_what_is_known(state: State) -> bool:
 
 
 def forgets_what_is_committed(state: State) -> bool:
-    """Some controller that is active later lacks what another knows to be committed."""
+    """Some controller that is active later lacks records that another knows to be committed."""
     return any(
         c.active and c.term >= d.term and c.log[: d.hw] != d.log[: d.hw]
         for c in state.controllers
@@ -225,7 +225,7 @@ def two_lead(state: State) -> bool:
 
 
 def lacks_what_is_acked(state: State) -> bool:
-    """Who leads in the newest epoch that a broker knows lacks the record that was acknowledged."""
+    """The leader of the newest epoch known to a broker lacks the acknowledged record."""
     newest = max(broker.known.epoch for broker in state.brokers)
     return state.acked and any(
         broker.known.leader == b and broker.known.epoch == newest and b not in state.has

@@ -1,4 +1,4 @@
-"""Plain searches of puzzles and protocols of the gallery that TLC's published figures leave open.
+"""Plain searches of puzzles and protocols of the gallery for which TLC's figures are not published.
 
 Written from the puzzles and the TLA+ modules, with Python's own sets: nothing of specchk is used.
 """
@@ -30,7 +30,7 @@ def put(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
 
 
 def missionaries(couples: int) -> tuple[int, int, int]:
-    """Who is on the first bank, and whether the boat is."""
+    """The people on the first bank, and whether the boat is there."""
     people = frozenset(product("mc", range(couples)))
 
     def is_safe(bank: frozenset[tuple[str, int]]) -> bool:
@@ -102,7 +102,7 @@ def einstein() -> tuple[int, int, int]:
 
 
 def one_switch(prisoners: int) -> tuple[int, int, int]:
-    """Prisoners and a light of which nobody knows whether it is on."""
+    """Prisoners and a light whose initial state is unknown."""
 
     def visit(state: State) -> Iterator[State]:
         number, announced, signalled, light, visited = state
@@ -157,7 +157,7 @@ def termination_ring(nodes: int, *, parts: bool) -> tuple[int, int, int]:
 
 
 def shared_steps(replicas: int, longest: int) -> tuple[int, int, int]:
-    """The leader, the logs with 1 for a deposit and -1 for a withdrawal, what is committed, the balance."""
+    """The leader, the logs with 1 for a deposit and -1 for a withdrawal, the committed part, the balance."""
 
     def committed(leader: int, logs: State, done: int, balance: int) -> State:
         if 2 * sum(len(log) > done for log in logs) > replicas:

@@ -1,4 +1,4 @@
-"""Plain searches of what the examples with sets of messages specify, to compare their counts with.
+"""Plain searches of the examples with sets of messages, for comparing counts.
 
 Written from the papers and TLA+ modules, with Python's own sets: nothing of specchk is used.
 """

@@ -1,4 +1,4 @@
-"""A plain search of what spec/reassignment.spec specifies, to compare its counts and lengths with.
+"""A plain search of the protocol of spec/reassignment.spec, for comparing counts and lengths.
 
 Written from the rules, with Python's own values: a log is the tuple of its records' epochs, and nothing of
 specchk is used.
@@ -17,7 +17,7 @@ NONE: Brokers = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Bounds and rules, by the names that the spec has for them."""
+    """Bounds and rules, with the names of the spec."""
 
     brokers: int
     first_replicas: Brokers
@@ -91,7 +91,7 @@ def count(rules: Rules) -> tuple[int, int]:
 
 
 def steps_to(rules: Rules, fails: Callable[[State], bool]) -> int | None:
-    """The length of the shortest way to a state that fails."""
+    """The length of the shortest path to a state that fails."""
     seen = frontier = {first_state(rules)}
     steps = 0
     while frontier:
@@ -133,7 +133,7 @@ def successors(rules: Rules, state: State) -> Iterator[State]:
 
 
 def controller(rules: Rules, state: State) -> Iterator[State]:
-    """What an operator, a leader's proposal or the end of a session makes the controller do."""
+    """The controller's actions on an operator's request, a leader's proposal or the end of a session."""
     yield from requests(rules, state)
     for b, replica in enumerate(state.replicas):
         if replica.alter is not None:
@@ -192,7 +192,7 @@ def unfenced(rules: Rules, state: State, b: int) -> State:
 
 
 def changes(rules: Rules, old: Meta, new: Meta, gone: Brokers) -> Iterator[Meta]:
-    """What the controller makes of a change: the end of a reassignment, ELR, an election."""
+    """The controller's result of a change: the end of a reassignment, ELR, an election."""
     stays = new.replicas - new.removing
     isr = new.isr - new.removing
     if (new.adding or new.removing) and isr and stays and stays <= isr:
@@ -227,7 +227,7 @@ def with_fetch(state: State, f: int, fetch: tuple[object, ...] | None) -> State:
 
 
 def with_hw(rules: Rules, state: State, b: int, replica: Replica, meta: Meta, waited: Brokers) -> State:
-    """The leader b as it becomes, with the HW that it may have now."""
+    """The new leader b, with each HW that it may have now."""
     ends = [len(replica.log) if f == b else replica.remote[f] for f in waited | {b}]
     known = [end for end in ends if end is not None]
     if len(meta.isr) >= min(rules.min_isr, len(meta.replicas)) and len(known) == len(ends):

@@ -50,7 +50,7 @@ def scenarios_of(names: Iterable[str]) -> list[ParameterSet]:
 
 
 def problems_of_model(name: str, model: str) -> list[str]:
-    """What is not as the model expects."""
+    """The unmet expectations of the model."""
     instance = instantiate(spec(name), model)
     expects = instance.model.expects
     assert expects, f"model {model} of {name} expects nothing"
@@ -58,7 +58,7 @@ def problems_of_model(name: str, model: str) -> list[str]:
 
 
 def failure_of_scenario(name: str, scenario: str) -> str | None:
-    """Why a scenario does not go as written, or None."""
+    """The reason why a scenario fails, or None."""
     decl = spec(name).spec.scenarios[scenario]
     failure = run_scenario(instantiate(spec(name), decl.model.text), decl).failure
     return failure.message if failure is not None else None

@@ -1,4 +1,4 @@
-"""spec/controller_log.spec: a failover of the controller loses nothing that counts; each rule fails alone.
+"""spec/controller_log.spec: a failover of the controller loses no committed record; each rule fails alone.
 
 Counts and lengths are also those of a plain search, written from the rules (`controller_searches`).
 """
@@ -83,7 +83,7 @@ def test_a_rule_that_is_missing_fails_in_its_shortest_run(model: str, law: str, 
 
 @pytest.mark.parametrize("model", HOLD)
 def test_the_rules_hold(model: str) -> None:
-    """A failover may lose a tail of the log, and nothing that a broker goes by; all witnesses are reached."""
+    """A failover may lose a tail of the log, but nothing that a broker follows; all witnesses are reached."""
     expects = choose_model(spec("controller_log"), model, {}).expects
     outcome = found(model, symmetry=not wants_counts(expects))
     assert unmet(outcome, expects) == []
@@ -141,7 +141,7 @@ def _counts(outcome: Outcome) -> tuple[int, int]:
 
 
 def test_every_worked_example_runs_as_written() -> None:
-    """Each scenario takes its steps, is refused where it states so, and asserts what comes true."""
+    """Each scenario takes its steps, is refused where stated, and its assertions hold."""
     for scenario in spec("controller_log").spec.scenarios.values():
         result = run_scenario(instantiate(spec("controller_log"), scenario.model.full), scenario)
         assert result.failure is None, f"{scenario.name}: {result.failure}"

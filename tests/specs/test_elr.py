@@ -1,4 +1,4 @@
-"""spec/elr.spec: what eligible leader replicas promise, and how each of their rules fails alone.
+"""spec/elr.spec: the promises of eligible leader replicas, and how each of their rules fails alone.
 
 Lengths are the shortest.  B15 has the one that the published TLA+ specification of KIP-966 gives; for the
 others there are no published figures.
@@ -51,7 +51,7 @@ def test_a_rule_of_elr_that_is_missing_fails_in_its_shortest_run(model: str, law
 @slow
 @pytest.mark.parametrize(("model", "law", "steps"), LARGER)
 def test_a_rule_of_elr_that_is_missing_fails_on_the_native_engine(model: str, law: str, steps: int) -> None:
-    """The same, of thousands of states."""
+    """The same, with thousands of states."""
     outcome = engine.search(instantiate(spec("elr"), model).program)
     assert lengths(outcome) == {law: steps}
     assert is_met(outcome, model)
@@ -60,7 +60,7 @@ def test_a_rule_of_elr_that_is_missing_fails_on_the_native_engine(model: str, la
 @slow
 @pytest.mark.parametrize("model", HOLD)
 def test_the_rules_of_elr_hold(model: str) -> None:
-    """Millions of states each: a power loss, kills of all, clean stops, laggards, another minimum."""
+    """Millions of states each: a power loss, kills of all, clean stops, lagging replicas, another minimum."""
     outcome = engine.search(instantiate(spec("elr"), model).program)
     assert isinstance(outcome.verdict, HoldsWithin)
     assert is_met(outcome, model)
@@ -72,7 +72,7 @@ def test_every_model_is_checked_here() -> None:
 
 
 def test_every_worked_example_runs_as_written() -> None:
-    """Each scenario takes its steps, is refused where it states so, and asserts what comes true."""
+    """Each scenario takes its steps, is refused where stated, and its assertions hold."""
     for scenario in spec("elr").spec.scenarios.values():
         result = run_scenario(instantiate(spec("elr"), scenario.model.full), scenario)
         assert result.failure is None, f"{scenario.name}: {result.failure}"

@@ -46,7 +46,7 @@ EDGES = {(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4)}
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.spec}-{row.model}")
 def test_a_row_is_its_model(row: Row) -> None:
-    """Counts are those that the model expects, and published ones differ only where the page explains it."""
+    """Counts are those expected by the model, and published ones differ only where the page explains it."""
     checked = spec(f"examples/{row.spec}")
     model = choose_model(checked, row.model, {})
     expects = {expect.kind: expect.number for expect in model.expects}
@@ -94,7 +94,7 @@ def test_every_port_has_a_row() -> None:
 def test_counts_of_our_own_are_those_of_a_plain_search(
     file: str, model: str, searched: Callable[[], tuple[int, int, int]]
 ) -> None:
-    """States, transitions and levels, where TLC's figures are missing or others."""
+    """States, transitions and levels, if TLC's figures are missing or differ."""
     program = instantiate(spec(f"examples/{file}"), model).program
     statistics = search(program, Options(symmetry=False)).statistics
     assert (statistics.distinct, statistics.generated, statistics.depth) == searched()

@@ -57,7 +57,7 @@ def test_counts_are_tlcs(
 
 @pytest.mark.parametrize(("with_elr", "distinct", "depth"), OUTSIDE)
 def test_counts_with_a_broker_outside_of_the_isr_are_tlcs(with_elr: bool, distinct: int, depth: int) -> None:
-    """It begins fenced, with the metadata of an earlier partition epoch."""
+    """It starts fenced, with the metadata of an earlier partition epoch."""
     sizes = dict.fromkeys(LIMITS, "0") | {"Broker": "3", "OutOfIsr": "{b3}", "elr": str(with_elr).lower()}
     assert size_of(sizes) == (distinct, depth)
 
@@ -85,7 +85,7 @@ def test_the_published_view_has_the_states_that_tlc_counts(model: str, states: i
 
 
 def seen_without(program: Program, hidden: set[str]) -> int:
-    """How many states differ in other variables than the hidden ones."""
+    """The number of states that differ in variables other than the hidden ones."""
     assert hidden < {variable.name for variable in program.variables}
     shown: set[int] = set()
 

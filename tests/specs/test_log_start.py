@@ -61,7 +61,7 @@ def test_a_rule_that_is_missing_fails_in_its_shortest_run(model: str, law: str, 
 
 @pytest.mark.parametrize(("model", "states"), HOLD)
 def test_the_rules_hold(model: str, states: int) -> None:
-    """Elections, laggards, false suspicions, unclean elections, and that every fetch is served at last."""
+    """Elections, lagging replicas, false suspicions, unclean elections, and every fetch is finally served."""
     outcome = found(model)
     assert isinstance(outcome.verdict, HoldsWithin)
     assert outcome.statistics.distinct == states
@@ -77,7 +77,7 @@ def test_the_reference_engine_reaches_the_same_states() -> None:
 
 @pytest.mark.parametrize(("right", "wrong", "model", "law"), MUTANTS)
 def test_each_rule_is_needed(right: str, wrong: str, model: str, law: str, tmp_path: Path) -> None:
-    """A rule that is stated wrongly violates a property: none is there for show."""
+    """A rule that is stated wrongly violates a property: none is redundant."""
     text = (SPECS / "log_start.spec").read_text(encoding="utf-8")
     assert text.count(right) == 1
     path = tmp_path / "log_start.spec"
@@ -86,7 +86,7 @@ def test_each_rule_is_needed(right: str, wrong: str, model: str, law: str, tmp_p
 
 
 def test_the_worked_examples_run() -> None:
-    """A follower that begins again, a client that waits, and a log that is cut below its start."""
+    """A follower that restarts, a client that waits, and a log that is cut below its start."""
     scenarios = spec("log_start").spec.scenarios.values()
     assert len(scenarios) == 3
     for scenario in scenarios:

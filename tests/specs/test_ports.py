@@ -125,13 +125,13 @@ def sizes(replicas: int, log_size: int, records: int, epoch: int) -> dict[str, i
 
 @pytest.mark.parametrize(("name", "model"), models_of(FILES, SLOW))
 def test_every_model_is_as_it_expects(name: str, model: str) -> None:
-    """Verdict, length of the counterexample and counts are what the model says."""
+    """Verdict, length of the counterexample and counts are those declared in the model."""
     assert problems_of_model(name, model) == []
 
 
 @pytest.mark.parametrize(("name", "scenario"), scenarios_of(FILES))
 def test_every_scenario_goes_as_written(name: str, scenario: str) -> None:
-    """Each line of a walk-through is possible, refused or true as it says."""
+    """Each line of a walk-through is possible, refused or true as stated."""
     assert failure_of_scenario(name, scenario) is None
 
 
@@ -158,7 +158,7 @@ def test_counts_are_the_transliterations(
 def test_async_isr_counts_are_bounded_as_tlcs(
     replicas: int, offset: int, version: int, distinct: int, depth: int
 ) -> None:  # fmt: skip
-    """The horizons cut the infinite state space where a state constraint would."""
+    """The horizons cut the infinite state space at the places of a state constraint."""
     bounds = {"Replicas": replicas, "MaxOffset": offset, "MaxVersion": version}
     outcome = explored("kafka/async_isr", bounds)
     assert (outcome.statistics.distinct, outcome.statistics.depth) == (distinct, depth)
@@ -167,7 +167,7 @@ def test_async_isr_counts_are_bounded_as_tlcs(
 
 @pytest.mark.parametrize(("name", "model", "law", "steps"), LEDGER)
 def test_models_expect_the_ledgers_lengths(name: str, model: str, law: str, steps: int) -> None:
-    """The lengths that models expect are the ledger's, and no model was bent to what the checker found."""
+    """The expected lengths are the ledger's, and no model was adapted to the checker's results."""
     items = spec(f"kafka/{name}").spec.models[model].items
     expected = [(item.name.text, item.number) for item in items if isinstance(item, Expect) and item.name]
     assert expected == [(law, steps)]

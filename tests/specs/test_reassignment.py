@@ -121,7 +121,7 @@ def test_a_plain_search_finds_the_same_lengths(
 @slow
 @pytest.mark.parametrize("model", LARGER)
 def test_the_rules_hold(model: str) -> None:
-    """Laggards, fencings, elections, overriding requests, and that a reassignment ends."""
+    """Lagging replicas, fencings, elections, overriding requests, and that a reassignment ends."""
     outcome = found(model)
     assert isinstance(outcome.verdict, HoldsWithin)
     assert is_met(outcome, model)
@@ -144,13 +144,13 @@ def test_every_model_is_checked_here() -> None:
 
 
 def test_models_that_hold_change_no_rule() -> None:
-    """What holds today is checked under the defaults; the two of B25 show that either rule is enough."""
+    """Models that hold are checked under the defaults; the two of B25 show that either rule is enough."""
     for model in {*LARGER, "removed_and_added", "two_replicas", "one_replica"}:
         assert not set(choose_model(spec("reassignment"), model, {}).bindings) & RULES, model
 
 
 def test_every_worked_example_runs_as_written() -> None:
-    """Each scenario takes its steps, is refused where it states so, and asserts what comes true."""
+    """Each scenario takes its steps, is refused where stated, and its assertions hold."""
     for scenario in spec("reassignment").spec.scenarios.values():
         result = run_scenario(instantiate(spec("reassignment"), scenario.model.full), scenario)
         assert result.failure is None, f"{scenario.name}: {result.failure}"

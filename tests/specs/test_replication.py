@@ -1,4 +1,4 @@
-"""spec/replication.spec against the figures that a second implementation gave.
+"""spec/replication.spec compared with the figures of a second implementation.
 
 Lengths are transitions of the shortest counterexample; counts are without symmetry and in TLC's convention
 (the initial state counts as a transition, depth counts levels).  The second implementation is a breadth-first
@@ -135,7 +135,7 @@ def test_a_rule_of_the_past_fails_in_its_shortest_run(model: str, law: str, step
 
 @pytest.mark.parametrize(("model", "states", "transitions", "depth"), TODAY)
 def test_todays_rules_hold(model: str, states: int, transitions: int, depth: int) -> None:
-    """Today's rules keep every property, reach every witness, and have the state space that was counted."""
+    """Today's rules keep every property, reach every witness, and have the expected state space."""
     outcome = outcome_of(model, symmetry=False)
     assert isinstance(outcome.verdict, Holds | HoldsWithin)
     statistics = outcome.statistics
@@ -146,7 +146,7 @@ def test_todays_rules_hold(model: str, states: int, transitions: int, depth: int
 def test_without_the_later_rules_the_states_are_those_counted_twice(
     model: str, states: int, transitions: int, depth: int
 ) -> None:
-    """Whom HW waits for and whom a leader proposes was added to the spec; nothing else in it has changed."""
+    """The replicas that HW waits for and a leader proposes were added to the spec; nothing else changed."""
     statistics = outcome_of(model, LATER_RULES, symmetry=False).statistics
     assert (statistics.distinct, statistics.generated, statistics.depth) == (states, transitions, depth)
 
@@ -174,7 +174,7 @@ def test_the_smallest_default_holds() -> None:
 
 @pytest.mark.parametrize("file", ["replication", "replication_large"])
 def test_every_worked_example_runs_as_written(file: str) -> None:
-    """Each scenario takes its steps, is refused where it says so, and asserts what comes true."""
+    """Each scenario takes its steps, is refused where stated, and its assertions hold."""
     scenarios = spec(file).spec.scenarios
     assert scenarios
     for scenario in scenarios.values():
@@ -190,7 +190,7 @@ def test_the_default_model_is_first_and_changes_no_rule() -> None:
 
 
 def test_models_of_today_change_no_rule() -> None:
-    """What is said to hold today is checked under the defaults; only settings that Kafka has may differ."""
+    """Models of today's rules are checked under the defaults; only Kafka's own settings may differ."""
     names = [("replication", parameter.values[0]) for parameter in TODAY]
     names += [("replication_large", name) for name in spec("replication_large").spec.models]
     for file, name in names:
@@ -201,7 +201,7 @@ def test_models_of_today_change_no_rule() -> None:
 
 
 def test_offsets_are_never_keys() -> None:
-    """No map or set in the state is over offsets, so an engine may keep offsets as symbols."""
+    """No map or set in the state is over offsets, so an engine may treat offsets as symbols."""
     program = instantiate(spec("replication"), "two_brokers").program
     for variable in program.variables:
         assert list(offset_keys(variable.type)) == [], variable.name

@@ -56,13 +56,13 @@ def test_what_is_read_of_a_text_is_what_it_declares(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "model"), models_of(FILES, SLOW))
 def test_every_model_is_as_it_expects(name: str, model: str) -> None:
-    """Verdict, length of the counterexample and counts are what the model says."""
+    """Verdict, length of the counterexample and counts are those declared in the model."""
     assert problems_of_model(name, model) == []
 
 
 @pytest.mark.parametrize(("name", "scenario"), scenarios_of(FILES))
 def test_every_scenario_goes_as_written(name: str, scenario: str) -> None:
-    """Each line of a walk-through is possible, refused or true as it says."""
+    """Each line of a walk-through is possible, refused or true as stated."""
     assert failure_of_scenario(name, scenario) is None
 
 
@@ -76,7 +76,7 @@ def test_every_scenario_goes_as_written(name: str, scenario: str) -> None:
     ],
 )
 def test_delivery_fails_in_the_ledgers_lengths(model: str, law: str, steps: int) -> None:
-    """Duplicates, reordering, loss and repetition come after as many steps as the ledger says."""
+    """Duplicates, reordering, loss and repetition occur after as many steps as in the ledger."""
     outcome = search(instantiate(spec("delivery"), model).program, Options())
     assert lengths(outcome) == {law: steps}
 
@@ -91,7 +91,7 @@ def test_delivery_fails_in_the_ledgers_lengths(model: str, law: str, steps: int)
     ],
 )
 def test_every_older_rule_breaks_what_todays_keeps(rule: str, law: str) -> None:
-    """Each rule of being caught up but today's throws out a good follower or keeps a bad one."""
+    """Each rule of being caught up except today's removes a good follower or keeps a bad one."""
     model = "steady" if law == "steady_stays" else "today"
     for chosen, fails in ((rule, True), ("previous_fetch", False)):
         program = instantiate(spec("isr_timing"), model, {"rule": chosen}, [law]).program
