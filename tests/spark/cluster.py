@@ -57,7 +57,7 @@ def command(pid: int) -> str:
 
 
 def wait_for(what: Callable[[], Any], patience_s: float = HANG_S) -> Any:
-    """What is true in the end; fails where that takes too long."""
+    """Wait until a condition is true; fail if that takes too long."""
     end = time.monotonic() + patience_s
     while time.monotonic() < end:
         found = what()
@@ -128,7 +128,7 @@ class Driver:
         )  # fmt: skip
 
     def at_level(self, level: int) -> None:
-        """Wait until the ledger has something of a level."""
+        """Wait until the ledger has data of a level."""
         wait_for(lambda: self._is_at(level))
 
     def _is_at(self, level: int) -> bool:
@@ -142,12 +142,12 @@ class Driver:
         self.process.communicate()
 
     def answer(self) -> dict[str, Any]:
-        """What it printed, in the end."""
+        """The complete output of the command."""
         out, errors = self.process.communicate(timeout=HANG_S)
         assert self.process.returncode in (0, 10, 12), errors.decode()
         found: dict[str, Any] = json.loads(out)
         return found
 
     def words(self) -> str:
-        """What it said on standard error, in the end."""
+        """The complete text on standard error."""
         return self.process.communicate(timeout=HANG_S)[1].decode()

@@ -1,4 +1,4 @@
-"""Models for the tests of the search on Spark, and comparing what engines say of them."""
+"""Models for the tests of the search on Spark, and comparisons of engines' results on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def of_text(text: str, folder: Path) -> Program:
 
 
 def natively(program: Program, options: SparkOptions) -> Outcome:
-    """What the native engine says with the same options."""
+    """The native engine's result with the same options."""
     return native.search(
         program,
         native.NativeOptions(options.budget, options.symmetry, options.keep_going, options.strict, workers=2),
@@ -35,7 +35,7 @@ def natively(program: Program, options: SparkOptions) -> Outcome:
 
 
 def said(outcome: Outcome) -> dict[str, Any]:
-    """All that an outcome says, time and engine aside; witnesses in any order."""
+    """Everything in an outcome, except for time and engine; witnesses in any order."""
     quiet = replace(outcome.statistics, seconds=0.0)
     return {
         "verdict": outcome.verdict,

@@ -81,7 +81,7 @@ class Searching:
 
 
 def below(pid: int) -> list[int]:
-    """The processes that a process started, and theirs."""
+    """The processes that a process started, and their children."""
     try:
         own = children(pid)
     except OSError:
@@ -90,7 +90,7 @@ def below(pid: int) -> list[int]:
 
 
 def counted(note: str) -> tuple[int, int, float]:
-    """Slices whose table was rebuilt, all slices, and how many tables there are of each."""
+    """The rebuilt slices, all slices, and the number of tables for each."""
     found: Any = re.search(r"(\d+) of (\d+) slices with a table rebuilt, tables ([\d.]+)x", note)
     return int(found[1]), int(found[2]), float(found[3])
 
@@ -102,7 +102,7 @@ def levels() -> list[int]:
 
 @contextmanager
 def master_of(kind: str, executors: int, folder: Path) -> Iterator[str]:
-    """A master whose applications have so many executors, with a core each."""
+    """A master whose applications have this many executors, with a core each."""
     if kind == "standalone":
         with standalone(folder, executors) as cluster:
             yield cluster.master
@@ -114,7 +114,7 @@ def master_of(kind: str, executors: int, folder: Path) -> Iterator[str]:
 @pytest.mark.parametrize("executors", [2, 4, 8])
 @pytest.mark.parametrize("kind", ["local-cluster", "standalone"])
 def test_tables_stay_where_they_are(kind: str, executors: int, tmp_path: Path) -> None:
-    """Without failures no table is made twice, so that the room for them grows with executors."""
+    """Without failures no table is built twice, so that the memory for them grows with executors."""
     assert has_java(), NO_JAVA
     with master_of(kind, executors, tmp_path) as master:
         sizes, _, note = Searching(master, executors, tmp_path / "ledger", partitions=16).answer()
@@ -127,7 +127,7 @@ def test_tables_stay_where_they_are(kind: str, executors: int, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_lost_executor_s_tables_are_made_again_elsewhere(tmp_path: Path) -> None:
-    """Only once: the answer is the same, and what moved has a home again."""
+    """Only once: the answer is the same, and each moved partition has a home again."""
     assert has_java(), NO_JAVA
     searching = Searching("local-cluster[2,1,512]", 2, tmp_path / "ledger")
     wait_for(lambda: any((tmp_path / "ledger").glob("run-*/00002/*")))
@@ -142,7 +142,7 @@ def test_a_lost_executor_s_tables_are_made_again_elsewhere(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_without_names_of_executors_the_search_is_the_same(tmp_path: Path) -> None:
-    """Spark places the tasks, tables are made again where they land, and a note states it."""
+    """Spark places the tasks, tables are rebuilt where they land, and a note states it."""
     assert has_java(), NO_JAVA
     searching = Searching("local-cluster[2,1,512]", 2, tmp_path / "ledger", names="without names")
     sizes, warnings, _ = searching.answer()

@@ -31,7 +31,7 @@ KIP320 = str(SPEC / "kafka" / "kip320.spec")
     ],
 )
 def test_options_that_do_not_go_together_are_refused(args: tuple[str, ...], words: str) -> None:
-    """Nothing that was asked for is ignored."""
+    """No option is silently ignored."""
     found = CliRunner().invoke(command, [KIP320, *args])
     assert found.exit_code == 2
     assert words in found.output

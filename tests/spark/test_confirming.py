@@ -1,4 +1,4 @@
-"""A search on Spark that finds nothing wrong is confirmed on a sample of its states."""
+"""A search on Spark without findings is confirmed on a sample of its states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTIONS = SparkOptions(handover=10, partitions=3)
 
 @pytest.fixture(autouse=True)
 def _context(context: SparkContext) -> None:
-    """`search` uses the context that is there."""
+    """`search` uses the existing context."""
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

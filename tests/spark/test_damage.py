@@ -1,4 +1,4 @@
-"""A sample of the campaigns that damage what is on disk (bench/spark/damage.py has all of them)."""
+"""A sample of the campaigns that damage files on disk (bench/spark/damage.py has all of them)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_no_damage_is_accepted(kind: str, seeds: str) -> None:
 
 @pytest.mark.slow
 def test_searches_that_want_one_place_at_once() -> None:
-    """Ledgers, checkpoints and claims by files alone: one answer, and the others refused."""
+    """Ledgers, checkpoints and claims by files alone: one gets an answer, and the others are refused."""
     line = [sys.executable, str(BENCH / "ledger.py"), "--together", "20", "--rounds", "1", "--bids", "8"]
     ended = subprocess.run(line, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -31,7 +31,7 @@ VIEW = re.compile(r"\b(\w+)\.(states|edges|levels|traces)\b")
 
 @pytest.fixture(autouse=True)
 def _context(context: SparkContext) -> None:
-    """`run` uses the context that is there."""
+    """`run` uses the existing context."""
 
 
 def on_spark(checked: Program, place: Path, options: SparkOptions) -> Outcome:
@@ -48,7 +48,7 @@ def table(place: Path, name: str) -> list[str]:
 def test_spark_exports_the_rows_of_the_native_engine(
     partitions: int, shuffle: bool, symmetry: bool, tmp_path: Path
 ) -> None:
-    """On any number of partitions, whoever moved the states: ids, states, steps and all counts."""
+    """On any number of partitions, whatever moved the states: ids, states, steps and all counts."""
     checked = program("kafka/kip101.spec", "fast_failover")
     wanted = SparkOptions(symmetry=symmetry, handover=100, partitions=partitions, shuffle=shuffle)
     on_spark(checked, tmp_path / "S", wanted)
@@ -81,7 +81,7 @@ def test_a_whole_search_and_its_part(model: tuple[str, str], tmp_path: Path) -> 
 
 
 def test_a_resumed_search_is_exported_whole(tmp_path: Path) -> None:
-    """From the ledger of a driver that was lost, the levels that were made before included."""
+    """From the ledger of a lost driver, with the earlier levels included."""
     checked = program("kafka/kip320.spec", "small")
     wanted = SparkOptions(handover=10, partitions=2, ledger=str(tmp_path / "L"))
     search(checked, replace(wanted, budget=Budget(max_states=500)))
@@ -94,7 +94,7 @@ def test_a_resumed_search_is_exported_whole(tmp_path: Path) -> None:
 
 
 def test_a_search_that_never_was_large_is_exported(tmp_path: Path) -> None:
-    """By the native engine, which did all of it."""
+    """By the native engine, which executed all of it."""
     found = on_spark(program("kafka/kip320.spec", "small"), tmp_path / "S", SparkOptions())
     assert found.engine == "native"
     assert len(rows(tmp_path / "S", "states")) == found.statistics.distinct
@@ -133,7 +133,7 @@ def queries() -> list[tuple[list[str], str]]:
 
 @pytest.mark.slow
 def test_the_tour_has_the_same_rows_on_duckdb_and_on_spark(tmp_path: Path, context: SparkContext) -> None:
-    """Its queries are SQL of both, and the types of the files mean the same to both."""
+    """Its queries are valid SQL for both, and the types of the files have the same meaning for both."""
     exported(program("kafka/kip320.spec", "small"), "native", tmp_path / "kip320", Options(symmetry=False))
     exported(program("isr_timing.spec"), "native", tmp_path / "today")
     exported(program("isr_timing.spec", expiration_period="2"), "native", tmp_path / "seldom")

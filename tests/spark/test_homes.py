@@ -41,7 +41,7 @@ def test_homes_stay_while_executors_do() -> None:
 
 
 def test_only_what_was_lost_moves() -> None:
-    """With an executor less its partitions get other homes, and no others do."""
+    """Only the partitions of a removed executor get other homes."""
     homes = dealt((None,) * 16, FOUR)
     after = dealt(homes, FOUR[1:])
     assert moved(homes, after) == 4
@@ -108,7 +108,7 @@ def test_an_executor_that_is_only_registered_is_no_home_yet() -> None:
 
 
 def test_homes_that_cannot_be_looked_up_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look that fails ends no job, of which all work would be repeated."""
+    """A failed query ends no job, all of whose work would be repeated."""
     context: Any = SimpleNamespace(master="spark://host:7077")
     homes = Homes(context, 4)
     monkeypatch.setattr(module, "slots", lambda _: 4)

@@ -1,4 +1,4 @@
-"""Pieces of work on executors: what comes back, what is raised, and reports that are those of one machine."""
+"""Pieces of work on executors: results, exceptions, and reports equal to those of one machine."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ model small:
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    """A binding with a neighbour; both are in no place that another process would look at."""
+    """A binding with a neighbour; both are in a place that no other process searches."""
     (tmp_path / "counter.spec").write_text(COUNTER)
     (tmp_path / "helper.py").write_text(HELPER)
     (tmp_path / "binding.py").write_text(TOY)
@@ -111,7 +111,7 @@ def as_before() -> Iterator[None]:
 
 
 def timeless(text: str) -> Any:
-    """A report's JSON without what depends on the time it took, and on how many did it."""
+    """A report's JSON without the parts that depend on time and on the number of workers."""
     found = json.loads(text)
     for one in (found, *found.get("suites", ())):
         for name in ("seconds", "events_per_second", "workers"):
@@ -120,7 +120,7 @@ def timeless(text: str) -> Any:
 
 
 def test_values_come_in_the_order_of_the_pieces() -> None:
-    """Whatever was done first."""
+    """Whatever was finished first."""
     assert values_of([PieceResult(2, "c"), PieceResult(0, "a"), PieceResult(1, "b")]) == ["a", "b", "c"]
 
 
@@ -151,7 +151,7 @@ def test_an_exception_that_cannot_be_sent_is_told() -> None:
 
 
 def test_a_module_that_executors_lack_is_named() -> None:
-    """The answer says which one, where, and what to do."""
+    """The answer names it, the host, and the remedy."""
 
     def fails() -> None:
         __import__("no_such_module_here")
@@ -161,7 +161,7 @@ def test_a_module_that_executors_lack_is_named() -> None:
 
 
 def test_a_module_that_a_binding_lacks_there_is_named(tmp_path: Path) -> None:
-    """A binding's loader wraps the error; what is missing is reported all the same."""
+    """A binding's loader wraps the error; the missing module is reported nevertheless."""
     binding = tmp_path / "binding.py"
     binding.write_text("import no_such_module_here\n")
     with pytest.raises(Unavailable, match="has no module `no_such_module_here`: install it"):
@@ -185,7 +185,7 @@ def test_what_spark_says_of_a_failed_job_is_a_line() -> None:
     ],
 )
 def test_options_that_do_not_go_together_are_refused(toy: Path, args: tuple[str, ...], words: str) -> None:
-    """Nothing that was asked for is ignored."""
+    """No option is silently ignored."""
     found = CliRunner().invoke(conform.command, [str(toy), *args])
     assert found.exit_code == 2
     assert words in " ".join(found.output.split())
@@ -202,7 +202,7 @@ def test_without_java_it_says_what_to_install(toy: Path, tmp_path: Path, monkeyp
 
 @pytest.mark.slow
 def test_pieces_see_the_files_that_were_sent(context: SparkContext) -> None:
-    """Each piece is done where the files are, and an exception comes back as it was."""
+    """Each piece is executed where the files are, and an exception is passed on unchanged."""
     start = operator.attrgetter("joinpath")
     with team(None, {}, [("folder/data.txt", b"sent")]) as found:
         assert found.hands == 2
@@ -271,7 +271,7 @@ def test_mutants_on_executors_have_the_fate_that_they_have_here(context: SparkCo
 
 
 def fates(found: Any) -> Any:
-    """What a campaign says, times aside."""
+    """The results of a campaign, except for times."""
     kills = [[{**kill, "seconds": 0} for kill in one["kills"]] for one in found["mutants"]]
     mutants = [{**one, "seconds": 0, "kills": 0} for one in found["mutants"]]
     return {**found, "seconds": 0, "mutants": mutants}, kills
@@ -279,7 +279,7 @@ def fates(found: Any) -> Any:
 
 @pytest.mark.slow
 def test_what_only_the_driver_has_is_missing(context: SparkContext, toy: Path, monkeypatch: Any) -> None:
-    """A module that is no file of the user's is not sent, and named."""
+    """A module that is not a file of the user's is not sent, but is named."""
     del context
     monkeypatch.setitem(sys.modules, "only_the_driver_has_it", ModuleType("only_the_driver_has_it"))
     toy.write_text(f"import only_the_driver_has_it\n{TOY}")
@@ -320,7 +320,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def specchk(*args: str, code: int = 0) -> Any:
-    """What a command prints, as JSON."""
+    """The output of a command, as JSON."""
     own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     line = [sys.executable, "-m", "specchk", *args, "--json"]
     done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **own}, check=False)
@@ -329,14 +329,14 @@ def specchk(*args: str, code: int = 0) -> Any:
 
 
 def there(cluster: Cluster) -> list[str]:
-    """The options that have work done on a cluster."""
+    """The options that use a cluster."""
     settings = ("spark.executor.memory=512m", "spark.ui.enabled=false", "spark.driver.host=127.0.0.1")
     return ["--master", cluster.master, *(word for one in settings for word in ("--conf", one))]
 
 
 @pytest.mark.slow
 def test_a_cluster_replays_a_suite_as_one_machine_does(cluster: Cluster) -> None:
-    """A suite of replog's gate, on two workers that know nothing of replog, has the report of one machine."""
+    """A suite of replog's gate, on two workers without replog, has the report of one machine."""
     replay = ("conform", str(CONFORMANCE / "binding.py"), "--model", "page_cache_lost")
     assert specchk(*replay) == specchk(*replay, *there(cluster))
 
@@ -352,7 +352,7 @@ def test_a_cluster_explains_recordings_as_one_machine_does(cluster: Cluster, tmp
 
 @pytest.mark.slow
 def test_a_submitted_session_decides_where_work_is_done(toy: Path, tmp_path: Path) -> None:
-    """Under spark-submit --master is not asked: the session that is there does the work."""
+    """Under spark-submit --master is ignored: the existing session does the work."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     main = Path(conform.__file__).parents[2] / "__main__.py"
     session = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]

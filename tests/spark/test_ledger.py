@@ -1,4 +1,4 @@
-"""The ledger: one driver's at a time, of one search alone, and believed as far as its checksums go."""
+"""The ledger: of one driver at a time, of one search alone, and trusted only with right checksums."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ KIP320 = (
 
 @pytest.fixture(autouse=True)
 def _context(context: SparkContext) -> None:
-    """`run` uses the context that is there."""
+    """`run` uses the existing context."""
 
 
 @pytest.mark.slow
 def test_of_searches_started_together_one_answers(tmp_path: Path) -> None:
-    """Whatever property each is about: the others are refused in one sentence, with exit code 2."""
+    """Whatever property each checks: the others are refused in one sentence, with exit code 2."""
     many = 3  # 20 of them: bench/spark/ledger.py, of which test_damage.py has a sample
     line = [*LINE, *SPARK, "--ledger", str(tmp_path / "ledger"), "--property"]
     asked = [PROPERTIES[number % len(PROPERTIES)] for number in range(many)]
@@ -75,7 +75,7 @@ def test_of_searches_started_together_one_answers(tmp_path: Path) -> None:
 def test_a_refusal_names_the_holder_and_needs_no_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has the ledger and what for; no session is made for that, also not to resume."""
+    """The owner of the ledger and its purpose; no session is created for that, also not to resume."""
     monkeypatch.setattr("specchk.spark.engine.session", None)
     checked = program("kafka/kip320.spec", "small")
     (tmp_path / "ledger.json").touch()
@@ -87,7 +87,7 @@ def test_a_refusal_names_the_holder_and_needs_no_spark(
 
 
 def test_a_ledger_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    """A file in the way: before Spark is started."""
+    """A file in its place: before Spark is started."""
     (tmp_path / "file").touch()
     with pytest.raises(Unusable, match="file/ledger cannot be written"):
         search(
@@ -101,7 +101,7 @@ def options(name: str, place: Path) -> SparkOptions:
 
 
 def gone_on(checked: Program, wanted: SparkOptions) -> Outcome | str:
-    """What a search says that goes on, or why it does not."""
+    """The result of a continued search, or the reason why it does not continue."""
     try:
         return search(checked, wanted)
     except (Unusable, SpecError) as reason:
@@ -121,7 +121,7 @@ def gone_on(checked: Program, wanted: SparkOptions) -> Outcome | str:
     ],
 )
 def test_another_search_never_goes_on_with_a_half(first: str, tmp_path: Path) -> None:
-    """With every other option, spec, model or constant: refused, or the answer of a search of its own."""
+    """With every other option, spec, model or constant: refused, or the answer of a separate search."""
     half = replace(options(first, tmp_path / "half"), budget=Budget(max_states=HALF))
     assert isinstance(search(VARIANTS[first].program(tmp_path), half).verdict, Inconclusive)
     went_on = set()
@@ -145,7 +145,7 @@ def test_another_search_never_goes_on_with_a_half(first: str, tmp_path: Path) ->
 def test_how_it_is_done_does_not_keep_a_search_from_going_on(
     how: dict[str, Any], half: Path, tmp_path: Path
 ) -> None:
-    """What moves the states, where tables are, and when Spark took over decide nothing."""
+    """How states are moved, where tables are, and when Spark took over do not matter."""
     shutil.copytree(half, tmp_path / "place")
     given = {key: str(tmp_path / "here") if key == "scratch" else value for key, value in how.items()}
     checked, wanted = program("kafka/kip320.spec", "small"), replace(AT_ONCE, symmetry=False, **given)
@@ -218,7 +218,7 @@ def test_a_search_on_a_full_file_system_ends_in_a_sentence(handover: str, tmp_pa
 
 @pytest.fixture(scope="module")
 def half(context: SparkContext, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ledger of a search with four levels of the native engine that was cut off after some of its own."""
+    """The ledger of a search with four levels of the native engine that was ended after some of its own."""
     place = tmp_path_factory.mktemp("half")
     cut = replace(AT_ONCE, ledger=str(place), symmetry=False, handover=40, budget=Budget(max_states=1000))
     assert isinstance(search(program("kafka/kip320.spec", "small"), cut).verdict, Inconclusive)
@@ -236,7 +236,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 def damaged(half: Path, place: Path, damage: Callable[[Path], Any]) -> Outcome | str:
-    """What is said of a copy of the ledger that something happened to."""
+    """The error for a copy of the ledger with some damage."""
     shutil.copytree(half, place)
     damage(place)
     return gone_on(
@@ -255,7 +255,7 @@ def slice_of(place: Path, level: int, partition: int = 0) -> Path:
 def test_a_damaged_slice_is_refused_by_name(
     level: int, remedy: str, damage: str, half: Path, tmp_path: Path
 ) -> None:
-    """One that was handed over, and one that Spark made: the sentence says what helps, and that does."""
+    """One that was handed over, and one created by Spark: the sentence states the remedy, which works."""
     place = tmp_path / "place"
 
     def change(place: Path) -> None:
@@ -291,7 +291,7 @@ def swap(first: Path, second: Path) -> None:
 def test_files_that_are_lost_or_elsewhere_are_refused(
     damage: Callable[[Path], Any], half: Path, tmp_path: Path
 ) -> None:
-    """Swapped, doubled, removed: whole as they are, they are not what has to be there."""
+    """Swapped, doubled, removed: undamaged, they are not the expected files."""
     found = damaged(half, tmp_path / "place", damage)
     told = found if isinstance(found, str) else getattr(found.verdict, "reason", "")
     assert any(words in told for words in (
@@ -300,7 +300,7 @@ def test_files_that_are_lost_or_elsewhere_are_refused(
 
 
 def test_slices_of_another_run_are_refused(half: Path, tmp_path: Path) -> None:
-    """The same search, begun once more elsewhere."""
+    """The same search, started again elsewhere."""
     other = tmp_path / "other"
     search(program("kafka/kip320.spec", "small"), replace(AT_ONCE, ledger=str(other), symmetry=False))
     for level in (2, 7):

@@ -45,7 +45,7 @@ def idle_kilobytes() -> int:
 
 
 def searched(folder: Path, partitions: int) -> tuple[int, dict[str, Any]]:
-    """Exit code and answer of a search by workers that have no more than `ROOM`."""
+    """Exit code and answer of a search by workers limited to `ROOM`."""
     limited = folder / "python"
     kilobytes = idle_kilobytes() + ROOM
     limited.write_text(f'#!/bin/sh\nulimit -v {kilobytes}\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
@@ -71,7 +71,7 @@ def test_a_search_larger_than_a_worker_finishes(tmp_path: Path) -> None:
 
 
 def test_one_partition_does_not_fit_the_same_workers(tmp_path: Path) -> None:
-    """The limit is one: with all states in one table the search is given up, and says so."""
+    """The limit is effective: with all states in one table the search ends, and reports the reason."""
     assert has_java(), NO_JAVA
     code, answer = searched(tmp_path, 1)
     assert code == 21, answer

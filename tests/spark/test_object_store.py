@@ -38,7 +38,7 @@ def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, 
 
 
 def reported(store: dict[str, str], *line: str) -> tuple[int, Any]:
-    """Exit code and report of a command in a process of its own, whose executors have its environment."""
+    """Exit code and report of a command in its own process, whose executors have its environment."""
     done = subprocess.run(
         [sys.executable, "-m", "specchk", *line, "--json", *SPARK], capture_output=True, text=True,
         check=False, timeout=HANG_S, env=environ_of(store),

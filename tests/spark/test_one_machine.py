@@ -1,4 +1,4 @@
-"""Levels made by tasks that hand each other files: on one machine, whatever happens to one of them."""
+"""Levels built by tasks that exchange files: on one machine, whatever happens to one of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MANY = 2
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
-    """A ledger with the initial states, dealt to two partitions."""
+    """A ledger with the initial states, distributed to two partitions."""
     code = exchange_code(CHECKED, LAYOUT, [])
     parcel = Parcel("run", CHECKED, [], code, MANY, str(tmp_path / "ledger"), str(tmp_path / "tables"), 1)
     found = host_of(parcel.packed())
@@ -66,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def together(host: Host, folder: Path, level: int = 0) -> list[int]:
-    """What two tasks say that run side by side."""
+    """The results of two tasks that run side by side."""
 
     def task(partition: int) -> int:
         maker = Maker(host, partition, folder)
@@ -80,7 +80,7 @@ def together(host: Host, folder: Path, level: int = 0) -> list[int]:
 
 
 def sizes(host: Host) -> list[int]:
-    """Of the levels that the ledger has, the empty ones at the end left out."""
+    """The sizes of the levels in the ledger, without empty ones at the end."""
     found = []
     while slices := host.slices.level(len(found), MANY):
         found.append(sum(about.inside for about in slices))
@@ -90,7 +90,7 @@ def sizes(host: Host) -> list[int]:
 
 
 def test_tasks_make_all_levels(host: Host, folder: Path) -> None:
-    """As many states in each level as the native engine finds; they end when there is nothing new."""
+    """As many states in each level as the native engine finds; they end when there are no new ones."""
     last = together(host, folder)
     assert last == [last[0]] * MANY
     assert sizes(host) == list(ANSWER.statistics.levels)
@@ -103,7 +103,7 @@ def test_files_are_removed_when_all_have_read_them(host: Host, folder: Path) -> 
 
 
 def test_a_slice_that_is_there_is_not_made_again(host: Host, folder: Path, tmp_path: Path) -> None:
-    """Another job after a lost one: what is lost is made from what is left, and the rest not touched."""
+    """Another job after a lost one: lost slices are built from the remaining ones, the others not touched."""
     together(host, folder)
     ledger = Path(host.parcel.ledger)
     kept = {level: (ledger / host.slices.path(level, 0)).stat().st_ino for level in (9, 10)}
@@ -121,7 +121,7 @@ def test_a_slice_that_is_there_is_not_made_again(host: Host, folder: Path, tmp_p
 def test_a_table_that_is_too_large_goes_on_in_files(
     host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as it would have to grow in memory; no level is different for that."""
+    """As soon as it would have to grow in memory; no level differs."""
     used = []
     real = one_machine.absorbed
 
@@ -137,7 +137,7 @@ def test_a_table_that_is_too_large_goes_on_in_files(
 
 
 def test_no_more_levels_when_none_are_wanted(host: Host, folder: Path) -> None:
-    """Before the first block already, and nothing half done is left in the ledger."""
+    """Before the first block already, and nothing partial is left in the ledger."""
     wanted_file(folder).unlink()
     assert together(host, folder) == [0, 0]
     assert sizes(host) == list(ANSWER.statistics.levels)[:1]
@@ -146,7 +146,7 @@ def test_no_more_levels_when_none_are_wanted(host: Host, folder: Path) -> None:
 def test_a_task_does_not_wait_for_a_dead_spark(
     host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alone it would wait for ever; whose parent has gone knows that nothing comes."""
+    """Alone it would wait forever; a task whose parent has ended knows that no data will come."""
     maker = Maker(host, 0, folder)
     monkeypatch.setattr(os, "getppid", lambda: -1)  # 1 may be a parent
     with pytest.raises(BrokenSlice, match="partition 1 sends no data"):
@@ -156,7 +156,7 @@ def test_a_task_does_not_wait_for_a_dead_spark(
 
 @pytest.mark.parametrize("last", [False, True])
 def test_a_file_that_others_lack_is_not_waited_for(host: Host, folder: Path, last: bool) -> None:
-    """Its sender has gone on to the next level, or has ended: one that comes later knows."""
+    """Its sender has continued to the next level, or has ended: a later receiver detects this."""
     maker = Maker(host, 1, folder)
     mark = maker._ended(0) if last else maker._place(0, 5).with_suffix(".draft")
     mark.parent.mkdir(exist_ok=True)
@@ -181,7 +181,7 @@ def test_a_file_that_is_cut_off_is_noticed(host: Host, folder: Path, tmp_path: P
 
 
 def damages(data: bytes) -> Iterator[bytes]:
-    """A bit here and there, zeroes, something less, something more."""
+    """A bit here and there, zeroes, missing bytes, additional bytes."""
     for at in range(0, len(data), max(1, len(data) // 40)):
         yield data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
         yield data[:at] + bytes(512) + data[at + 512 :]
@@ -189,7 +189,7 @@ def damages(data: bytes) -> Iterator[bytes]:
 
 
 def test_a_file_that_is_damaged_is_not_taken(host: Host, folder: Path, tmp_path: Path) -> None:
-    """Of what was sent, as much as comes is as it was sent; else the task fails."""
+    """The part of the data that arrives is unchanged; otherwise the task fails."""
     together(host, folder)
     level = min(int(path.name) for path in (folder / "00000").iterdir())
     wanted_file(folder).touch()
@@ -216,7 +216,7 @@ def test_a_file_that_is_damaged_is_not_taken(host: Host, folder: Path, tmp_path:
 def test_a_task_leaves_word_of_what_nobody_mends(
     host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
-    """A damaged slice, a full ledger: all tasks stop, none fails, and the driver is told why."""
+    """A damaged slice, a full ledger: all tasks stop, none fails, and the driver gets the reason."""
 
     def fail(*_: Any) -> None:
         raise kind("the reason")
@@ -233,7 +233,7 @@ def test_a_task_leaves_word_of_what_nobody_mends(
 
 @pytest.fixture
 def one_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No search of the test may go another way."""
+    """Fail if the search of a test uses another method."""
 
     def refuse(*_: Any) -> Any:
         raise AssertionError("levels through the shuffle")
@@ -260,7 +260,7 @@ def test_one_stage_says_what_the_native_engine_says(file: str, model: str, symme
 @pytest.mark.slow
 @pytest.mark.usefixtures("context")
 def test_one_stage_and_the_shuffle_say_the_same() -> None:
-    """Two ways to the same levels, and a third where there are more partitions than cores."""
+    """Two methods give the same levels, and a third if there are more partitions than cores."""
     ways = [SparkOptions(handover=1, partitions=n, shuffle=s) for n, s in ((2, False), (2, True), (3, False))]
     first, *others = [said(search(CHECKED, options)) for options in ways]
     assert others == [first, first]
@@ -282,11 +282,11 @@ class Command:
         )  # fmt: skip
 
     def at_level(self, level: int) -> None:
-        """Wait until the ledger has something of a level."""
+        """Wait until the ledger has data of a level."""
         wait_for(lambda: any(self.ledger.glob(f"run-*/{level:05d}/*")))
 
     def answer(self) -> tuple[int, dict[str, Any]]:
-        """Exit code, and what it printed."""
+        """Exit code, and output."""
         out, errors = self.process.communicate(timeout=HANG_S)
         assert out, errors.decode()
         return self.process.returncode, json.loads(out)
@@ -321,7 +321,7 @@ def natively_found() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
-    """The job fails, and another one goes on after the last level that is whole."""
+    """The job fails, and another one continues after the last complete level."""
     command = Command(tmp_path / "ledger")
     command.at_level(14)
     os.kill(command.below(is_worker)[-1], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The parts of the search on Spark, one at a time: what is lost or broken is noticed."""
+"""The parts of the search on Spark, one at a time: loss and damage are detected."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def kernel() -> Loaded:
 
 
 def packed(numbers: range) -> bytearray:
-    """Different states, of which only the bits count here."""
+    """Different states, only the bits of which matter here."""
     return bytearray(b"".join(n.to_bytes(SIZE, "little") for n in numbers))
 
 
@@ -74,14 +74,14 @@ def rows(*, blocks: int = 2, trailers: tuple[int, ...] = (0, 1)) -> list[bytes]:
 
 
 def test_all_that_was_sent_is_taken() -> None:
-    """With all blocks and trailers there is nothing to complain of, and the tallies add up."""
+    """With all blocks and trailers there is no error, and the tallies add up."""
     received = Received(2, rows())
     assert [(partition, row[HEAD_BYTES:]) for partition, row in received.blocks()] == [(5, bytes(SIZE))] * 4
     assert received.tally.generated == 4
 
 
 def test_the_descriptions_of_slices_travel_with_trailers() -> None:
-    """Those of the levels inside of a job, which the driver need not read from the ledger."""
+    """Those of the levels inside a job, which the driver need not read from the ledger."""
     about = Slice(3, 5, 7, 0, tally=SliceTally(generated=9))
     received = Received(1, [trailer_row(0, Trailer(0, 0, SliceTally(), (about,)))])
     assert not list(received.blocks())
@@ -90,7 +90,7 @@ def test_the_descriptions_of_slices_travel_with_trailers() -> None:
 
 @pytest.mark.parametrize("lost", [rows(blocks=1), rows(trailers=(0,)), rows(trailers=()), []])
 def test_a_stream_that_ends_early_makes_no_slice(lost: list[bytes]) -> None:
-    """A block or a trailer less, or nothing at all, is noticed before anything is kept."""
+    """A missing block or trailer, or no data at all, is detected before anything is kept."""
     with pytest.raises(BrokenSlice, match="is incomplete"):
         list(Received(2, lost).blocks())
 
@@ -108,7 +108,7 @@ def test_a_row_that_was_damaged_on_the_way_makes_no_slice(number: int, at: int) 
 
 
 def test_what_the_ledger_is_blamed_for_is_the_cause() -> None:
-    """A damaged slice and a full disk are told in their own words, whatever failed after them."""
+    """A damaged slice and a full disk are reported with their own messages, whatever failed after them."""
     later = "\torg.apache.spark.SparkException: Job aborted\nEOFError\n"
     spoiled = given_up(
         PySparkException(f"specchk.spark.states.slices.SpoiledSlice: /x.slice is truncated\n{later}"), 7
@@ -136,7 +136,7 @@ def test_gaps_are_what_is_in_no_run() -> None:
 
 
 def test_a_slice_is_described_field_by_field() -> None:
-    """As `asdict` has it, which visits each count of a slice that has hardly a state."""
+    """As with `asdict`, which visits each count of a slice that has few states."""
     noted = NotedState(3, (1, 2), (3, 4))
     about = Slice(3, 5, 7, 1, 96, SliceTally(9, 2, (0, 4, 5), (noted,)), 77, 12, 1)
     assert json.dumps(fields_of(about)) == json.dumps(asdict(about))
@@ -146,7 +146,7 @@ def test_a_slice_is_described_field_by_field() -> None:
 
 
 def test_regions_share_a_library() -> None:
-    """Each library makes a class of its own for functions, and a task may have hundreds of regions."""
+    """Each library creates its own class for functions, and a task may have hundreds of regions."""
     first, second = Region(8), Region(8)
     try:
         assert first._libc is second._libc
@@ -182,7 +182,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 
 def test_a_slice_says_what_was_written(storage: Storage) -> None:
-    """States and all that is said of them come back, from any storage."""
+    """States and all facts about them are read back, from any storage."""
     found = (NotedState(3, (1, 2), (3, 4)),)
     about = Slice(4, 1, 2, 1, 96, SliceTally(5, 1, (2, 0, 3), found))
     slices = Slices(storage, "run", SIZE)
@@ -247,7 +247,7 @@ def test_what_fails_while_it_is_written_is_not_there(storage: Storage) -> None:
 
 
 def test_a_place_that_nobody_knows_is_refused() -> None:
-    """Not taken for a path."""
+    """It is not treated as a path."""
     with pytest.raises(Unusable, match="nowhere"):
         storage_at("nowhere://host/dir")
 
@@ -270,14 +270,14 @@ def test_states_are_dealt_to_all_partitions_once(kernel: Loaded, partitions: int
 
 @pytest.mark.parametrize("partitions", [1, 16, 1600, 1 << 16])
 def test_buckets_keep_to_a_budget(partitions: int) -> None:
-    """Whatever their number, all together have no more than it, or the least that there can be."""
+    """Whatever their number, all together have no more than it, or the least possible."""
     every = partitions * SIZE * capacity(partitions, SIZE, 1 << 40)
     assert every <= max(BUDGET, partitions * SIZE * LEAST)
     assert capacity(partitions, SIZE, 100) <= 100
 
 
 def test_code_of_another_machine_is_compiled_again(kernel: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Object code is taken only where LLVM and CPU are those that it is for."""
+    """Object code is used only with the LLVM and CPU for which it was compiled."""
     foreign = ObjectCode(b"not for here", "another machine")
     assert load_exchange(CHECKED, LAYOUT, [], foreign).call.keys() == kernel.call.keys()
     own = exchange_code(CHECKED, LAYOUT, [])
@@ -297,7 +297,7 @@ def test_a_worker_s_lack_is_one_sentence() -> None:
 
 
 def test_the_shipped_package_is_this_package(tmp_path: Path) -> None:
-    """Asked from the zip file and from the installed package, a worker answers with the driver's digest."""
+    """Queried from the zip file and from the installed package, a worker answers with the driver's digest."""
     files = package_files()
     write_archive(tmp_path / "specchk.zip", files)
     assert complaint([WorkerReport(*answer) for answer in question()([0])], digest_of(files)) is None
@@ -314,7 +314,7 @@ def test_the_shipped_package_is_this_package(tmp_path: Path) -> None:
 
 
 def test_small_levels_share_a_job_and_large_ones_do_not() -> None:
-    """Four levels while all four are thought to be small, one where the next would be too many."""
+    """Four levels while all four are expected to be small, one if the next would be too many."""
     assert levels_at_once([1]) == FUSED
     assert levels_at_once([1000, 2000]) == FUSED
     assert levels_at_once([300_000, 600_000]) == 2

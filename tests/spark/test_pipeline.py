@@ -1,4 +1,4 @@
-"""Recordings that executors read: the report of one process, tables of all, and the alarms of a stream."""
+"""Recordings read by executors: the report of one process, tables of all, and the alarms of a stream."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def validated(bank: Path, *args: str) -> tuple[int, Any]:
     ],
 )
 def test_options_that_do_not_go_together_are_refused(bank: Path, args: tuple[str, ...], words: str) -> None:
-    """Nothing that was given is ignored."""
+    """No option is silently ignored."""
     found = CliRunner().invoke(validate.command, [str(bank / "tracing.py"), str(bank / "in"), *args])
     assert found.exit_code == 2
     assert words in " ".join(found.output.split())
@@ -103,7 +103,7 @@ def test_what_does_not_grow_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_tables_are_of_one_run_at_a_time(tmp_path: Path) -> None:
-    """Two that began at once would write parts of one name; a claim that is left is in nobody's way."""
+    """Two started at once would write parts of one name; a claim that is left blocks no other run."""
     tables = TablesAt(str(tmp_path / "tables"), dict(TABLES))
     with tables.claimed("one", may_continue=False):
         with pytest.raises(Unusable, match="for one"), tables.claimed("two", may_continue=False):
@@ -158,7 +158,7 @@ def test_executors_report_as_one_process_does(context: SparkContext, bank: Path)
 def test_tables_that_the_driver_does_not_see_leave_the_report(
     context: SparkContext, bank: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was found is printed, and the exit code is that of wrong usage."""
+    """The findings are printed, and the exit code is that of wrong usage."""
     del context
     (bank / "in" / "right.ndjson").write_text(RIGHT)
     monkeypatch.setattr(tables_at, "_parts_of", lambda *_: [])
@@ -187,7 +187,7 @@ def test_a_recording_that_ends_its_worker_is_the_only_one_without_a_verdict(
 
 @pytest.mark.slow
 def test_a_folder_that_executors_do_not_have_is_refused(context: SparkContext, bank: Path) -> None:
-    """In one sentence with the worker's host; so is a scheme that nobody knows, and an empty folder."""
+    """In one sentence with the worker's host; so is an unknown scheme, and an empty folder."""
     del context
     for place, words in (
         (str(bank / "nowhere"), "cannot list"), ("what://is/this", "cannot list"),

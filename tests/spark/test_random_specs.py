@@ -1,4 +1,4 @@
-"""The search on Spark says of random specs what the native engine says, by files and by shuffles."""
+"""The search on Spark agrees on random specs with the native engine, by files and by shuffles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAYS = st.builds(
 
 @pytest.fixture(autouse=True)
 def _context(context: SparkContext) -> None:
-    """`run` uses the context that is there."""
+    """`run` uses the existing context."""
 
 
 def check_agreement(text: str, options: SparkOptions, folder: Path) -> None:
@@ -54,5 +54,5 @@ def test_spark_agrees_on_random_specs(text: str, options: SparkOptions, tmp_path
 @settings(max_examples=60, suppress_health_check=SHARED)
 @given(text=small_specs(), options=WAYS)
 def test_spark_agrees_on_many_random_specs(text: str, options: SparkOptions, tmp_path: Path) -> None:
-    """The same of many of them."""
+    """The same for many of them."""
     check_agreement(text, options, tmp_path)

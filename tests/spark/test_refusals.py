@@ -1,4 +1,4 @@
-"""What cannot run on Spark is refused in one sentence, with exit code 2, before anything is searched."""
+"""Unsupported requests are refused in one sentence, with exit code 2, before anything is searched."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPARK = ("--engine", "spark", "--conf", "spark.ui.enabled=false")
 
 
 def refusal(*args: str, cwd: Path | None = None, **environment: str) -> str:
-    """The line that a command ends with; it exits with 2, and has neither traceback nor report."""
+    """The final line of a command; it exits with 2, and has neither traceback nor report."""
     own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, "-m", "specchk", "run", KIP320, *SPARK, *args], cwd=cwd, capture_output=True,
@@ -62,7 +62,7 @@ def refusal(*args: str, cwd: Path | None = None, **environment: str) -> str:
 def test_settings_that_spark_cannot_start_with_are_refused(
     args: tuple[str, ...], environment: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each with a sentence of its own, and without a Java trace: no JVM is started."""
+    """Each with its own sentence, and without a Java trace: no JVM is started."""
     monkeypatch.setattr("specchk.spark.session.is_submitted", lambda: False)
     monkeypatch.setattr("specchk.spark.session.SparkContext.getOrCreate", None)
     for name, value in environment.items():
@@ -73,7 +73,7 @@ def test_settings_that_spark_cannot_start_with_are_refused(
 
 
 def test_classic_spark_is_named_and_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark 4's own name of what is not Connect, in the environment and as a setting."""
+    """Spark 4's own name for anything but Connect, in the environment and as a setting."""
     monkeypatch.setenv("SPARK_API_MODE", "classic")
     see_that_it_is_not_connect("local[2]", {"spark.api.mode": "classic"})
 
@@ -110,7 +110,7 @@ def test_of_several_masters_one_is_enough(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_full_disk_is_refused_before_spark_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Host, path and cause; without the claim of a search that did not begin."""
+    """Host, path and cause; without the claim of a search that did not start."""
 
     def write_fully(file: int, data: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -155,7 +155,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.slow
 def test_a_ledger_that_the_executors_do_not_see_is_refused(cluster: Cluster, tmp_path: Path) -> None:
-    """A path that names another directory in each process, as a local disk does on each machine."""
+    """A path that names another directory in each process, like a local disk on each machine."""
     conf = ("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m")
     own = ("--master", cluster.master, "--handover", "1", *conf)
     words = refusal(*own, "--ledger", "/proc/self/cwd/L", cwd=tmp_path)
@@ -188,7 +188,7 @@ def test_a_relative_ledger_is_the_drivers(cluster: Cluster, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_cluster_without_room_for_executors_is_refused(cluster: Cluster, tmp_path: Path) -> None:
-    """Spark would wait for workers of that size for ever."""
+    """Spark would wait for workers of that size forever."""
     own = ("--master", cluster.master, "--handover", "1", "--conf", "spark.driver.host=127.0.0.1")
     words = refusal(*own, "--conf", "spark.executor.memory=900g", "--ledger", str(tmp_path / "L"))
     assert words.startswith(f"no executor of {cluster.master} began a task in 90 s: workers are busy, or")
@@ -222,7 +222,7 @@ for name in ("one", "two"):
 
 @pytest.mark.slow
 def test_a_session_on_a_cluster_serves_several_searches(cluster: Cluster, tmp_path: Path) -> None:
-    """A notebook's: it has the package from the first one, and Spark takes no second file of that name."""
+    """A notebook's: it has the package from the first one, and Spark accepts no second file of that name."""
     own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, "-c", TWICE, cluster.master, KIP320, str(tmp_path)], capture_output=True, text=True,

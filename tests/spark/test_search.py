@@ -1,4 +1,4 @@
-"""The search on Spark, in one process: equal to the native engine's in all it says."""
+"""The search on Spark, in one process: equal to the native engine's in all results."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ model all:
 
 @pytest.fixture(autouse=True)
 def _context(context: SparkContext) -> None:
-    """`run` uses the context that is there."""
+    """`run` uses the existing context."""
 
 
 @pytest.mark.parametrize("partitions", [slow(1), slow(2), 4, slow(8)])
@@ -119,7 +119,7 @@ def test_a_violated_refinement_is_the_native_engine_s() -> None:
 
 @pytest.mark.parametrize("handover", [slow(1), slow(100), 700])
 def test_it_does_not_matter_when_spark_takes_over(handover: int) -> None:
-    """A complete search says the same, whatever part of it the native engine did."""
+    """A complete search has the same results, whatever part of it the native engine did."""
     checked = program("kafka/kip320.spec", "small")
     options = replace(AT_ONCE, handover=handover, partitions=3, symmetry=False)
     assert said(search(checked, options)) == said(natively(checked, options))
@@ -160,7 +160,7 @@ def test_a_set_that_is_only_computed_gets_room_in_the_small_levels(
 
 
 def test_a_search_that_stays_small_is_the_native_engine_s() -> None:
-    """Below the handover Spark is not asked, and the output says who answered."""
+    """Below the handover Spark is not used, and the output names the engine."""
     found = search(program("kafka/kip320.spec", "small"), replace(AT_ONCE, handover=1 << 40))
     assert found.engine == "native"
     assert any("native engine did the whole search" in warning for warning in found.warnings)
@@ -168,14 +168,14 @@ def test_a_search_that_stays_small_is_the_native_engine_s() -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """A search that is done: its program, its outcome, and the ledger that it leaves."""
+    """A finished search: its program, its outcome, and its ledger."""
 
     program: Program
     outcome: Outcome
     ledger: Path
 
     def copied(self, folder: Path) -> SparkOptions:
-        """SparkOptions to take a copy of the ledger up with."""
+        """SparkOptions to resume a copy of the ledger."""
         copytree(self.ledger, folder / "ledger")
         return replace(AT_ONCE, ledger=str(folder / "ledger"), resume=True)
 
@@ -187,7 +187,7 @@ def finished(context: SparkContext, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_shuffled_slices_change_nothing(finished: Finished, tmp_path: Path) -> None:
-    """The order of the states of a level has no influence on what is said."""
+    """The order of the states of a level does not affect the results."""
     checked, options = finished.program, finished.copied(tmp_path)
     (run_folder,) = (tmp_path / "ledger").glob("run-*")
     for late in sorted(run_folder.iterdir())[6:]:
@@ -210,14 +210,14 @@ def test_shuffled_slices_change_nothing(finished: Finished, tmp_path: Path) -> N
 
 
 def test_a_finished_ledger_gives_its_answer_again(finished: Finished, tmp_path: Path) -> None:
-    """Resuming what is done repeats the answer, without a level of work."""
+    """Resuming a finished search repeats the answer, without computing a level."""
     seen: list[Progress] = []
     assert said(search(finished.program, finished.copied(tmp_path), seen.append)) == said(finished.outcome)
     assert not seen
 
 
 def test_a_ledger_of_something_else_is_refused(finished: Finished, tmp_path: Path) -> None:
-    """A used ledger is not overwritten, an empty one not resumed, another model's not taken up."""
+    """A used ledger is not overwritten, an empty one not resumed, another model's not used."""
     other, empty = program("kafka/kip320.spec", "small"), tmp_path / "empty"
     with pytest.raises(Unusable, match="no search"):
         search(other, replace(AT_ONCE, ledger=str(empty), resume=True))
@@ -242,7 +242,7 @@ def test_states_outside_a_constraint_are_checked_and_not_counted(handover: int, 
 
 @pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, shuffle=True), replace(AT_ONCE, partitions=3)])
 def test_the_state_of_zeroes_is_a_state_as_others(tmp_path: Path, options: SparkOptions) -> None:
-    """Memory that was never written looks like it."""
+    """Unwritten memory looks like it."""
     found = search(of_text(COUNTDOWN, tmp_path), options)
     assert isinstance(found.verdict, Violated)
     assert said(found) == said(natively(of_text(COUNTDOWN, tmp_path), options))
@@ -292,7 +292,7 @@ def test_a_budget_ends_in_no_answer_and_can_be_resumed(tmp_path: Path) -> None:
 
 
 def test_progress_tells_of_each_level(tmp_path: Path) -> None:
-    """One report a level: new states, states again, bytes shuffled, skew."""
+    """One report per level: new states, known states, bytes shuffled, skew."""
     seen: list[Progress] = []
     found = search(of_text(OUTSIDE, tmp_path), replace(AT_ONCE, keep_going=True), seen.append)
     notes = [progress.note for progress in seen if progress.note]

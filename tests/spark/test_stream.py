@@ -1,4 +1,4 @@
-"""A folder that grows: alarms as they are due, and runs that continue what others began."""
+"""A folder that grows: alarms as they are due, and runs that continue earlier ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Stream:
 
 @pytest.mark.slow
 def test_a_stream_raises_alarms_and_a_later_run_continues(bank: Path) -> None:
-    """Of what is wrong, garbage or never finished; half of a recording is waited for, by the next run too."""
+    """For wrong, garbage or unfinished recordings; the next run also waits for half a recording."""
     first = Stream(bank, "--patience", "8")
     try:
         first.put("right.ndjson", RIGHT)
@@ -148,7 +148,7 @@ def test_an_alarm_is_raised_before_the_next_recording_is_there(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_batch_that_was_interrupted_is_done_again_on_other_cores(bank: Path) -> None:
-    """In other pieces, whose rows replace those that are there: each recording has one."""
+    """In other pieces, whose rows replace the existing ones: each recording has one."""
     begun = bank / "begun"
     slow = f"        open({str(begun)!r}, 'w').close()\n        time.sleep(0.3)\n        if"
     (bank / "tracing.py").write_text(f"import time\n{TRACING.replace('        if', slow)}")

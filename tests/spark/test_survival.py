@@ -1,4 +1,4 @@
-"""A cluster that loses executors, shuffle files and its driver gives the answer of one that does not.
+"""A cluster that loses executors, shuffle files and its driver gives the answer of one without losses.
 
 All tests share one standalone master with two workers on loopback.
 """
@@ -46,7 +46,7 @@ def natively(*args: str) -> dict[str, Any]:
 
 
 def said(answer: dict[str, Any]) -> dict[str, Any]:
-    """All of an answer but the engine's name and the time."""
+    """The whole answer except for the engine's name and the time."""
     return {key: value for key, value in answer.items() if key not in ("engine", "seconds", "statistics")} | {
         key: value for key, value in answer.get("statistics", {}).items() if "second" not in key
     }
@@ -93,7 +93,7 @@ def test_time_is_judged_after_executors_and_drivers_were_killed(cluster: Cluster
 
 
 def test_lost_shuffle_files_are_made_again(cluster: Cluster, tmp_path: Path) -> None:
-    """Three partitions on two cores: when files go as the first is done, the third still needs them."""
+    """Three partitions on two cores: when files are lost as the first is done, the third still needs them."""
     driver = Driver(cluster, tmp_path / "ledger", *MODEL)
     for level in (6, 12):
         driver.at_level(level)

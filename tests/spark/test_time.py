@@ -34,7 +34,7 @@ EVENTUALLY_OFF = "liveness l: (exists h in Hand: at[h] == 3) leadsto not on\n"
 
 @pytest.fixture(autouse=True)
 def _context(context: SparkContext) -> None:
-    """`search` uses the context that is there."""
+    """`search` uses the existing context."""
 
 
 def counters(liveness: str, folder: Path) -> Program:
@@ -46,7 +46,7 @@ def counters(liveness: str, folder: Path) -> Program:
     "strong fair switch\nfair move(h)\n",
 ])  # fmt: skip
 def test_the_lasso_is_the_native_one(fairness: str, tmp_path: Path) -> None:
-    """Of many equally short ones the same, on any number of partitions."""
+    """Of many equally short ones it is the same, on any number of partitions."""
     checked = counters(EVENTUALLY_OFF + fairness, tmp_path)
     expected = said(natively(checked, AT_ONCE))
     for partitions in (1, 2):
@@ -90,7 +90,7 @@ def test_steps_above_a_horizon_are_listed_by_the_reference_stepper(tmp_path: Pat
     ("replication_time.spec", "lost_reply"),
 ])  # fmt: skip
 def test_models_have_the_native_answer(file: str, model: str) -> None:
-    """Those of specs that others read, violated and not."""
+    """Models with temporal properties, violated and not, have the native verdict, counts and lasso."""
     checked = program(file, model)
     assert said(search(checked, AT_ONCE)) == said(natively(checked, AT_ONCE))
 
@@ -114,7 +114,7 @@ class _Killed(BaseException):
 def test_a_driver_that_is_lost_while_time_is_judged_is_resumed_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same verdict, counts and lasso; no level is made once more."""
+    """The same verdict, counts and lasso; no level is computed again."""
     checked = counters(STUCK, tmp_path)
     kept = replace(AT_ONCE, ledger=str(tmp_path / "ledger"))
 
@@ -132,7 +132,7 @@ def test_a_driver_that_is_lost_while_time_is_judged_is_resumed_there(
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["find", "_fair", "_prefix"])
 def test_a_killed_driver_leaves_the_same_answer(moment: str, tmp_path: Path) -> None:
-    """SIGKILL while time is judged, then `--resume`."""
+    """SIGKILL while temporal properties are checked, then `--resume`."""
     spec = tmp_path / "counters.spec"
     spec.write_text(COUNTERS.replace("LIVENESS", STUCK), encoding="utf-8")
     words = ["run", str(spec), "--json"]
@@ -158,7 +158,7 @@ def stopped(outcome: Outcome, *, is_budget: bool) -> str:
 def test_states_that_do_not_fit_are_refused_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what is free, or by `--max-memory`: a budget, which is never `holds`."""
+    """By the free memory, or by `--max-memory`: a budget, which is never `holds`."""
     checked = counters(STUCK, tmp_path)
     monkeypatch.setattr("specchk.spark.states.loaded.free_bytes", lambda: 1000)
     reason = stopped(search(checked, AT_ONCE), is_budget=True)
@@ -200,11 +200,11 @@ def agree(seeds: range, folder: Path) -> None:
 
 
 def test_random_properties_have_the_naive_verdict(tmp_path: Path) -> None:
-    """Verdict and length are the naive checker's, and all else is the native engine's."""
+    """Verdict and length are the naive checker's, and everything else is the native engine's."""
     agree(range(3000, 3012), tmp_path)
 
 
 @pytest.mark.slow
 def test_many_random_properties_have_the_naive_verdict(tmp_path: Path) -> None:
-    """The same for 100 specs more."""
+    """The same for 100 more specs."""
     agree(range(5000, 5100), tmp_path)

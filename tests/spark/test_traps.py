@@ -45,12 +45,12 @@ def on_spark(partitions: int, program: Program, **options: object) -> Outcome:
 
 @pytest.fixture(params=[1, 2])
 def run(request: pytest.FixtureRequest, context: SparkContext) -> Callable[..., Outcome]:
-    """Spark with so many partitions, in the context that is there."""
+    """Spark with this many partitions, in the existing context."""
     return partial(on_spark, request.param)
 
 
 def test_tlaplus_22_a_resumed_search_checks_time(run: Runs, tmp_path: Path) -> None:
-    """Wherever the run before it ended: at the initial state, on the way, or with all eight states."""
+    """Wherever the previous run ended: at the initial state, in the middle, or with all eight states."""
     program = program_of(RING + "liveness l: eventually s == 9\nfair go, flip\n" + MODEL, tmp_path)
     expected = run(program).verdict
     for states in (1, 4, 8):

@@ -1,4 +1,4 @@
-"""pyspark 3.5, the oldest version that is accepted; every other test is of the newest one."""
+"""pyspark 3.5, the oldest accepted version; every other test uses the newest one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def specchk(environment: dict[str, str], *args: str, code: int = 0) -> dict[str, Any]:
-    """The report of a command in a process of its own."""
+    """The report of a command in its own process."""
     line = [sys.executable, "-m", "specchk", *args, "--json"]
     done = subprocess.run(
         line, capture_output=True, text=True, check=False, timeout=HANG_S, env=environment
@@ -43,7 +43,7 @@ def specchk(environment: dict[str, str], *args: str, code: int = 0) -> dict[str,
 
 
 def test_the_environment_has_the_oldest_version(environment: dict[str, str]) -> None:
-    """Else the other tests would be of the newest one again."""
+    """Otherwise the other tests would use the newest one again."""
     line = [sys.executable, "-c", "import pyspark; print(pyspark.__version__)"]
     version = subprocess.run(line, capture_output=True, text=True, check=True, env=environment).stdout
     assert version.startswith(f"{OLDEST}.")

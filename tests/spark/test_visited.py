@@ -1,4 +1,4 @@
-"""Visited sets, in memory and in files: all states that count, and no others, whatever happens to them."""
+"""Visited sets, in memory and in files: all committed states, and no others, whatever happens to them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kernel() -> Loaded:
 
 
 def packed(numbers: range) -> bytearray:
-    """Different states, of which only the bits count here."""
+    """Different states, only the bits of which matter here."""
     return bytearray(b"".join(n.to_bytes(SIZE, "little") for n in numbers))
 
 
@@ -46,7 +46,7 @@ class Known:
 
 
 def absorb(visited: VisitedSet, numbers: range) -> int:
-    """How many of the states are new, without saying that they count."""
+    """The number of new states, without committing them."""
     worker, data = exchange_worker(CHECKED, LAYOUT), packed(numbers)
     try:
         visited.begin()
@@ -57,7 +57,7 @@ def absorb(visited: VisitedSet, numbers: range) -> int:
 
 
 def test_a_set_grows_and_is_taken_over(kernel: Loaded, tmp_path: Path) -> None:
-    """Who opens it next knows all states that count, in a table that grew under way."""
+    """The next process has all committed states, in a table that grew meanwhile."""
     first = Visited(tmp_path, LAYOUT.words, kernel)
     assert absorb(first, range(40_000)) == 40_000
     first.commit()
@@ -83,7 +83,7 @@ def test_a_set_in_memory_grows_and_keeps_what_it_has(kernel: Loaded) -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "files"])
 def test_what_a_worker_leaves_of_its_chunk_is_no_state(kernel: Loaded, tmp_path: Path, kind: str) -> None:
-    """Each level has a worker of its own, and the states of all of them lie without a gap."""
+    """Each level has a separate worker, and the states of all of them are without gaps."""
     visited: VisitedSet = Visited(tmp_path, LAYOUT.words, kernel)
     if kind == "memory":
         visited = InMemory(LAYOUT.words, kernel, 1 << 30)
@@ -96,7 +96,7 @@ def test_what_a_worker_leaves_of_its_chunk_is_no_state(kernel: Loaded, tmp_path:
 
 
 def test_a_set_in_memory_has_no_more_than_its_room(kernel: Loaded) -> None:
-    """It says so before it takes more."""
+    """It reports this before it takes more."""
     visited = InMemory(LAYOUT.words, kernel, 1 << 20)
     with pytest.raises(TooLarge):
         absorb(visited, range(100_000))
@@ -116,7 +116,7 @@ def test_work_that_was_not_committed_is_forgotten(kernel: Loaded, tmp_path: Path
 
 
 def known_of(place: Path, kernel: Loaded) -> tuple[int, int]:
-    """Levels of a set, and how many of the first hundred states it takes for new."""
+    """Levels of a set, and how many of the first hundred states it treats as new."""
     visited = Visited(place, LAYOUT.words, kernel)
     levels = visited.levels
     new = absorb(visited, range(100))
@@ -130,7 +130,7 @@ FILES = ("head", "states", "slots-8192")
 @pytest.mark.parametrize("at_work", [False, True])
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_set_is_made_anew(kernel: Loaded, tmp_path: Path, file: str, at_work: bool) -> None:
-    """Whichever file and damage: it has all states that count, or says that it has no level at all."""
+    """For each file and damage: it has all committed states, or reports that it has no level at all."""
     whole = tmp_path / "whole"
     visited = Visited(whole, LAYOUT.words, kernel)
     absorb(visited, range(100))
@@ -152,7 +152,7 @@ def test_a_damaged_set_is_made_anew(kernel: Loaded, tmp_path: Path, file: str, a
 
 
 def test_sets_in_each_other_s_place_are_not_believed(kernel: Loaded, tmp_path: Path) -> None:
-    """Whole as they are: a directory says whose it is."""
+    """Though undamaged: a directory names its owner."""
     for name in ("00000", "00001"):
         visited = Visited(tmp_path / name, LAYOUT.words, kernel)
         absorb(visited, range(100))
@@ -167,7 +167,7 @@ def test_sets_in_each_other_s_place_are_not_believed(kernel: Loaded, tmp_path: P
 def test_a_full_disk_is_told_and_loses_nothing(
     kernel: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    """Whichever file cannot grow: the error comes through, and what counted is there with more room."""
+    """Whichever file cannot grow: the error is passed on, and committed states are kept."""
     visited, calls = Visited(tmp_path, LAYOUT.words, kernel), itertools.count(1)
     absorb(visited, range(100))
     visited.commit()
@@ -191,7 +191,7 @@ def test_a_full_disk_is_told_and_loses_nothing(
 def test_pages_that_cannot_be_had_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: int
 ) -> None:
-    """Where space cannot be taken before: an error when the file is made, not the end of the process."""
+    """If space cannot be reserved: an error when the file is created, not the end of the process."""
 
     class Full(mmap.mmap):
         def madvise(self, *_: int) -> None:

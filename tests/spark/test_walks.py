@@ -18,7 +18,7 @@ from specchk.spark.walks import simulate
 
 
 def quiet(outcome: Outcome) -> Outcome:
-    """The outcome without the time it took."""
+    """The outcome without the time."""
     return replace(outcome, statistics=replace(outcome.statistics, seconds=0.0))
 
 
@@ -29,7 +29,7 @@ def test_a_cluster_walks_the_same_walks(context: SparkContext) -> None:
 
 
 def test_a_cluster_finds_the_same_violation(context: SparkContext) -> None:
-    """The first block in order that finds something is the one that counts."""
+    """The first block in order with a finding counts."""
     checked, walks = program("kafka/kip101.spec", "fast_failover"), Walks(3, 2000, 40)
     found = simulate(checked, walks, None)
     assert isinstance(found.verdict, Violated)

@@ -1,4 +1,4 @@
-"""Jobs that are ended from outside: by a lost home, or when time is up."""
+"""Jobs that are ended from outside: by a lost home, or when the time limit is reached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANGS_S = 30.0
 
 @pytest.mark.parametrize("how", ["time", "home"])
 def test_a_job_that_had_not_begun_is_ended_all_the_same(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark cancels what it has, so that a search without time left would run a whole job."""
+    """Spark cancels only started jobs, so that a search without time left would run a whole job."""
     monkeypatch.setattr(stages, "WATCH_S", 0.01)
     ended, calls = Event(), list[int]()
 
@@ -44,7 +44,7 @@ def test_nothing_is_ended_after_its_context() -> None:
 
 
 def test_nothing_is_ended_that_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The homes are looked at again and again; as long as none is lost, the job goes on."""
+    """The homes are checked repeatedly; as long as none is lost, the job continues."""
     monkeypatch.setattr(stages, "WATCH_S", 0.001)
     looked, looks = Event(), list[int]()
 

@@ -89,7 +89,7 @@ print(json.dumps({"same": same, "peaks": list(peaks.values())}))
 
 
 def printed(*args: str) -> str:
-    """What a new Python prints, which finds the modules of the tests."""
+    """The output of a new Python, which can import the tests' modules."""
     path = os.pathsep.join([str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, *args],
@@ -165,7 +165,7 @@ def successors(kernel: Loaded) -> set[tuple[int, bytes]]:
 
 @has_images
 def test_an_image_does_what_linked_code_does() -> None:
-    """Code that is placed without LLVM has the same functions."""
+    """Code placed without LLVM has the same functions."""
     code = exchange_code(CHECKED, LAYOUT, [])
     assert code.image is not None
     placed = in_memory(code)
@@ -203,7 +203,7 @@ FEATURES = {
 
 @has_images
 def test_only_plain_code_has_an_image() -> None:
-    """Whatever takes a linker is left to one, and so is what is no object code."""
+    """Code that needs a linker is left to one, and so is anything that is not object code."""
     initialize()
     plain = image_of(optimised(TWO.format(more="", also="")), ["one", "two"])
     assert plain is not None
@@ -221,7 +221,7 @@ def test_only_plain_code_has_an_image() -> None:
 
 
 def test_a_path_loses_only_what_is_elsewhere(tmp_path: Path) -> None:
-    """Spark's classes always; its zip files where the package that they are in is installed."""
+    """Spark's classes always; its zip files if the package that they contain is installed."""
     (tmp_path / "site" / "pyspark" / "python" / "lib").mkdir(parents=True)
     zipped = f"{tmp_path}/site/pyspark/python/lib/pyspark.zip"
     java, others = f"{tmp_path}/jars/spark-core_2.13-4.0.1.jar", f"{tmp_path}/else/python/lib/pyspark.zip"
