@@ -1,4 +1,4 @@
-"""Damaged certificates, and an oracle without Z3 that enumerates what they certify.
+"""Damaged certificates, and an oracle without Z3 that enumerates their states.
 
 A certificate of a search is changed at random: a part left out, a constraint left out, a bound or a factor
 changed, constraints of one part given to another.  The oracle enumerates the set that is left, offsets up
@@ -50,7 +50,7 @@ def certified(folder: Path, names: Sequence[str]) -> Iterator[Oracle]:
 
 @dataclass(slots=True)
 class Oracle:
-    """A program, a certificate of it, and an enumeration of what damaged ones certify."""
+    """A program, a certificate of it, and an enumeration of the states of damaged ones."""
 
     program: Program
     parts: list[CertifiedPart]
@@ -83,7 +83,7 @@ class Oracle:
                    for rows in regions.get(shape, ()))  # fmt: skip
 
     def _steps(self, state: State) -> list[State] | None:
-        """The states after a state; None where it fails, or a step out of it does."""
+        """The states after a state; None if it fails, or a step from it does."""
         if state not in self._after:
             self._after[state] = None
             properties = self.replay.properties
@@ -170,7 +170,7 @@ def _filled(shape: Any, offsets: Iterator[int]) -> Any:
 
 
 def _outline(value: Any, kind: Type, offsets: list[int]) -> Any:
-    """A value with None for each of its offsets, which go to a list."""
+    """A value with None for each of its offsets, which are collected in a list."""
     if not has_horizon(kind):
         return value
     match kind:

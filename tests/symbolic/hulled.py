@@ -1,4 +1,4 @@
-"""Hulls of a program, and what of the states that the reference reaches they lack."""
+"""Hulls of a program, and the states reached by the reference that they lack."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def hull_search(program: Program, *, symmetry: bool = False, workers: int = 1) -
 
 
 def reached(program: Program, horizon: int) -> tuple[Outcome, set[State]]:
-    """What the reference finds with a horizon, and the states."""
+    """The reference's result with a horizon, and the states."""
     engine = ReferenceEngine(Search(raised_to(program, horizon), Options(LIMIT, symmetry=False)))
     return explore(engine), set(engine.parents)
 
 
 def missing(program: Program, hulls: list[Zone], states: set[State]) -> list[State]:
-    """The states that lie in no hull."""
+    """The states that are in no hull."""
     shapes = Shapes(program)
     by_shape: dict[object, list[Zone]] = {}
     for hull in hulls:

@@ -1,4 +1,4 @@
-"""Random specs about offsets: what may be compared, copied and advanced without an end."""
+"""Random specs about offsets: comparing, copying and unbounded advancing."""
 
 from __future__ import annotations
 

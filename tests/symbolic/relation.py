@@ -1,4 +1,4 @@
-"""The encoded relation of a program, held against the reference interpreter state by state.
+"""The encoded relation of a program, compared with the reference interpreter state by state.
 
 The relation is encoded once, over an open state.  Pinned to a concrete state it has to have exactly
 the successors, the undefined actions and the truth values that `core` gives.
@@ -46,7 +46,7 @@ def within(value: Any, kind: Type) -> bool:
 
 
 def some_states(program: Program, limit: int, random: Random) -> list[Any]:
-    """Reachable states, met in random order."""
+    """Reachable states, visited in random order."""
     stepper = Stepper(program)
     todo = list(initial_states(program))
     seen = set(todo)
@@ -88,7 +88,7 @@ class Relation:
         self.open |= {id(fault): mentions(fault.when) for i in self.instances for fault in i.faults}
 
     def differences(self, state: Any) -> list[str]:
-        """What the encoding says otherwise than the reference interpreter in a state."""
+        """The differences between the encoding and the reference interpreter in a state."""
         self.solver.push()
         kinds = [v.type for v in self.program.variables]
         pins = [equal(t, lift(v, kind)) for t, v, kind in zip(self.state, state, kinds, strict=True)]

@@ -1,4 +1,4 @@
-"""Twelve specs outside of difference logic, each with a change that breaks it."""
+"""Twelve specs outside difference logic, each with a change that breaks it."""
 
 from __future__ import annotations
 

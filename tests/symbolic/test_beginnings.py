@@ -47,14 +47,14 @@ def answer(verdict: Verdict) -> object:
 
 
 def is_about_beginnings(given: object) -> bool:
-    """Whether an answer is one about the initial states themselves."""
+    """Whether an answer concerns the initial states themselves."""
     return given == UNDEFINED or str(given).endswith(
         ("so there is nothing to check", "so no step was searched")
     )
 
 
 def answers(program: Program) -> list[object]:
-    """Those of a proof by induction and of bounded model checking."""
+    """The answers of a proof by induction and of bounded model checking."""
     proof = prove(program, ProofOptions(workers=1)).verdict
     return [answer(proof), answer(bounded(program, 1, Budget()).verdict)]
 
@@ -152,7 +152,7 @@ def test_drawn_initial_states_are_reported_alike(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("module", "name"), [(System, "unclear_initial"), (beginnings, "_is_impossible")])
 def test_a_planted_omission_is_detected(module, name, tmp_path, monkeypatch):
-    """An undefined `init` that is not looked for, and initial states that are taken for granted."""
+    """An undefined `init` that is not searched for, and initial states that are assumed to exist."""
     monkeypatch.setattr(beginnings, "has_first_states", lambda _: False)
     monkeypatch.setattr(module, name, lambda *_: False)
     assert different(range(40, 120), tmp_path)

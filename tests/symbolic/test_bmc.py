@@ -75,14 +75,14 @@ def test_a_flaw_beyond_every_horizon_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_historical_flaws_are_found_at_their_length(name: str, model: str, length: int) -> None:
-    """The counterexample is as long as the enumerating engines', and one step less finds nothing."""
+    """The counterexample is as long as the enumerating engines', and with one step less there is none."""
     found = program(name, model)
     assert steps_of(found, length) == length
     assert steps_of(found, length - 1) is None
 
 
 def test_finding_nothing_is_no_verdict_about_the_spec() -> None:
-    """The bound is a budget: inconclusive, and the sentence says so."""
+    """The bound is a budget: inconclusive, and the sentence states this."""
     verdict = bounded(program("two_round_fetch.spec"), 3, Budget()).verdict
     assert isinstance(verdict, Inconclusive)
     assert verdict.budget

@@ -1,4 +1,4 @@
-"""Certificates: what they prove, what is refused, and that their check is independent of the search."""
+"""Certificates: what they prove, what is refused, and the independence of their check from the search."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_all_kinds_of_places_are_certified(tmp_path):
 
 
 def test_parts_are_the_same_after_they_were_written(tmp_path):
-    """What is read is what was written, quotients included."""
+    """The parts read are those written, quotients included."""
     program = program_of(spec("sums", SPECS["half"][0], 3), tmp_path)
     before = Certificate("a.spec", "one", {"n": "2"}, ("p",), parts=tuple(fixpoint(program)))
     assert parsed(list(written(before))) == before
@@ -141,7 +141,7 @@ def test_a_certificate_that_lacks_a_reachable_state_is_refused(name, tmp_path):
 
 
 def reference_states(program: Program) -> list[tuple]:
-    """What the reference reaches within the horizon."""
+    """The states that the reference reaches within the horizon."""
     engine = reference.ReferenceEngine(reference.Search(program, Options(symmetry=False)))
     reference.explore(engine)
     return list(engine.parents)
@@ -155,7 +155,7 @@ def test_a_part_that_breaks_a_property_is_refused(tmp_path):
 
 
 def test_a_state_in_which_nothing_can_be_done_is_refused(tmp_path):
-    """Where deadlocks are violations."""
+    """If deadlocks are violations."""
     body = "var a : Offset = 0\naction up():\n    require a < 9\n    a' = a + 1\n"
     text = f"spec ends\ntype Offset = nat upto 3\n{body}model one:\n    expect holds\n"
     program = program_of(text, tmp_path)
@@ -216,7 +216,7 @@ model one:
 ])  # fmt: skip
 @pytest.mark.parametrize("way", [["--engine", "symbolic"], ["--prove"]])
 def test_what_was_added_to_a_spec_is_checked_too(way, old, new, message, tmp_path):
-    """Also what neither engine would have proved; a proof by induction names the invariants of then."""
+    """Also properties that neither engine would have proved; a proof by induction names its invariants."""
     file, proof = tmp_path / "still.spec", str(tmp_path / "still.cert")
     file.write_text(STILL, encoding="utf-8")
     assert outcome_of(run, str(file), *way, "--certificate", proof).exit_code == 0
@@ -233,7 +233,7 @@ def test_what_was_added_to_a_spec_is_checked_too(way, old, new, message, tmp_pat
     ("b == 0", 21, "refused"),
 ])  # fmt: skip
 def test_a_lemma_that_the_spec_does_not_have_proves_nothing(lemma, code, message, tmp_path):
-    """Its text is read with the spec as it is now."""
+    """Its text is read with the present spec."""
     file, proof = tmp_path / "still.spec", tmp_path / "still.cert"
     file.write_text(STILL, encoding="utf-8")
     head = {"schema": "specchk.certificate/2", "kind": "invariants", "spec": str(file), "model": "one",
@@ -262,7 +262,7 @@ def test_the_queries_are_unsatisfiable_for_another_solver(tmp_path):
 
 
 def answer_of(query: Path) -> str:
-    """What cvc5 says of a file."""
+    """cvc5's answer for a file."""
     solver = cvc5.Solver(cvc5.TermManager())
     parser = cvc5.InputParser(solver)
     parser.setFileInput(cvc5.InputLanguage.SMT_LIB_2_6, str(query))
@@ -343,14 +343,14 @@ def test_a_file_that_is_no_certificate_says_where(text, message):
     ],
 )  # fmt: skip
 def test_a_part_of_other_variables_is_no_certificate_of_a_model(part, tmp_path):
-    """Each value is of its variable's type, and a constraint is on offsets that there are."""
+    """Each value is of its variable's type, and a constraint is on existing offsets."""
     program = program_of(spec("sums", SPECS["twice"][0], 3), tmp_path)
     with pytest.raises(MalformedCertificate):
         CertifiedStates(program, [part])
 
 
 def test_a_truth_value_is_no_number(tmp_path):
-    """As JSON has both, and Python takes one for the other."""
+    """JSON distinguishes both, and Python does not."""
     program = program_of(STILL, tmp_path)
     CertifiedStates(program, [CertifiedPart((None, 1), ())])
     with pytest.raises(MalformedCertificate):

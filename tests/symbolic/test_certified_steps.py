@@ -1,4 +1,4 @@
-"""Steps that a check of a certificate decides once are the same in all that matters."""
+"""Steps that the check of a certificate decides once agree in everything relevant."""
 
 from __future__ import annotations
 

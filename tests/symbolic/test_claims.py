@@ -1,4 +1,4 @@
-"""What hulls prove of single invariants is true, and they prove it beside others that fail."""
+"""Single invariants proved by hulls are true, and are proved beside others that fail."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_hulls_prove_beside_others_is_true(tmp_path, seed):
 
 @pytest.mark.system
 def test_claims_that_are_not_tried_again_are_detected(tmp_path, monkeypatch):
-    """Planted: what did not fail where a search ended counts as proved."""
+    """Planted: claims that had not failed when a search ended count as proved."""
     whole, known = claims._failing, list[frozenset[str] | None]()
 
     def once(program: Program, options: ClaimOptions) -> frozenset[str] | None:
@@ -72,7 +72,7 @@ def test_claims_that_are_not_tried_again_are_detected(tmp_path, monkeypatch):
 
 
 def test_hulls_prove_what_needs_no_split_beside_what_does(tmp_path, monkeypatch):
-    """With one round only those that need none are left."""
+    """With one round only those that need no split are left."""
     program = program_of(BESIDE, tmp_path)
     assert proved(program, FEW) == {"one_of_them", "least", "lower"}
     monkeypatch.setattr(joins_search, "MAX_ROUNDS", 1)
@@ -80,20 +80,20 @@ def test_hulls_prove_what_needs_no_split_beside_what_does(tmp_path, monkeypatch)
 
 
 def test_nothing_is_proved_behind_an_undefined_step(tmp_path):
-    """Hulls do not have the states behind it."""
+    """Hulls do not have the states after it."""
     text = ORDERED.replace("first' = first + 1", f"first' = {UNDEFINED}")
     assert proved(program_of(text, tmp_path), FEW) == frozenset()
 
 
 def test_a_search_without_room_proves_nothing(tmp_path):
-    """What a budget ended has not reached every state."""
+    """A search ended by a budget has not reached every state."""
     program = program_of(ORDERED, tmp_path)
     assert proved(program, ClaimOptions(most=1, workers=1)) == frozenset()
 
 
 @pytest.mark.parametrize("init", ["known and not known", "0 < min({ x for x in { 1 } if known and x < 0 })"])
 def test_nothing_is_proved_of_no_states(tmp_path, init):
-    """A spec without initial states, or whose initial states are not known, has no hull that fails."""
+    """A spec without initial states, or with unknown ones, has no hull that fails."""
     text = ORDERED.replace("action advance", f"var known : bool\ninit: {init}\naction advance")
     assert proved(program_of(text, tmp_path), FEW) == frozenset()
 

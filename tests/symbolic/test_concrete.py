@@ -1,4 +1,4 @@
-"""Real states along a path of zones: how many ways are followed."""
+"""Real states along a path of zones: the number of paths that are followed."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def ways_along(text, tmp_path, steps):
 
 
 def test_a_state_that_is_its_own_image_is_one_way(tmp_path):
-    """Else each step of a path would double the ways: of one with 99 steps they filled the memory."""
+    """Otherwise each step of a path would double the paths: with 99 steps they filled the memory."""
     assert ways_along(TWINS.replace("CHANGE", "n' = n + 1"), tmp_path, 12) == 12
 
 
 def test_ways_that_meet_are_one(tmp_path):
-    """Of n steps by one of two elements or the other there are n + 1 states, not one for each of 2^n ways."""
+    """After n steps by one of two elements there are n + 1 states, not one for each of 2^n paths."""
     most = sum(4 * (n + 1) for n in range(12))
     assert 12 < ways_along(TWINS.replace("CHANGE", "m'[k] = m[k] + 1"), tmp_path, 12) <= most
 
@@ -77,7 +77,7 @@ model one:
     ],
 )
 def test_a_violation_at_far_numbers_is_replayed_with_the_numbers_of_its_path(extra, name, steps, tmp_path):
-    """As argument, as choice from a range, and where nothing can be done: nothing is listed."""
+    """As argument, as choice from a range, and in a deadlock: nothing is listed."""
     program = program_of(FAR.replace("EXTRA", extra), tmp_path)
     verdict = search(program, ZoneOptions(workers=1)).verdict
     assert isinstance(verdict, Violated)
@@ -88,7 +88,7 @@ def test_a_violation_at_far_numbers_is_replayed_with_the_numbers_of_its_path(ext
 
 
 def test_a_bounded_search_replays_far_numbers(tmp_path):
-    """`--depth` finds what the zones find, and lists as little."""
+    """`--depth` has the findings of the zones, and lists as little."""
     program = program_of(FAR.replace("EXTRA", "invariant near: at < 1000000000000\ndeadlock ok"), tmp_path)
     verdict = bounded(program, 2, Budget()).verdict
     assert isinstance(verdict, Violated)
@@ -97,7 +97,7 @@ def test_a_bounded_search_replays_far_numbers(tmp_path):
 
 
 def test_real_states_are_sought_as_long_as_there_is_time(tmp_path):
-    """A path with thousands of ways ends where the budget does, with an answer that is none."""
+    """A path with thousands of real paths ends with the budget, without an answer."""
     program = program_of(TWINS.replace("CHANGE", "m'[k] = m[k] + 1"), tmp_path)
     shape, _ = Shapes(program).split(initial_states(program)[0])
     left = [20]

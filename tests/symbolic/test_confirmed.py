@@ -1,4 +1,4 @@
-"""What is found to hold for all offsets is confirmed on some states, so a wrong encoding is noticed."""
+"""Results for all offsets are confirmed on some states, so that a wrong encoding is detected."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def by_zones(program: Program) -> Verdict:
 
 
 def test_what_is_right_is_confirmed(right: Program) -> None:
-    """Each engine finds what it found before."""
+    """Each engine has the same results as before."""
     assert isinstance(by_induction(right), Holds)
     assert isinstance(by_unrolling(right), Inconclusive)
     assert isinstance(by_zones(right), Holds)
@@ -95,7 +95,7 @@ def test_zones_that_miss_a_violation_are_noticed(wrong: Program, monkeypatch: py
 
 
 def test_only_what_is_claimed_is_searched(wrong: Program) -> None:
-    """A property that is open may fail beside one that is proved."""
+    """An open property may fail beside a proved one."""
     proof = prove(wrong, ProofOptions(workers=1))
     assert proof.proved == ("near",)
 

@@ -1,4 +1,4 @@
-"""Covering: a zone is dropped only where each of its states was seen, by Z3's word."""
+"""Covering: a zone is dropped only if each of its states was visited, according to Z3."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_zone_is_covered_exactly_where_it_lies_within_one_that_was_seen(first,
 
 
 def test_many_zones_of_one_shape_are_asked_one_by_one():
-    """A zone that lies within the last of them is covered, also when the limits have grown since."""
+    """A zone that is within the last of them is covered, also when the limits have grown since."""
     zones = [zone_of([(1, 2, -step)], None) for step in range(1, 6)]
     covered = Covered(None)
     assert [covered.add(zone) for zone in reversed(zones)] == [True] * 5
@@ -108,7 +108,7 @@ def _order_only(monkeypatch):
 
 @pytest.mark.parametrize("plant", [_reversed, _order_only])
 def test_a_wrong_mask_is_noticed(plant, monkeypatch):
-    """The law has power: `x1 < x2` is not all that `x1 <= x2` says."""
+    """The law has power: `x1 < x2` is not all that `x1 <= x2` implies."""
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         _law([(1, 2, 0)], [(1, 2, -1)], None)

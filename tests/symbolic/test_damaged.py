@@ -1,4 +1,4 @@
-"""Damaged certificates are refused: an oracle that enumerates decides which of them are wrong."""
+"""Damaged certificates are refused: an enumerating oracle decides which of them are wrong."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def wrong_ones(oracles: list[Oracle]) -> Iterator[tuple[int, Oracle, list[Certif
 
 
 def accepted(oracles: list[Oracle], most: int) -> list[int]:
-    """The seeds of wrong certificates that are accepted, among so many wrong ones."""
+    """The seeds of wrong certificates that are accepted, among this many wrong ones."""
     return [seed for _, (seed, oracle, parts) in zip(range(most), wrong_ones(oracles), strict=False)
             if not refused(oracle, parts)]  # fmt: skip
 
 
 def test_some_wrong_certificates_are_refused(tmp_path):
-    """A sample of the next test; and what is not damaged is neither wrong nor refused."""
+    """A sample of the next test; undamaged certificates are neither wrong nor refused."""
     oracles = list(certified(tmp_path, ["sum_below", "parity", "two_round_fetch"]))
     assert accepted(oracles, 15) == []
     assert [oracle for oracle in oracles if oracle.is_wrong(oracle.parts)] == []
@@ -90,7 +90,7 @@ def note_answer(answers: set[str], _number: int, _problem: str, text: str) -> No
 
 
 def answer_of(text: str) -> str:
-    """What cvc5 answers to a query."""
+    """cvc5's answer to a query."""
     solver = cvc5.Solver(cvc5.TermManager())
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "query")
@@ -104,7 +104,7 @@ def answer_of(text: str) -> str:
 
 @pytest.mark.parametrize("most", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_another_solver_refuses_the_same(most, tmp_path):
-    """By cvc5 some query of each wrong certificate is satisfiable, and none of a right one."""
+    """For cvc5 some query of each wrong certificate is satisfiable, and none of a correct one."""
     oracles = list(certified(tmp_path, ["sum_below", "half", "two_round_fetch"]))
     wrong = [(oracle, parts) for _, (_, oracle, parts) in zip(range(most), wrong_ones(oracles), strict=False)]
     for oracle, parts in [*[(oracle, oracle.parts) for oracle in oracles], *wrong]:

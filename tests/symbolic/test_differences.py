@@ -1,4 +1,4 @@
-"""Differences of whole numbers: what they decide is what Z3 decides, and nothing is decided wrongly."""
+"""Differences of whole numbers: their decisions are Z3's, and none is wrong."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def number(random: Random, depth: int) -> z3.ArithRef:
 
 
 def formula(random: Random, depth: int) -> z3.BoolRef:
-    """Comparisons, and what is made of them."""
+    """Comparisons, and their compositions."""
     if depth and random.random() < 0.6:
         one, other = formula(random, depth - 1), formula(random, depth - 1)
         third = formula(random, depth - 1)
@@ -123,7 +123,7 @@ def test_what_regions_share_is_decided_once():
     "term", [2 * A <= B, A + B <= C, A % 2 == 0, z3.Bool("p"), A * B <= 1, A - B <= C - D]
 )
 def test_what_is_no_difference_has_no_formula(term):
-    """Nor its negation; nothing is made up for it."""
+    """Nor has its negation; none is invented."""
     formulas = Formulas()
     assert formulas.of(term) is None
     assert formulas.of(term, False) is None
@@ -152,7 +152,7 @@ def test_no_bound_is_mistaken_for_a_large_one():
 
 
 def test_a_question_of_too_many_cases_is_not_decided(monkeypatch):
-    """It is neither answered nor searched forever."""
+    """It neither gives an answer nor searches forever."""
     terms = [z3.Or(A < B, A > B), z3.Or(B < C, B > C), A == C, A < C]
     everything = region([], NAMES)
     assert Formulas().exclude([everything], all_of(Formulas(), terms))
@@ -166,7 +166,7 @@ def test_a_question_of_too_many_cases_is_not_decided(monkeypatch):
 
 
 def test_an_unknown_name_is_any_number():
-    """A region has no bounds of it."""
+    """A region has no bounds for it."""
     here, formulas = region([("a", "", 3)], ("a",)), Formulas()
     assert isinstance(here, DifferenceRegion)
     assert not formulas.exclude([here], all_of(formulas, [B <= 0]))

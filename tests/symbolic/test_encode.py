@@ -1,4 +1,4 @@
-"""The encoding of the core is the core: held against the reference interpreter, state by state."""
+"""The encoding of the core is correct: compared with the reference interpreter, state by state."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def check_random(seed: int, folder: Path) -> None:
 @settings(max_examples=25, suppress_health_check=SHARED)
 @given(seed=st.integers(0, 10**6))
 def test_the_relation_of_random_specs_is_the_steppers(seed: int, tmp_path: Path) -> None:
-    """The same of specs with every type and operator."""
+    """The same for specs with every type and operator."""
     check_random(seed, tmp_path)
 
 
@@ -118,12 +118,12 @@ def test_the_relation_of_random_specs_is_the_steppers(seed: int, tmp_path: Path)
 @settings(max_examples=300, suppress_health_check=SHARED)
 @given(seed=st.integers(0, 10**6))
 def test_the_relation_of_many_random_specs_is_the_steppers(seed: int, tmp_path: Path) -> None:
-    """The same of specs with every type and operator."""
+    """The same for many specs with every type and operator."""
     check_random(seed, tmp_path)
 
 
 def test_offsets_are_chosen_from_open_ranges(tmp_path: Path) -> None:
-    """`any` over a range of offsets and a parameter of an offset type take every number there is."""
+    """`any` over a range of offsets and a parameter of an offset type take every number."""
     found = program_of(CHOICES, tmp_path)
     assert found is not None
     assert not differences(found, 30, seed=3)
@@ -183,7 +183,7 @@ def test_every_operator_has_a_rule() -> None:
 
 @given(st.lists(st.booleans(), max_size=5))
 def test_counting_counts(held: list[bool]) -> None:
-    """`counted` of decided guards is how many hold."""
+    """`counted` of decided guards is the number that hold."""
     assert counted(list(held)) == sum(held)
 
 

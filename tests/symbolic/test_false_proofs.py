@@ -1,4 +1,4 @@
-"""Proofs that were once false, or missed what is undefined: each by the smallest spec."""
+"""Proofs that were once false, or missed something undefined: each by the smallest spec."""
 
 from __future__ import annotations
 

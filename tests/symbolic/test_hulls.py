@@ -1,4 +1,4 @@
-"""Hulls: they contain what they join, all that is reached, and prove nothing that is false."""
+"""Hulls: they contain the joined zones, all reached states, and prove nothing false."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NEAR = Reach(1, 3)
 
 @given(BOUNDS, BOUNDS)
 def test_a_hull_is_the_least_zone_that_contains_both(first, second):
-    """By Z3's word it contains both, and each of its bounds is one of theirs."""
+    """According to Z3 it contains both, and each of its bounds is one of theirs."""
     one, other = zone_of(first, NEAR), zone_of(second, NEAR)
     if one is None or other is None:
         return
@@ -63,7 +63,7 @@ def wide(zone: Zone) -> list[int]:
 
 @given(BOUNDS, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(-2, 2)), max_size=3))
 def test_the_sides_of_comparisons_are_a_zone_cut_up(constraints, atoms):
-    """Together they are the zone, each is on the side that its number states, and none twice."""
+    """Together they are the zone, each is on its stated side, and none occurs twice."""
     zone = zone_of(constraints, None)
     if zone is None:
         return
@@ -125,7 +125,7 @@ def spec_of(seed: int) -> str:
 
 
 def contradiction(text: str, folder) -> str:
-    """What hulls lack or claim that is false, by what the reference reaches within growing horizons."""
+    """The missing states or false claims of hulls, by the reference within growing horizons."""
     try:
         program = program_of(text, folder)
         check_legality(program)
@@ -155,7 +155,7 @@ def test_hulls_contain_all_states_and_prove_nothing_false(tmp_path, seed):
 
 
 def least_bound(zone: Zone, other: Zone) -> Zone:
-    """A join that keeps the first zone's bounds where the classes stay: wrong."""
+    """A join that keeps the first zone's bounds if the classes stay: wrong."""
     hull = joined(zone, other)
     if hull is zone or len(hull.bounds) != len(zone.bounds):
         return hull
@@ -173,7 +173,7 @@ def least_upper_bound(zone: Zone, other: Zone) -> Zone:
 
 
 class Careless(HullTable):
-    """A table whose hulls are not expanded once more after they grew: wrong."""
+    """A table whose hulls are not expanded again after they grew: wrong."""
 
     def add(self, zone, origin):
         known = set(self.hulls)
@@ -192,7 +192,7 @@ class Careless(HullTable):
     ],
 )
 def test_planted_errors_of_hulls_are_detected(planted, seeds, tmp_path, monkeypatch):
-    """By some of the specs of the test before."""
+    """By some of the specs of the previous test."""
     if "bound" in planted:
         monkeypatch.setattr(hulls, "joined", least_upper_bound if "above 0" in planted else least_bound)
     else:
@@ -256,7 +256,7 @@ model one:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_any_number_of_workers_finds_the_same_hulls(workers, tmp_path):
-    """Of each round all, after as many steps."""
+    """In each round all of them, after as many steps."""
     program = program_of(WINDOWS, tmp_path)
     one, other = hull_search(program), hull_search(program, workers=workers)
     assert (one.state, one.rounds, one.generated, one.atoms) == (
@@ -281,7 +281,7 @@ def test_a_search_for_hulls_ends_where_real_states_fail(workers, tmp_path):
 
 
 def test_counts_are_the_same_for_any_number_of_workers(tmp_path, monkeypatch):
-    """Hulls and zones have their turns between levels, not where a process has done its slice."""
+    """Hulls and zones alternate between levels, not where a process has done its slice."""
     program = program_of(WINDOWS, tmp_path)
     monkeypatch.setattr(member, "SLICE", 2)
     monkeypatch.setattr(engine, "SHARE", 1)
@@ -342,7 +342,7 @@ model one:
 
 
 def test_hulls_are_split_where_a_property_needs_it(tmp_path):
-    """A disjunction is no hull: the proof needs the order of its parts, which its failure names."""
+    """A disjunction is not a hull: the proof needs the order of its parts, which its failure names."""
     program = program_of(ORDERED, tmp_path)
     found = hull_search(program)
     assert found.state is JoinState.PROVED

@@ -1,4 +1,4 @@
-"""Kernels: they do what the lists do, or refuse."""
+"""Kernels: they compute the same as the lists, or refuse."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def matrix_of(constraints):
 
 
 def matrices_of(*constraints):
-    """The same of examples, of which all are to have solutions."""
+    """The same for examples, all of which must have solutions."""
     rows = [matrix_of(some) for some in constraints]
     assume(None not in rows)
     return rows
@@ -113,7 +113,7 @@ FAR = [(1, 2, -1 << 62), (3, 4, -1 << 62)]
 
 
 def test_a_part_whose_numbers_have_more_than_64_bits_is_refused():
-    """Where a sum would begin again at the other end; the lists refuse it, too."""
+    """If a sum would overflow; the lists refuse it, too."""
     zone = far_zone(matrix_of(FAR), [(n, 0) for n in range(1, 5)])
     assert Joiner(loading.compiled()).cut(zone, 2, 3, -1) is None
     with pytest.raises(NotSymbolic):
@@ -259,7 +259,7 @@ PARTS = [REST_IN_A_PART.format(busy="p < q", guard="a < b", after="b + 1"),
 
 @pytest.mark.parametrize("text", PARTS, ids=["yes", "no"])
 def test_a_part_of_a_zone_in_which_nothing_is_possible_is_a_deadlock(text, tmp_path):
-    """Though a kernel finds something to do in the other part; it must not be taken as busy in all of it."""
+    """Though a kernel finds a step in the other part; it must not assume one in all of it."""
     program = program_of(text, tmp_path)
     found = outcome(program, 0)
     assert [violation.kind for violation in found.verdict.violations] == ["deadlock"]
@@ -308,7 +308,7 @@ def _differs(program, expected):
 
 
 def test_kernels_may_be_run_as_they_are():
-    """A kernel is a Python function, and does in Python what it does compiled."""
+    """A kernel is a Python function, and computes the same in Python as compiled."""
     rows = matrix_of([(1, 2, -1), (3, 1, 2)])
     words = words_of(rows)
     assert matrices.assume(words, 0, PLACES + 1, 2, 3, 0) == 0
@@ -346,12 +346,12 @@ def _divides(a: int) -> int:
 
 
 def test_what_no_kernel_may_have_is_refused():
-    """Division, which rounds otherwise in LLVM."""
+    """Division, which rounds differently in LLVM."""
     with pytest.raises(NotAKernel):
         module_of([_divides], ["_divides"])
 
 
 def test_a_number_of_more_than_64_bits_is_refused():
-    """A zone has 64-bit words; it is no zone with another number."""
+    """A zone has 64-bit words; with a larger number it is not a zone."""
     with pytest.raises(NotSymbolic, match="64 bits"):
         Zone.of((), [(1, 0)], [[0, 1 << 63], [FREE, 0]])

@@ -1,4 +1,4 @@
-"""Linear forms, open numbers and their solver: what whole numbers make of them."""
+"""Linear forms, open numbers and their solver, compared with whole numbers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_form_of_forms_is_a_form(form, others, at):
 
 @given(form=FORMS)
 def test_equal_forms_are_equal_tuples(form):
-    """Whatever they were made of: twice is once and once more, and minus itself is nothing."""
+    """However they were composed: 2x equals x + x, and x - x is 0."""
     assert added(form, form) == scaled(form, 2)
     assert added(form, form, -1) == ((), 0)
     assert divided(scaled(form, 3), 3) == form
@@ -102,7 +102,7 @@ def test_each_assignment_takes_one_way_and_there_the_answers_are_its_own(seed):
 
 @given(form=FORMS, seed=st.integers(0, 10**9), at=VALUES)
 def test_intervals_contain_the_number(form, seed, at):
-    """Of any number that a closed matrix allows."""
+    """For any number that a closed matrix allows."""
     path, random = ForkPath(), Random(seed)
     path.begin(START, [])
     for _ in range(SIZE):
@@ -119,7 +119,7 @@ def test_intervals_contain_the_number(form, seed, at):
 
 
 def summed(path: ForkPath, limit: int, order=operator.le) -> None:
-    """Three open numbers, of which the first two are compared with the third as a sum."""
+    """Three open numbers, the first two of which are compared with the third as a sum."""
     numbers = [Term(path, path.fresh()) for _ in range(SIZE)]
     assert order(numbers[0] + numbers[1], numbers[2] + limit)
 
@@ -182,7 +182,7 @@ def chosen(path: ForkPath, factors: list, bounds: list) -> bool:
 
 
 def test_a_multiple_of_what_was_chosen_is_not_eliminated():
-    """Whether some n gives 2 * n == a is no matter of its ends: it is refused, not guessed."""
+    """Whether some n gives 2 * n == a is not decided by its bounds: it is refused, not guessed."""
     solver = LinearSolver()
     path = ForkPath(solver)
     path.begin(START, [])
@@ -193,7 +193,7 @@ def test_a_multiple_of_what_was_chosen_is_not_eliminated():
 
 
 def test_without_a_solver_a_sum_is_refused():
-    """Its answers would be too many: what the matrix leaves open may not be possible."""
+    """There would be too many answers: what the matrix leaves open may be impossible."""
     path = ForkPath()
     path.begin(START, [])
     with pytest.raises(NotSymbolic, match="sum"):
@@ -201,7 +201,7 @@ def test_without_a_solver_a_sum_is_refused():
 
 
 def test_open_numbers_have_no_other_uses():
-    """Products, and divisions by one, are refused in words."""
+    """Products, and divisions by one, are refused with a message."""
     path = ForkPath()
     path.begin(START, [])
     a, b = (Term(path, path.fresh()) for _ in range(2))
@@ -238,7 +238,7 @@ def wrong_answers(seed: int) -> int:
 
 
 def test_numbers_that_answered_before_change_no_answer(monkeypatch):
-    """They are tried on each matrix; where they were not, wrong answers would be seen."""
+    """They are tried on each matrix; if they were not, wrong answers would be detected."""
     assert [wrong_answers(seed) for seed in range(3)] == [0, 0, 0]
     shared = LinearSolver()
     answers = [shared.is_possible(rows) for rows in matrices(0)]

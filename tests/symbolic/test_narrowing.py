@@ -1,4 +1,4 @@
-"""Violations that hulls show: the same answer as the exact search alone, of fewer zones or of none."""
+"""Violations shown by hulls: the same answer as the exact search alone, with fewer zones or none."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def spec_of(seed: int) -> str:
 
 
 def difference(text: str, folder, *, symmetry: bool = True) -> str:
-    """What the answers of the exact search alone and of a narrowed one differ in."""
+    """The differences between the answers of the exact search alone and of a narrowed one."""
     try:
         program = program_of(text, folder)
         check_legality(program)
@@ -122,7 +122,7 @@ def difference(text: str, folder, *, symmetry: bool = True) -> str:
 
 @pytest.fixture
 def hulls_first(monkeypatch):
-    """Hulls end before the exact search begins, so that it is narrow wherever it can be."""
+    """Hulls end before the exact search starts, so that it is narrowed wherever possible."""
     monkeypatch.setattr(engine, "SHARE", 1_000)
 
 
@@ -161,7 +161,7 @@ def test_what_fails_in_hulls_without_real_states_is_left_to_the_exact_search(tmp
 
 
 def test_rounds_after_a_failure_have_what_is_near_to_it(tmp_path, monkeypatch):
-    """They find the same atoms, of fewer hulls; the proof is a whole round's."""
+    """They find the same atoms, with fewer hulls; the proof is a complete round's."""
     program = program_of(APART, tmp_path)
     monkeypatch.setattr(joins, "SHARE_OF_NEAR", 1)
     near = hull_search(program)
@@ -175,7 +175,7 @@ def test_rounds_after_a_failure_have_what_is_near_to_it(tmp_path, monkeypatch):
 
 
 def test_a_near_round_fails_where_the_whole_one_did(tmp_path, monkeypatch):
-    """Where atoms split nothing: in the same level, so nothing on the way to the failure was left out."""
+    """If atoms split nothing: in the same level, so nothing on the path to the failure was left out."""
     monkeypatch.setattr(hulls.SplitAtoms, "of", lambda *_: ())
     monkeypatch.setattr(joins, "SHARE_OF_NEAR", 1)
     found = hull_search(program_of(APART, tmp_path))
@@ -185,7 +185,7 @@ def test_a_near_round_fails_where_the_whole_one_did(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("hulls_first")
 def test_a_narrowed_search_takes_the_ways_to_witnesses_too(tmp_path):
-    """So that the answer names all that are reached up to the level of the violation."""
+    """So that the answer names all witnesses reached up to the level of the violation."""
     program = program_of(DETOURS.replace("deadlock ok", WITNESS), tmp_path)
     outcome = search(program, JoinOptions(workers=1, join_after=0))
     assert [name for name, _ in outcome.witnesses] == ["astray"]
@@ -206,7 +206,7 @@ def test_where_a_step_fails_states_of_the_next_level_are_taken(tmp_path):
 @pytest.mark.usefixtures("hulls_first")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_hulls_that_are_refused_narrow_nothing(workers, tmp_path):
-    """What open numbers cannot do, in states that only hulls have, is met once a violation is shown."""
+    """Operations not possible on open numbers, in states of hulls only, occur after a violation is shown."""
     program = program_of(REFUSED, tmp_path)
     outcome = search(program, JoinOptions(workers=workers, join_after=0))
     assert said(outcome)[1] == [("step invariant", "small", 1)]
@@ -255,7 +255,7 @@ ALL_STEPS = member.effects_of
 @pytest.mark.usefixtures("hulls_first")
 @pytest.mark.parametrize("planted", [too_early, without_witnesses, first_step])
 def test_planted_errors_of_narrowing_are_detected(planted, tmp_path, monkeypatch):
-    """By the comparison of the test before, on the specs of this file."""
+    """By the comparison of the previous test, on the specs of this file."""
     stepwise = DETOURS.replace("invariant near: at < 4", STEP)
     texts = [stepwise, DETOURS.replace("deadlock ok", WITNESS)]
     assert [difference(text, tmp_path) for text in texts] == ["", ""]

@@ -1,4 +1,4 @@
-"""Proofs by induction: what holds is proved, what does not is never, and what is shown is a step."""
+"""Proofs by induction: valid claims are proved, others never, and a shown step is a step."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_violation_beyond_any_horizon_is_never_proved_away(tmp_path: Path) -> 
 
 
 def test_an_invariant_that_is_true_but_not_inductive_is_not_proved(tmp_path: Path) -> None:
-    """`high` is never 7, as steps are of two; one state before it induction does not know."""
+    """`high` is never 7, since steps are of two; induction has no information on the state before it."""
     proof = proof_of(tmp_path, step=2, more="invariant never_seven: high != 7")
     assert isinstance(proof.verdict, Inconclusive)
     assert not proof.verdict.budget
@@ -181,7 +181,7 @@ def test_nothing_is_proved_with_the_help_of_what_is_not(tmp_path: Path) -> None:
 
 
 def test_company_makes_an_invariant_inductive(tmp_path: Path) -> None:
-    """With what is known of `high` the same invariant is proved."""
+    """With the invariant on `high` the same invariant is proved."""
     more = "invariant never_seven: high != 7\ninvariant even: high % 2 == 0"
     assert isinstance(proof_of(tmp_path, step=2, more=more).verdict, Holds)
 
@@ -206,7 +206,7 @@ def test_an_initial_state_that_fails_is_a_violation(tmp_path: Path) -> None:
 
 
 def test_an_action_that_may_be_undefined_is_not_proved(tmp_path: Path) -> None:
-    """A range that offsets may leave without an end is an obligation like any other."""
+    """A range that offsets may make unbounded is an obligation like any other."""
     more = "var copy : 0..4 = 0\naction copies():\n    copy' = low"
     proof = proof_of(tmp_path, more=more)
     assert not isinstance(proof.verdict, Holds)
@@ -246,7 +246,7 @@ def test_a_counterexample_to_induction_is_a_step_of_the_spec() -> None:
 def test_a_look_that_is_cut_short_says_nothing_of_what_it_did_not_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of two first states is the initial one; the other is further than the search may look."""
+    """One of two first states is the initial one; the other is farther than the search may go."""
     monkeypatch.setattr(proofs, "LOOK", Budget(max_states=10))
     found = program_of(FAR, tmp_path)
     assert found is not None
@@ -257,7 +257,7 @@ def test_a_look_that_is_cut_short_says_nothing_of_what_it_did_not_find(
 
 
 def test_renamed_actions_are_asked_once() -> None:
-    """With three replicas of which one leads, the followers' actions are copies of each other."""
+    """With three replicas, one of which leads, the followers' actions are copies of each other."""
     found = program("two_round_fetch_proof.spec", "three_replicas")
     assert representatives(found) == ([(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)], 2)
 
@@ -273,7 +273,7 @@ def test_processes_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_solver_that_gives_up_is_named_in_the_verdict(tmp_path: Path) -> None:
-    """No time for a hard question: what it was about is not proved, and nothing is called wrong.
+    """Too little time for a hard query: its claim is not proved, and nothing is reported as wrong.
 
     A slow machine has no time for other questions either, so they may be named beside it.
     """
@@ -318,7 +318,7 @@ def test_what_is_proved_of_random_specs_is_never_violated(block: int, tmp_path: 
 
 
 def test_what_cannot_be_encoded_goes_from_process_to_process(tmp_path: Path) -> None:
-    """A worker's exception is made again by the parent; one that cannot be made ends the whole pool."""
+    """A worker's exception is recreated by the parent; one that cannot be ends the whole pool."""
     found = program_of(COUNTER.format(step=1, pace=1, more=""), tmp_path)
     assert found is not None
     error = pickle.loads(pickle.dumps(Unencodable(found.actions[0].span, "too large")))
@@ -329,11 +329,11 @@ def test_what_cannot_be_encoded_goes_from_process_to_process(tmp_path: Path) -> 
 def test_an_interrupt_ends_processes_without_a_trace_of_each(
     module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C reaches all processes of a terminal; Python's own handler would print a trace in each."""
+    """Ctrl-C reaches all processes of a terminal; Python's own handler would print a traceback in each."""
     made: list[dict[str, Any]] = []
 
     class Recorded(Executor):
-        """Work is done where it is submitted: Z3 has no threads."""
+        """Work is done when it is submitted: Z3 has no threads."""
 
         def __init__(self, workers: int, **options: Any) -> None:
             made.append(options)

@@ -1,4 +1,4 @@
-"""Numbers that fit their place only because of a horizon: where there is none, they are checked."""
+"""Numbers that fit their place only because of a horizon: without it, they are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodings that are kept: what states with trees in common share is what each of them has alone."""
+"""Kept encodings: states with common trees share the encodings that each of them has alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specchk.symbolic.induction.encode.recall import RecallingSystem
 
 
 def test_recalled_encodings_are_those_of_each_state(tmp_path):
-    """What states with trees in common share is what each of them has alone."""
+    """States with common trees share the encodings that each of them has alone."""
     program = program_of(KINDS, tmp_path)
     recalling, alone = RecallingSystem(program), System(program)
     groups = CertifiedStates(program, fixpoint(program)).groups
@@ -86,7 +86,7 @@ model one:
 
 
 def test_entries_of_maps_are_recalled_alone(tmp_path):
-    """An instance is not made again where other entries differ, and has the entries of each state."""
+    """An instance is not encoded again if other entries differ, and has the entries of each state."""
     program = program_of(ENTRIES, tmp_path)
     parts = [
         CertifiedPart(((n, k), (None, None), last), ()) for n in (0, 1) for k in (0, 1) for last in (0, 1)

@@ -1,4 +1,4 @@
-"""A recheck by a reader of the certificate alone: what it rejects, and what it shows of what was proved."""
+"""A recheck by a reader of the certificate alone: its rejections, and its report of the proof."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_set_of_offsets_is_rejected_with_its_place(tmp_path):
     ("var c : 0..3 = 4", "`init` is undefined"), ("var c : 0..9000\ninit: 1 // (c - 8000) < 2", "undefined"),
 ])  # fmt: skip
 def test_a_certificate_of_no_initial_state_proves_nothing(line, problem, certificate, tmp_path):
-    """Where a run would be inconclusive, or report that `init` is undefined."""
+    """A run would be inconclusive, or report that `init` is undefined."""
     file, proof = tmp_path / "leading.spec", tmp_path / "leading.cert"
     file.write_text(LEADING.format(line=line), encoding="utf-8")
     proof.write_text(json.dumps(certificate | {"spec": str(file)}), encoding="utf-8")

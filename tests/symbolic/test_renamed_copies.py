@@ -82,7 +82,7 @@ def test_a_map_literal_names_its_keys(tmp_path: Path) -> None:
 
 
 def test_the_first_item_that_decides_hides_faults_after_it(tmp_path: Path) -> None:
-    """Elements are told apart by the order in which a quantifier reaches them."""
+    """Elements are distinguished by the order in which a quantifier reaches them."""
     found = program(BY_A_FAULT, tmp_path)
     assert representatives(found)[1] == 0
 

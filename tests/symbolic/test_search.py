@@ -1,4 +1,4 @@
-"""The search over zones: it finds what enumerating finds, and what no enumeration can."""
+"""The search over zones: it has the findings of enumeration, and those that no enumeration can have."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_with_horizons_the_zones_have_exactly_the_reachable_states(seed, keep_go
 @settings(max_examples=200, suppress_health_check=SHARED, deadline=None)
 @given(seed=st.integers(0, 10**9), keep_going=st.booleans())
 def test_with_horizons_the_zones_of_many_specs_have_the_reachable_states(seed, keep_going, tmp_path):
-    """The same of more."""
+    """The same for more specs."""
     assert not differences(program_of(offset_spec(Random(seed)), tmp_path), 2, keep_going=keep_going)
 
 
@@ -147,7 +147,7 @@ def test_without_coverage_there_are_more_zones():
 
 
 def test_what_is_too_coarse_is_begun_again(tmp_path):
-    """A difference of two matters here: the order alone says too much, and is not believed."""
+    """A difference of two matters here: the order alone permits too much, and is not trusted."""
     text = """\
 spec gap
 type Offset = nat upto 9
@@ -210,7 +210,7 @@ def _forgetful(monkeypatch):
 
 
 def _early_pruning(monkeypatch):
-    """What one zone of a shape cannot do is taken for what none can."""
+    """Planted: what one zone of a shape cannot do is assumed for all zones."""
     monkeypatch.setattr(trees.Tree, "only", property(lambda self: _first_leaf(self.top)))
 
 
@@ -221,7 +221,7 @@ def _first_leaf(node):
 
 
 def _first_come(monkeypatch):
-    """The first zone's answers are those of all."""
+    """Planted: the first zone's answers are used for all."""
     ask = trees.Recorder.at_most
 
     def at_most(self, i, j, bound):

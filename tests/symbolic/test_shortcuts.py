@@ -1,4 +1,4 @@
-"""Shortcuts that a faster check of certificates may take, none of them sound: each accepts a wrong one."""
+"""Unsound shortcuts that a faster check of certificates might take: each accepts a wrong one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NOT_LEVEL = [
 
 
 def without_last(instances: Callable[..., list[ActionInstance]]) -> Callable[..., list[ActionInstance]]:
-    """The last instance that does anything is left out."""
+    """Planted: the last instance with an effect is left out."""
 
     def fewer(system: RecallingSystem, state: State, tag: str = "t.") -> list[ActionInstance]:
         every = instances(system, state, tag)
@@ -71,7 +71,7 @@ def without_last(instances: Callable[..., list[ActionInstance]]) -> Callable[...
 
 
 def is_listed(own: DifferenceDecider, source: PartGroup, arrival: Arrival) -> bool:
-    """Whether the control part after a step is there, whatever its offsets are."""
+    """Planted: the control part after a step exists, whatever its offsets are."""
     state = list(source.state)
     for (slot, position), value in arrival.entries:
         old = state[slot]
@@ -119,7 +119,7 @@ def test_the_set_of_all_reachable_states_is_proved(tmp_path):
 
 @pytest.mark.parametrize("shortcut", SHORTCUTS)
 def test_an_unsound_shortcut_accepts_what_is_refused_here(shortcut, tmp_path, monkeypatch):
-    """So what is refused here is refused for the right reason."""
+    """So the refusals here have the right reason."""
     parts, *patch = SHORTCUTS[shortcut]
     monkeypatch.setattr(*patch)
     assert problems(program_of(PAIR, tmp_path), parts) == []

@@ -92,7 +92,7 @@ def with_lemmas(program: Program, lemmas: Sequence[tuple[Property, str]]) -> Pro
 
 
 def test_the_lemma_that_is_missing_is_found(tmp_path: Path) -> None:
-    """Alone it is not proved; with what is found it is."""
+    """Alone it is not proved; with the found lemma it is."""
     instance = instance_of(JUMPS, tmp_path)
     assert prove(instance.program, ProofOptions()).proved == ()
     found = suggested(instance)
@@ -110,7 +110,7 @@ def test_the_lemma_that_is_missing_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_two_round_fetch_is_proved_with_text_of_its_spec(model: str, sizes: str, tmp_path: Path) -> None:
-    """Without its proof's lemmas: what is printed, written into the spec, proves it; less does not."""
+    """Without its proof's lemmas: the printed ones, written into the spec, prove it; fewer do not."""
     instance = instantiate(check(str(SPEC / "two_round_fetch.spec")), model)
     found = suggested(instance)
     lines = [f"invariant {prop.name}: {text}" for prop, text in found.lemmas]
@@ -171,7 +171,7 @@ def test_the_atoms_are_what_places_and_definitions_say(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_every_atom_and_clause_is_text_of_its_spec() -> None:
-    """They are checked and lowered like what a user writes, and are predicates; every 7th of some specs."""
+    """They are checked and lowered like a user's text, and are predicates; every 7th of some specs."""
     for file in ("two_round_fetch", "replication", "delivery", "kafka/kip320", "examples/lossy_channel"):
         instance = instantiate(check(str(SPEC / f"{file}.spec")))
         names = unused_names(instance.program)
@@ -234,7 +234,7 @@ def test_no_lemma_helps_what_is_false(tmp_path: Path) -> None:
 
 
 def test_a_budget_that_is_over_suggests_nothing(tmp_path: Path) -> None:
-    """What was not shown to be inductive is no lemma."""
+    """A candidate not shown to be inductive is not a lemma."""
     found = suggested(instance_of(JUMPS, tmp_path), Budget(max_seconds=1e-9))
     assert (found.lemmas, found.inductive) == ((), 0)
 

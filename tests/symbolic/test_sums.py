@@ -1,4 +1,4 @@
-"""Search with offsets in sums: what holds, what fails in the fewest steps, and far thresholds."""
+"""Search with offsets in sums: valid claims, failures in the fewest steps, and far thresholds."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_changed_spec_fails_in_as_few_steps_as_enumeration_finds(name, tmp_pat
 
 
 def test_any_number_of_workers_gives_the_same_answer(tmp_path):
-    """Predicates have one order, whichever process recorded the comparisons that they are of."""
+    """Predicates have one order, whichever process recorded their comparisons."""
     program = program_of(spec("sums", SPECS["majority"][0], NEAR), tmp_path)
     found = []
     for workers in (1, 2, 3):
@@ -118,7 +118,7 @@ action grow():
 
 
 def test_a_deadlock_depends_on_what_can_be_chosen_in_a_sum(tmp_path):
-    """Nothing can be done where no n is small enough; in the fewest steps, as enumeration finds."""
+    """No action is enabled if no n is small enough; in the fewest steps, as enumeration finds."""
     text = f"spec sums\ntype Offset = nat upto {NEAR}\n{CHOSEN}model one:\n    expect deadlock\n"
     program = program_of(text, tmp_path)
     found, expected = search(program, ALONE).verdict, reference.search(program, Options()).verdict
@@ -131,7 +131,7 @@ def test_a_deadlock_depends_on_what_can_be_chosen_in_a_sum(tmp_path):
 
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_far_thresholds_need_no_more_zones_than_near_ones(name, tmp_path):
-    """Ten, a thousand and a million: what is remembered is the threshold, not the numbers below it."""
+    """Ten, a thousand and a million: the threshold is kept, not the numbers below it."""
     outcomes = [searched(THRESHOLDS[name].format(far=far), tmp_path) for far in (10, 1_000, 1_000_000)]
     assert all(isinstance(outcome.verdict, Holds) for outcome in outcomes)
     assert len({outcome.statistics.distinct for outcome in outcomes}) == 1
@@ -232,7 +232,7 @@ def _truncating(monkeypatch):
 
 
 def _believing(monkeypatch):
-    """What Z3 finds possible is taken for certain."""
+    """Planted: what Z3 finds possible is treated as certain."""
     whole = solver.LinearSolver.decided
     monkeypatch.setattr(
         solver.LinearSolver,
@@ -242,7 +242,7 @@ def _believing(monkeypatch):
 
 
 def _without_factors(monkeypatch):
-    """The solver is given sums without their factors."""
+    """Planted: the solver is given sums without their factors."""
     whole = solver.LinearSolver._sum
     monkeypatch.setattr(
         solver.LinearSolver,

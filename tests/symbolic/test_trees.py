@@ -1,4 +1,4 @@
-"""Decision trees: a zone comes to what its own runs of the code would give."""
+"""Decision trees: a zone reaches the results that its own runs of the code would give."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def zones_of(program, most):
 
 
 def by_trees(program, found):
-    """The successors of each zone, and what its properties may be."""
+    """The successors of each zone, and the possible values of its properties."""
     expander = Expander(program, Abstraction(FIRST_REACH, LinearSolver(), {}), None, horizons=False)
     out = []
     for number, zone in enumerate(found):
@@ -112,7 +112,7 @@ def _names(answer):
 @settings(max_examples=20, suppress_health_check=SHARED, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_a_zone_comes_to_the_leaves_that_its_own_runs_give(seed, tmp_path):
-    """Random specs: the same successors, as many ways to them, whichever zone came first."""
+    """Random specs: the same successors, with as many paths to them, whichever zone came first."""
     assert not differ(program_of(offset_spec(Random(seed)), tmp_path), 40)
 
 
@@ -149,7 +149,7 @@ def _reads_too_little(monkeypatch):
 @pytest.mark.system
 @pytest.mark.parametrize("plant", [_off_by_one, _one_way, _learns_too_much, _reads_too_little])
 def test_a_planted_bug_in_a_tree_is_found(plant, monkeypatch, tmp_path):
-    """Each makes a zone of some random spec come to other leaves."""
+    """Each makes a zone of some random spec reach other leaves."""
     programs = [program_of(offset_spec(Random(seed)), tmp_path) for seed in range(12)]
     found = [zones_of(program, 40) for program in programs]
     plant(monkeypatch)

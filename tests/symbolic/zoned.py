@@ -1,4 +1,4 @@
-"""What the symbolic search found, in the words of the engines that enumerate."""
+"""The results of the symbolic search, in the form of the enumerating engines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def zone_engine(program: Program, options: ZoneOptions) -> ZoneEngine:
 
 
 def leaves_open(program: Program, violation: Violation) -> bool:
-    """Whether a deadlock is one of which engines that enumerate know, and say, that they cannot decide it."""
+    """Whether a deadlock is one that enumerating engines report as undecided."""
     if violation.kind != "deadlock" or violation.trace is None:
         return False
     stepper = Stepper(program)
@@ -72,7 +72,7 @@ def states_of(engine: ZoneEngine, horizon: int) -> set[State]:
 
 
 def said(outcome: Outcome) -> dict[str, Any]:
-    """What both kinds of engine have to say alike."""
+    """The results on which both kinds of engine must agree."""
     violations = getattr(outcome.verdict, "violations", ())
     return {
         "verdict": type(outcome.verdict).__name__,
@@ -109,7 +109,7 @@ def differences(
 
 
 def contradictions(program: Program) -> list[str]:
-    """What the search without horizons denies of what the reference finds within them."""
+    """The findings of the reference within horizons that the search without horizons contradicts."""
     within = reference.search(program, Options(LIMIT, symmetry=False))
     beyond = explore(zone_engine(program, ZoneOptions(Budget(max_states=2000), workers=1)))
     found = {(v.kind, v.name): v for v in getattr(beyond.verdict, "violations", ())}
