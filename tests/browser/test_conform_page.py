@@ -1,4 +1,4 @@
-"""The page of a divergence in a browser: it opens at the implementation's state, and is stepped through."""
+"""The page of a divergence in a browser: it opens at the implementation's state, and has steps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def diverged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_opens_at_the_implementation(browser: Chrome, diverged: Path):
-    """The state that should not be, with the cell that differs in both columns."""
+    """The wrong state, with the differing cell in both columns."""
     browser.get(diverged.as_uri())
     assert shown(browser) == ["the implementation instead, after transfer(a1, a2)"]
     marked = [cell.text for cell in browser.find_elements(By.CSS_SELECTOR, ".step.now td.differs")]

@@ -27,7 +27,7 @@ def page(browser: Chrome, explorer: str) -> Chrome:
 
 
 def settled(page: Chrome, said: str) -> None:
-    """Wait until the page says something and has drawn it."""
+    """Wait until the page shows a message and has drawn it."""
     WebDriverWait(page, HANG_S).until(lambda _: said in status(page), said)
     taken = len(trace(page))
     WebDriverWait(page, HANG_S).until(
@@ -45,7 +45,7 @@ def status(page: Chrome) -> str:
 
 
 def trace(page: Chrome) -> list[str]:
-    """The labels of the path, asked for at once: the page may draw anew at any time."""
+    """The labels of the path, read at once: the page may redraw at any time."""
     labels = "return Array.from(document.querySelectorAll('#trace button'), item => item.innerText)"
     found: list[str] = page.execute_script(labels)
     return found
@@ -56,7 +56,7 @@ def press(page: Chrome, *keys: str) -> None:
 
 
 def test_a_step_is_taken_and_undone(page: Chrome):
-    """A click takes it, Undo and the browser's Back go back."""
+    """A click takes it; Undo and the browser's Back revert it."""
     page.find_elements(By.CSS_SELECTOR, "#steps button")[0].click()
     settled(page, "1 steps taken")
     assert len(trace(page)) == 2
@@ -68,7 +68,7 @@ def test_a_step_is_taken_and_undone(page: Chrome):
 
 
 def test_all_can_be_done_with_keys_alone(page: Chrome):
-    """Digits take steps, arrows choose among them, u, r and b do what they say."""
+    """Digits take steps, arrows choose among them, u, r and b have their documented effects."""
     press(page, "1")
     settled(page, "1 steps taken")
     press(page, Keys.DOWN, Keys.DOWN, Keys.ENTER)
@@ -85,7 +85,7 @@ def test_all_can_be_done_with_keys_alone(page: Chrome):
 
 
 def test_a_state_has_a_link(page: Chrome, explorer: str):
-    """The address leads back to the same state, in another tab as well; a wrong one is refused in words."""
+    """The address leads back to the same state, in another tab as well; a wrong one gives a message."""
     press(page, "1")
     settled(page, "1 steps taken")
     link, taken = page.current_url, trace(page)
@@ -97,7 +97,7 @@ def test_a_state_has_a_link(page: Chrome, explorer: str):
 
 
 def test_one_jumps_to_a_violation(page: Chrome):
-    """The shortest way to it, with what is violated and why."""
+    """The shortest path to it, with the violated property and the reason."""
     Select(page.find_element(By.ID, "jump")).select_by_visible_text("violation of strong_isr")
     settled(page, "strong_isr: 9 steps")
     assert len(trace(page)) == 10
@@ -105,7 +105,7 @@ def test_one_jumps_to_a_violation(page: Chrome):
 
 
 def test_one_jumps_to_a_witness(browser: Chrome, fetching: str):
-    """The shortest way to it; nothing is violated there, and Undo goes back one step of the way."""
+    """The shortest path to it; nothing is violated there, and Undo reverts one step of the path."""
     browser.get(fetching)
     settled(browser, "0 steps taken")
     Select(browser.find_element(By.ID, "jump")).select_by_visible_text("witness two_rounds")
@@ -141,7 +141,7 @@ def test_bookmarks_are_kept(page: Chrome):
 
 
 def test_the_scenario_runs(page: Chrome, tmp_path: Path):
-    """What is exported is accepted by `specchk test`, and goes where the path went."""
+    """The exported scenario is accepted by `specchk test`, and follows the path."""
     Select(page.find_element(By.ID, "jump")).select_by_visible_text("violation of strong_isr")
     settled(page, "strong_isr: 9 steps")
     page.find_element(By.ID, "scenario").click()

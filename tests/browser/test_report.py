@@ -14,7 +14,7 @@ STEPS = 9
 
 
 def shown(browser: Chrome) -> list[str]:
-    """The headings of the steps that can be seen."""
+    """The headings of the visible steps."""
     return [head.text for head in browser.find_elements(By.CSS_SELECTOR, ".step h3") if head.is_displayed()]
 
 
@@ -23,13 +23,13 @@ def press(browser: Chrome, *keys: str) -> None:
 
 
 def test_the_report_opens_at_the_violation(browser: Chrome, report: Path):
-    """The last state is what one came for."""
+    """The report opens at the last state, the most relevant one."""
     browser.get(report.as_uri())
     assert shown(browser) == ["9: become_follower_truncate_to_high_watermark(r2, 1)"]
 
 
 def test_keys_step_through_the_counterexample(browser: Chrome, report: Path):
-    """Arrows, Home and End; past the ends nothing moves; the picture marks the step."""
+    """Arrows, Home and End; past the ends nothing changes; the picture marks the step."""
     browser.get(report.as_uri())
     press(browser, Keys.HOME, Keys.LEFT)
     assert shown(browser) == ["0: initial state"]
@@ -43,7 +43,7 @@ def test_keys_step_through_the_counterexample(browser: Chrome, report: Path):
 
 
 def test_the_slider_and_the_buttons_step_too(browser: Chrome, report: Path):
-    """With the pointer, or with the keyboard on the control itself: one step a key, not two."""
+    """With the pointer, or with the keyboard on the control itself: one step per key, not two."""
     browser.get(report.as_uri())
     slider = browser.find_element(By.ID, "slider")
     slider.send_keys(Keys.LEFT)
@@ -66,7 +66,7 @@ def test_a_step_has_a_link(browser: Chrome, report: Path):
 
 
 def test_without_javascript_all_steps_are_listed(browser: Chrome, report: Path):
-    """And no control is shown that would do nothing."""
+    """And no control without effect is shown."""
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.get(report.as_uri())
     assert len(shown(browser)) == STEPS + 1
@@ -74,7 +74,7 @@ def test_without_javascript_all_steps_are_listed(browser: Chrome, report: Path):
 
 
 def test_paper_has_all_steps(browser: Chrome, report: Path):
-    """Printing shows what JavaScript hides."""
+    """Printing includes the steps that JavaScript hides."""
     browser.get(report.as_uri())
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert len(shown(browser)) == STEPS + 1
@@ -94,7 +94,7 @@ def test_the_report_is_dark_where_the_reader_is(browser: Chrome, report: Path):
 
 
 def test_the_report_asks_nothing_of_the_network(browser: Chrome, report: Path):
-    """One file: nothing was loaded, and nothing in it names an address to load from."""
+    """One file: nothing was loaded, and it contains no address to load from."""
     browser.get(report.as_uri())
     loaded = browser.execute_script("return performance.getEntriesByType('resource').map((one) => one.name)")
     assert loaded == []
