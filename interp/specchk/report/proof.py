@@ -11,7 +11,7 @@ from typing import Any
 from specchk.ir.program import Program, allows_any_end
 from specchk.ir.types import has_horizon
 from specchk.report.json import model_json, trace_json, violation_json
-from specchk.report.text import blame_lines, constants, trace_lines, violation_lines, what, wrapped
+from specchk.report.text import blame_lines, constants, queries, trace_lines, violation_lines, what, wrapped
 from specchk.search.proof import Failure, Proof, Suggestion
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated, name_of
 
@@ -77,11 +77,10 @@ def _details(proof: Proof) -> list[str]:
     ]
     seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
     settled = f"{effort.settled} obligation{'s' * (effort.settled != 1)} settled without a query"
-    queries = f"{effort.queries} quer{'y' if effort.queries == 1 else 'ies'}, {settled}"
     many = effort.instances
     actions = "1 action with its arguments" if many == 1 else f"{many} actions with their arguments"
     return [
-        f"{queries}, {actions}{copies}, {seconds}",
+        f"{queries(effort.queries)}, {settled}, {actions}{copies}, {seconds}",
         "engine symbolic, induction",
         f"constants: {constants(program) or '(none)'}",
         *[f"{kind}: {', '.join(names)}" for kind, names in asked if names],

@@ -79,9 +79,8 @@ def statistics(outcome: Outcome) -> list[str]:
     numbers = outcome.statistics
     if numbers.queries is not None:
         steps = f"behaviours of up to {numbers.depth - 1} step{_s(numbers.depth - 1)}"
-        queries = "1 query" if numbers.queries == 1 else f"{numbers.queries} queries"
         return [
-            f"{steps}, {queries}, {numbers.seconds:.2f} s",
+            f"{steps}, {queries(numbers.queries)}, {numbers.seconds:.2f} s",
             f"engine {outcome.engine}, unrolled",
         ]
     searching = numbers.seconds - numbers.prepared_s
@@ -152,6 +151,11 @@ def _joined(numbers: Symbolic) -> str:
         f"proved by {numbers.hulls} joined states of {numbers.parts} control part{_s(numbers.parts)}"
         f"{', ' if split else ''}{split}; witnesses and coverage are those of the exact search"
     )
+
+
+def queries(count: int) -> str:
+    """The number of queries to a solver, in words."""
+    return "1 query" if count == 1 else f"{count} queries"
 
 
 def _s(count: int) -> str:

@@ -23,7 +23,7 @@ from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
 from specchk.report.json import model_json
 from specchk.report.proof import not_proved_by_induction
-from specchk.report.text import constants, wrapped
+from specchk.report.text import constants, queries, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _with_lemmas(instance: Instance, lemmas: dict[str, str], *, as_json: bool) -
 def _progress(groups: int, *, quiet: bool) -> Callable[[Any], None]:
     def shown(result: Any) -> None:
         if not quiet:
-            text = f"{result.cases} of {groups} control parts, {result.queries} queries"
+            text = f"{result.cases} of {groups} control parts, {queries(result.queries)}"
             rewrite_line(text, is_last=result.cases == groups)
 
     return shown
@@ -176,8 +176,7 @@ def _progress(groups: int, *, quiet: bool) -> Callable[[Any], None]:
 
 def _text(report: dict[str, Any], model: str) -> str:
     parts = f"{report['cases']} control part{'s' * (report['cases'] != 1)}"
-    queries = "1 query" if report["queries"] == 1 else f"{report['queries']} queries"
-    effort = f"{parts}, {queries}, {report['seconds']:.2f} s"
+    effort = f"{parts}, {queries(report['queries'])}, {report['seconds']:.2f} s"
     where = f"{report['spec']}, model {report['model']}"
     if not report["problems"]:
         within = f" within {', '.join(report['bounds'])}" if report["bounds"] else ""
