@@ -6,7 +6,7 @@ conditions under which it is defined among them, so that "holds" means "is defin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from specchk.deferred import dataclass, field
@@ -88,12 +88,7 @@ class System:
 
     def unclear_constraints(self, state: State) -> list[tuple[Property, Truth]]:
         """The state constraints, each with the condition that it is undefined and those before it hold."""
-        before: list[Truth] = []
-        found: list[tuple[Property, Truth]] = []
-        for prop in self.program.constraints:
-            found.append((prop, conj([*before, self.unclear(prop, state)])))
-            before += self.holds(prop, state)
-        return found
+        return list(self._unclear_in_order(self.program.constraints, state))
 
     def initial(self, state: State) -> list[Truth]:
         """The conditions of an initial state; offsets have no upper bound here either."""
@@ -106,12 +101,17 @@ class System:
     def unclear_initial(self, state: State) -> Truth:
         """The condition that `init` is undefined, where everything before the undefined part holds."""
         pairs = zip(self.program.variables, self.program.starts, state, strict=True)
-        before = [fact for variable, start, tree in pairs for fact in self._started(variable, start, tree)]
-        ways: list[Truth] = []
-        for init in self.program.inits:
-            ways.append(conj([*before, self.unclear(init, state)]))
-            before += self.holds(init, state)
-        return disj(ways)
+        begun = [fact for variable, start, tree in pairs for fact in self._started(variable, start, tree)]
+        return disj([when for _, when in self._unclear_in_order(self.program.inits, state, begun)])
+
+    def _unclear_in_order(
+        self, props: Iterable[Property], state: State, known: Iterable[Truth] = ()
+    ) -> Iterator[tuple[Property, Truth]]:
+        # As they are evaluated: after one that is false, no other is.
+        before = list(known)
+        for prop in props:
+            yield prop, conj([*before, self.unclear(prop, state)])
+            before += self.holds(prop, state)
 
     def _started(self, variable: Variable, start: Start, tree: Tree) -> list[Truth]:
         if start.value is not None:
