@@ -23,7 +23,7 @@ from specchk.search.replay import ReplayFailed, has_first_states
 from specchk.search.verdict import Inconclusive, Violated, Violation
 from specchk.symbolic.induction.encode.program import System
 from specchk.symbolic.induction.encode.scope import Unencodable
-from specchk.symbolic.induction.models import path_of
+from specchk.symbolic.induction.models import path_of, solver_of
 from specchk.symbolic.replay import ReplayPath, raised_to
 
 
@@ -79,15 +79,9 @@ def no_beginning(program: Program, query_seconds: float) -> Inconclusive | None:
 def _is_impossible(facts: list[bool | z3.BoolRef], query_seconds: float) -> bool:
     if all(fact is True for fact in facts) or any(fact is False for fact in facts):
         return any(fact is False for fact in facts)
-    solver = _solver(query_seconds)
+    solver = solver_of(query_seconds)
     solver.add([fact for fact in facts if fact is not True])
     return bool(solver.check() == z3.unsat)
-
-
-def _solver(query_seconds: float) -> z3.Solver:
-    solver = z3.Solver()
-    solver.set("timeout", int(query_seconds * 1000))
-    return solver
 
 
 def _undefined_init(program: Program, query_seconds: float) -> Undefined | Inconclusive | None:
@@ -96,7 +90,7 @@ def _undefined_init(program: Program, query_seconds: float) -> Undefined | Incon
     unclear = system.unclear_initial(state)
     if unclear is False:
         return None
-    solver = _solver(query_seconds)
+    solver = solver_of(query_seconds)
     solver.add([fact for fact in (unclear, *system.fresh.facts) if fact is not True])
     answer = solver.check()
     if answer == z3.unsat:

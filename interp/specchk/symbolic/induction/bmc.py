@@ -26,7 +26,7 @@ from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State as Open
 from specchk.symbolic.induction.encode.program import System, step
 from specchk.symbolic.induction.encode.steps import ActionInstance
-from specchk.symbolic.induction.models import path_of, smallest
+from specchk.symbolic.induction.models import path_of, smallest, solver_of
 from specchk.symbolic.replay import Replay, ReplayPath
 
 QUERY_SECONDS = 60.0
@@ -38,9 +38,8 @@ class Unrolling:
     def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
         self.program = program
         self.system = System(program)
-        self.solver = z3.Solver()
-        # For each query; all of them together have the budget of `Meter`.
-        self.solver.set("timeout", int(query_seconds * 1000))
+        # With a limit for each query; all of them together have the budget of `Meter`.
+        self.solver = solver_of(query_seconds)
         self.states: list[Open] = [self.system.beginning()]
         self.steps: list[list[ActionInstance]] = []  # out of each state
         self.queries = 0

@@ -23,7 +23,7 @@ from specchk.ir.program import Program
 from specchk.symbolic.induction.encode.bools import Truth, conjuncts, disj, negation
 from specchk.symbolic.induction.encode.program import System, distinct_from, step
 from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath, arguments, instance
-from specchk.symbolic.induction.models import path_of, smallest
+from specchk.symbolic.induction.models import path_of, smallest, solver_of
 from specchk.symbolic.replay import ReplayPath
 
 SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable state
@@ -73,8 +73,7 @@ class Induction:
         self.system = System(program)
         self.states = [self.system.state(index) for index in range(k)]
         self.work = InductionWork()
-        self.solver = z3.Solver()
-        self.solver.set("timeout", int(query_seconds * 1000))
+        self.solver = solver_of(query_seconds)
         self.known: list[Any] = []
         self.steps: list[list[ActionInstance]] = []  # out of each state but the last one
         for index, state in enumerate(self.states):

@@ -18,6 +18,13 @@ from specchk.symbolic.induction.encode.trees import Tree
 from specchk.symbolic.replay import ReplayPath
 
 
+def solver_of(query_seconds: float) -> z3.Solver:
+    """A solver that gives up on a query after this time."""
+    solver = z3.Solver()
+    solver.set("timeout", int(query_seconds * 1000))
+    return solver
+
+
 def path_of(
     model: Any, program: Program, states: Sequence[Sequence[Tree]], steps: Sequence[Sequence[ActionInstance]]
 ) -> ReplayPath:
