@@ -92,6 +92,25 @@ def test_zones_in_groups_are_asked_as_those_of_one():
     assert set(asked) == {(True, True), (False, False)}
 
 
+def test_a_zone_of_many_places_is_read_as_often_as_one_of_few(monkeypatch):
+    """Each reading unpacks the whole matrix: one for each entry would take the fourth power of the places."""
+    readings = []
+    read = Zone.bounds
+    monkeypatch.setattr(Zone, "bounds", property(lambda zone: readings.append(zone) or read.fget(zone)))
+    counts = []
+    for places in (3, 30):
+        rows = [[0 if i == j else FREE for j in range(places + 1)] for i in range(places + 1)]
+        rows[0] = [0] * (places + 1)
+        for place in range(1, places):
+            rows[place][place + 1] = -1
+        readings.clear()
+        assert Covered(None).add(
+            zone_at((), [(place, 0) for place in range(1, places + 1)], closed(rows), None)
+        )
+        counts.append(len(readings))
+    assert counts[0] == counts[1]
+
+
 def _constraints(random):
     places = range(PLACES + 1)
     return [(random.choice(places), random.choice(places), random.randint(-2, 2)) for _ in range(7)]

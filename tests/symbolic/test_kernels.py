@@ -151,7 +151,7 @@ def test_a_part_of_a_zone_is_that_of_lists(constraints, at, i, j, bound):
 
 def outcome(program, after, join_after=3, **options):
     """All that a search reports, except its time."""
-    # Not more: where a set of offsets grows, as with seed 1344, 200 states take twenty times as long as 100.
+    # Not more: where a set of offsets grows, as with seed 1344, 200 states take ten times as long as 100.
     found = search(program, JoinOptions(
         Budget(max_states=100), workers=1, compile_after=after, join_after=join_after, **options
     ))  # fmt: skip

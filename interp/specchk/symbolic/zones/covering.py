@@ -126,8 +126,8 @@ def _telling(masks: list[int]) -> int:
 
 def _limits(zone: Zone, reach: Reach) -> set[int]:
     """The bounds of a zone that do not follow from others."""
-    symbols = {(0, 0), *zone.classes}
-    bounds = {zone.bounds[i][j] + c - d for i, c in symbols for j, d in symbols}
+    symbols, rows = {(0, 0), *zone.classes}, zone.bounds  # each access to a zone's bounds reads all of them
+    bounds = {rows[i][j] + c - d for i, c in symbols for j, d in symbols}
     # What is less than the lowest limit follows from the others: `zones._forget` made it from them.
     return {max(bound, -reach.lower) for bound in bounds if bound <= reach.upper}
 
@@ -135,8 +135,9 @@ def _limits(zone: Zone, reach: Reach) -> set[int]:
 def _mask(zone: Zone, limits: list[int]) -> int:
     """The mask of a zone: for each limit, a bit for each pair of places; place 0 is the number 0."""
     symbols: dict[tuple[int, int], list[int]] = {}
-    places = len(zone.classes) + 1
-    for place, symbol in enumerate(((0, 0), *zone.classes)):
+    classes, matrix = zone.classes, zone.bounds
+    places = len(classes) + 1
+    for place, symbol in enumerate(((0, 0), *classes)):
         bits = symbols.setdefault(symbol, [0, 0])
         bits[0] |= 1 << place
         bits[1] |= 1 << place * places
@@ -144,7 +145,7 @@ def _mask(zone: Zone, limits: list[int]) -> int:
     for limit in reversed(limits):
         mask <<= places * places
         for (i, c), (_, rows) in symbols.items():
-            bounds, most = zone.bounds[i], limit - c
+            bounds, most = matrix[i], limit - c
             near = 0
             for (j, d), (members, _) in symbols.items():
                 if bounds[j] - d <= most:
