@@ -38,7 +38,8 @@ PARTS = ("unit", "agreement", "system")
 AGREEMENT = ("agreement",)
 SYSTEM = (
     "agreement/test_planted_bugs.py", "agreement/test_planted_sparse_bugs.py",
-    "agreement/test_planted_walks.py", "browser", "cli/test_process.py", "conform/test_adapter.py",
+    "agreement/test_planted_walks.py", "browser", "cli/test_interrupts.py", "cli/test_process.py",
+    "conform/test_adapter.py",
     "conform/test_crews.py", "conform/test_faults.py", "conform/test_gate.py", "conform/test_guard.py",
     "conform/test_languages.py", "conform/test_mutants_replog.py", "conform/test_named_flaws.py",
     "conform/test_plugin.py",

@@ -15,6 +15,7 @@ from typing import TextIO
 
 import click
 
+from replog import starting
 from replog.store.files.errors import StoreError
 
 COMMANDS = MappingProxyType(
@@ -43,6 +44,7 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[name][0]).command
+        starting.command()
         return command
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:

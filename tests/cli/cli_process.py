@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-PROGRAM = "from specchk.cli.main import main; main()"
+PROGRAM = "from specchk.__main__ import main; main()"
 # The same, with a byte on a pipe when a search first asks its meter, which is when it has begun.
 TELLING = """
 import os

@@ -51,6 +51,7 @@ PROGRAMS = {
     "specchk.__main__",
     "replog.cli",
     "replog.__main__",
+    "replog.starting",
     "replog.dump",
     "replog.play",
     "replog.repair",
@@ -77,6 +78,13 @@ LIBRARIES = {
 
 # Imports inside a function, each with its reason.
 HIDDEN = {
+    (
+        "specchk.__main__",
+        "specchk.cli.starting",
+    ): "only inside its `try` is Ctrl-C answered without a traceback",
+    ("specchk.__main__", "specchk.cli.main"): "likewise",
+    ("replog.__main__", "replog.starting"): "likewise",
+    ("replog.__main__", "replog.cli"): "likewise",
     ("specchk.cli.main", "difflib"): "only a mistyped command needs it",
     ("specchk.cli.commands.repl", "readline"): "changes how a terminal is read, so only where there is one",
 }

@@ -140,6 +140,7 @@ WHILES = {
     "test_claims.py: patience_s=0.1": "who waits for a mark that nobody removes waits for nothing",
     "test_concrete.py: max_seconds=3600": "reached by a clock that the test sets",
     "test_faults.py: time.sleep(random.random() * 0.005)": "killed at any moment, it holds",
+    "test_interrupts.py: time.sleep(wait_ms / 1000)": "interrupted at any moment, it prints no traceback",
     "test_hangs.py: time.sleep(3600)": "a call that hangs, which the watch ends",
     "test_limits.py: max_seconds=1e-09": "over when it begins",
     "test_suggest.py: max_seconds=1e-09": "over when it begins",

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import click
 
-from specchk.cli import output
+from specchk.cli import output, starting
 from specchk.cli.ends import exit_code
 
 # command -> (module, its line in --help)
@@ -70,6 +70,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        starting.command()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -16,7 +16,7 @@ from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
 from replog.store.segments.records import ProducerFields, Record, encode_batch
 
-COMMAND = [sys.executable, "-W", "error", "-c", "from replog.cli import main; main()"]
+COMMAND = [sys.executable, "-W", "error", "-c", "from replog.__main__ import main; main()"]
 
 
 def replog(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
