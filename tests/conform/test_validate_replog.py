@@ -173,6 +173,16 @@ def test_a_few_recordings_are_explained(runs):
     assert text.startswith("explained: 3 of 3 recordings are behaviours of ../spec/recorded.spec")
 
 
+def test_a_recording_through_a_pipe_is_that_of_a_file(runs):
+    """As of `<(command)`: also its corrupted copies, for which it is read again."""
+    path = runs / "pipe.ndjson"
+    os.mkfifo(path)
+    with subprocess.Popen(["/bin/sh", "-c", f"cat {runs}/seed-1.ndjson > {path}"]):
+        piped = validate(path, "--partial")
+    assert piped == validate(runs / "seed-1.ndjson", "--partial")
+    assert piped[0] == 0
+
+
 def test_a_campaign_that_shows_no_variety_is_vacuous(runs):
     """21 if an event was never seen, or a field had only one value, unless it is declared partial."""
     code, text = validate(runs / "seed-2.ndjson", "--no-power")

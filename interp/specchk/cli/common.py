@@ -23,6 +23,7 @@ from specchk.deferred import dataclass
 from specchk.kept import replace
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
+from specchk.lang.text.source import MAX_BYTES
 from specchk.search.budget import Budget
 
 STDIN = "stdin"  # its name in places; specs that it extends are searched in the current directory
@@ -198,7 +199,7 @@ def stdin_text() -> str:
     kept = click.get_current_context().find_root().meta
     if STDIN not in kept:
         try:
-            kept[STDIN] = sys.stdin.read() if sys.stdin is not None else ""
+            kept[STDIN] = sys.stdin.read(MAX_BYTES + 1) if sys.stdin is not None else ""
         except UnicodeDecodeError as error:
             raise click.ClickException(f"standard input is not UTF-8 text (byte {error.start})") from None
     return str(kept[STDIN])

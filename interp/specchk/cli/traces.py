@@ -19,6 +19,7 @@ from specchk.conform.replay.place import Divergence
 from specchk.explore.scenario import run_scenario
 from specchk.explore.walk import NoSuchPath, Walker
 from specchk.lang.syntax import decls
+from specchk.lang.text.given import read as read_given
 from specchk.meaning.undefined import Undefined
 from specchk.report.json import value_json
 from specchk.report.read import TraceFile, Unreadable, trace_file
@@ -32,20 +33,26 @@ def is_trace_file(file: str) -> bool:
     return file.endswith(".json")
 
 
-def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Drawn:
-    """The trace in a file, with every step checked; raises a clear error if it is not a behaviour."""
+def json_of(file: str) -> Any:
+    """The JSON value in a file; raises a clear error if there is none."""
     with _readable(file):
-        contents = trace_file(_json(file))
+        # A byte order mark is no part of a text, and some editors write one.
+        return json.loads(read_given(Path(file)).decode("utf-8-sig"))
+
+
+def from_file(file: str, report: Any, model: str | None, overrides: Mapping[str, str]) -> Drawn:
+    """The trace in a file's JSON, with every step checked; raises a clear error if it is not a behaviour."""
+    with _readable(file):
+        contents = trace_file(report)
         instance, trace = _followed(contents, file, model, overrides)
         return instance, trace, Walker(instance).violation(trace, contents.property)
 
 
 def divergence_from_file(
-    file: str, model: str | None, overrides: Mapping[str, str]
+    file: str, report: Any, model: str | None, overrides: Mapping[str, str]
 ) -> tuple[Instance, Divergence] | None:
     """The divergence printed by `conform --json`, with its path checked; None for another file."""
     with _readable(file):
-        report = _json(file)
         if not isinstance(report, dict) or report.get("schema") != SCHEMA:
             return None
         divergence = report.get("divergence")
@@ -65,10 +72,6 @@ def _followed(
     if contents.loop is not None and trace.states[contents.loop] != trace.last:
         raise Unreadable(f"its last state is not state {contents.loop} again, where it loops")
     return instance, replace(trace, loop=contents.loop)
-
-
-def _json(file: str) -> Any:
-    return json.loads(Path(file).read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import click
 from specchk.cli.common import leave, refusals, write_text
 from specchk.cli.crews import ended_processes
 from specchk.cli.exits import Exit
+from specchk.cli.options.given import PythonFile
 from specchk.conform.behaviour import accepted
 from specchk.conform.behaviour.accepted import NAME, BadAccepted
 from specchk.conform.behaviour.running import behave
@@ -19,7 +20,7 @@ from specchk.processes import cores
 
 
 @click.command("behaviour")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=PythonFile(Path))
 @click.option("--lock", is_flag=True, help=f"Compare the runs with {NAME} beside the file.")
 @click.option("--update-lock", is_flag=True, help=f"Accept the behaviour: write {NAME}, for review.")
 @click.option(

@@ -12,9 +12,11 @@ from specchk.cli.common import Limits, leave, load, parse_overrides, rejections,
 from specchk.cli.deciding import decided_conditions, impossible_in
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
+from specchk.cli.options.given import refused
 from specchk.compile.instantiate import instantiate
 from specchk.explore.variants import BoundedModel, proposals
 from specchk.lang.frontend import CheckedSpec
+from specchk.lang.text.given import check_regular
 from specchk.report.conditions import conditions_json, render_conditions, undecided
 
 MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
@@ -80,6 +82,8 @@ def _places(
         return load(file), [BoundedModel(model, table) for model in models or (None,)]
     if models:
         raise click.UsageError("a binding has the models of its gate; omit --model")
+    with refused(file):
+        check_regular(Path(file))
     cls = load_binding(Path(file))
     places = [BoundedModel(at.model or cls.model, {**at.bounds, **table}) for at in cls.gate]
     return load(str(Path(file).parent / cls.spec)), list(

@@ -18,6 +18,7 @@ from specchk.cli.conforming.several import run_each
 from specchk.cli.crews import ClusterChoice, crew_on, ended_processes
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, takes
+from specchk.cli.options.given import PythonFile
 from specchk.cli.options.suites import SuiteChoice
 from specchk.cli.output import echo
 from specchk.conform.contract.binding import Binding, BindingError
@@ -42,9 +43,7 @@ from specchk.meaning.undefined import Faulty, Undefined
 
 
 @click.command("conform", cls=GroupedCommand)
-@click.argument(
-    "bindings", metavar="BINDING...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
-)
+@click.argument("bindings", metavar="BINDING...", nargs=-1, required=True, type=PythonFile())
 @takes(wanted=SuiteChoice, options=GateOptions, cluster=ClusterChoice, files=Files)
 @contained(partial(echo, err=True))
 def command(

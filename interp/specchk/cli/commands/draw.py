@@ -13,7 +13,7 @@ from specchk.cli.groups import takes
 from specchk.cli.options.forms import counterexample, expressions
 from specchk.cli.output import echo
 from specchk.cli.pictures import drawing, write_dot, write_picture
-from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file
+from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file, json_of
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn
 from specchk.explore.shown import extend
@@ -66,13 +66,14 @@ def command(
     file, model, table = choice.file, choice.model, choice.table
     if kind in GRAPHS and (show or witness or scenario or is_trace_file(file)):
         raise click.UsageError(f"--kind {kind} draws a model and not a trace, without {_OF_TRACES}")
-    if is_trace_file(file) and (diverged := divergence_from_file(file, model, table)) is not None:
+    report = json_of(file) if is_trace_file(file) else None
+    if is_trace_file(file) and (diverged := divergence_from_file(file, report, model, table)) is not None:
         if show:
             raise click.UsageError("--show is for traces of a spec: this one is of an implementation, too")
         _draw_lanes(drawn(*diverged), output)
         return
     if is_trace_file(file):
-        instance, trace, violation = from_file(file, model, table)
+        instance, trace, violation = from_file(file, report, model, table)
         shown = expressions(instance, show, as_json=False)
     elif scenario is not None:
         instance, trace, violation = from_scenario(file, scenario)

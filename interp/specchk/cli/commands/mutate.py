@@ -11,12 +11,14 @@ from time import perf_counter
 
 import click
 
-from specchk.cli.common import Seconds, leave, rejections
+from specchk.cli.common import Seconds, leave, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option, takes
+from specchk.cli.options.given import PythonFile
 from specchk.cli.output import echo, rewrite_line
 from specchk.conform.contract.binding import BindingError
+from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.mutation import scores
 from specchk.conform.mutation.harness import run_harness
 from specchk.conform.mutation.members import Bench, binding_in, listed
@@ -123,7 +125,7 @@ class MutateChoice:
 
 
 @click.command("mutate")
-@click.argument("binding", type=click.Path(exists=True, dir_okay=False))
+@click.argument("binding", type=PythonFile())
 @takes(choice=MutateChoice, cluster=ClusterChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json: bool) -> None:
@@ -138,6 +140,8 @@ def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json:
     if choice.by_layer and (choice.is_self_check or kind == scores.HARNESS):
         raise click.UsageError("--by-layer is for mutants of the implementation")
     cluster.not_with(choice.workers, "--workers", "it counts the processes of this machine")
+    with refusals(NoBinding):
+        load_binding(path)
     try:
         if choice.show is not None:
             _show(_mutants(path, replace(choice, only=(choice.show,)))[0])

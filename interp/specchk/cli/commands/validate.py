@@ -13,6 +13,7 @@ from specchk.cli.crews import ClusterChoice, crew_on, ended_processes
 from specchk.cli.executors import PipelineChoice
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
+from specchk.cli.options.given import PythonFile, lasting
 from specchk.cli.output import echo
 from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding, load_tracing
@@ -28,7 +29,7 @@ CODES = (("explained", Exit.OK), ("diverges", Exit.DIVERGED), ("vacuous", Exit.I
 
 
 @click.command("validate")
-@click.argument("tracing", type=click.Path(exists=True, dir_okay=False))
+@click.argument("tracing", type=PythonFile())
 @click.argument("recordings", nargs=-1, required=True)
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
@@ -49,7 +50,8 @@ def command(
 ) -> None:  # fmt: skip
     """Check recordings of an implementation against its spec; TRACING maps their events to its actions.
 
-    RECORDINGS are files, or folders of *.ndjson; with --master, paths or URIs that the executors can read.
+    RECORDINGS are files, pipes such as <(command), or folders of *.ndjson; with --master, paths or URIs that
+    the executors can read.
     Exit codes: 0 every recording is a behaviour of the spec, 13 one is not, 21 the recordings prove
     nothing, 30 the spec was rejected.
     """
@@ -64,7 +66,8 @@ def command(
         crews = crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls, as_json=as_json)
         with ended_processes(as_json=as_json), crews as crew:
             if crew is None:
-                campaign, refused = run_campaign(cls, checked, paths, wanted), ""
+                with lasting(paths) as files:
+                    campaign, refused = run_campaign(cls, checked, files, wanted), ""
             else:
                 campaign, refused = pipeline.run(cls, checked, wanted, crew, recordings)
     if refused:

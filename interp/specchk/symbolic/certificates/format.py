@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from specchk.deferred import dataclass, field
+from specchk.lang.text.given import opened
 from specchk.meaning.linear import Form, Part, Terms
 
 SCHEMA = "specchk.certificate/2"
@@ -54,7 +56,7 @@ class Certificate:
 def read(path: Path) -> Certificate:
     """The certificate in a file; raises `MalformedCertificate`, and `OSError` if it cannot be read."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with TextIOWrapper(opened(path), encoding="utf-8") as file:
             return parsed(file)
     except UnicodeDecodeError:
         raise MalformedCertificate("it is not text") from None

@@ -1,0 +1,55 @@
+"""Files that a user names on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from specchk.kept import replace
+from specchk.lang.text.given import check_regular, is_regular, read
+
+
+class PythonFile(click.Path):
+    """A Python file that exists; processes load it again, so it is a regular one."""
+
+    def __init__(self, path_type: type | None = None) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=path_type)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or a usage error that gives the reason."""
+        path = super().convert(value, param, ctx)
+        with refused(value):
+            check_regular(Path(value))
+        return path
+
+
+@contextmanager
+def refused(name: Any) -> Iterator[None]:
+    """A context that turns an `OSError` into a usage error about a file."""
+    try:
+        yield
+    except OSError as error:
+        raise click.UsageError(f"{name} cannot be read: {error.strerror or error}") from None
+
+
+@contextmanager
+def lasting(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """The same files, for several readings: of a pipe or device, a copy with the same name."""
+    with TemporaryDirectory(prefix="specchk-") as folder:
+        yield [_lasting(path, Path(folder) / str(number)) for number, path in enumerate(paths)]
+
+
+def _lasting(path: Path, folder: Path) -> Path:
+    with refused(path):
+        if is_regular(path):
+            return path
+        data = read(path)
+    folder.mkdir()
+    copy = folder / path.name
+    replace(copy, data)
+    return copy
