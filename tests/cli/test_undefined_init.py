@@ -53,7 +53,8 @@ def test_a_run_has_its_verdict_whatever_it_shows(text, code, options, file):
 
 
 @pytest.mark.parametrize(("module", "args", "code"), [
-    (draw, [], ERROR), (draw, ["--kind", "states"], ERROR), (simulate, ["--seed", "1"], UNDEFINED_RUN),
+    (draw, [], UNDEFINED_RUN), (draw, ["--kind", "states"], ERROR),
+    (simulate, ["--seed", "1"], UNDEFINED_RUN),
     (simulate, ["--seed", "1", "--engine", "reference"], UNDEFINED_RUN), (conditions, [], EMPTY_RUN),
     (repl, [], ERROR),
 ])  # fmt: skip
@@ -64,6 +65,27 @@ def test_a_command_that_looks_at_states_names_the_place(module, args, code, file
     assert any(
         text in done.output for text in ("init` is\n    undef", "division by zero", "no counterexample")
     )
+
+
+@pytest.mark.parametrize(("text", "code"), [(UNDEFINED, UNDEFINED_RUN), (EMPTY, EMPTY_RUN)])
+def test_nothing_is_drawn_with_the_report_of_a_run(text, code, file):
+    """A violation without a trace, or no verdict: not only that there is no counterexample."""
+    file.write_text(text, encoding="utf-8")
+    report, drawn = outcome(run, str(file)), outcome(draw, str(file))
+    assert (drawn.exit_code, drawn.stdout) == (code, "")
+    assert "there is no counterexample to draw" in drawn.stderr
+    first, *_ = report.stdout.splitlines()
+    assert first in drawn.stderr
+    assert report.stdout.count("division by zero") == drawn.stderr.count("division by zero")
+    missed = outcome(draw, str(file), "--witness", "low")
+    assert (missed.exit_code, first in missed.stderr) == (ERROR, True)
+
+
+def test_nothing_is_drawn_of_a_search_that_ended_early(file):
+    """The bound is named: a counterexample may be beyond it."""
+    file.write_text(SPEC.replace("x < 3\ndead", "x < 4\ndead"), encoding="utf-8")
+    drawn = outcome(draw, str(file), "--max-states", "1", "--engine", "reference")
+    assert (drawn.exit_code, "inconclusive: the limit of 1 " in drawn.stderr) == (20, True)
 
 
 @pytest.mark.parametrize("module", [explore, repl])

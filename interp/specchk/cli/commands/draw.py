@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from specchk.cli.clarity import Clarity, clearer, clearest
-from specchk.cli.common import Limits, ModelChoice
+from specchk.cli.common import Limits, ModelChoice, width
 from specchk.cli.engines import EngineChoice, explore
+from specchk.cli.exits import of_verdict
 from specchk.cli.groups import takes
 from specchk.cli.options.forms import counterexample, expressions
 from specchk.cli.output import echo
@@ -23,11 +25,13 @@ from specchk.meaning.undefined import Faulty, Undefined
 from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
 from specchk.report.draw.picture import Picture
 from specchk.report.draw.text import text
+from specchk.report.text import headline, render
 from specchk.search.engine import Options
 from specchk.search.graph import StateGraph, TooManyStates, enabling, state_graph
-from specchk.search.verdict import Outcome, Trace, Violation
+from specchk.search.verdict import Holds, HoldsWithin, Outcome, Trace, Violation
 
 TRACES, GRAPHS = ("lanes", "trace"), ("states", "actions")
+_HOLDS = (Holds, HoldsWithin)
 _OF_TRACES = "--show, --witness or --scenario"
 MAX_DRAWN = 300  # states: beyond this, Graphviz takes minutes, for an unreadable picture
 MAX_EXPLORED = 200_000  # states, of which only the actions are drawn
@@ -60,7 +64,8 @@ def command(
     """Draw the counterexample of the spec FILE, with a lane for each replica and time running downwards.
 
     FILE may also be a trace: the output of `run --json` or `conform --json`, or an ITF file.  Its steps
-    are checked first.
+    are checked first.  Exit codes: 0 it was drawn, 2 the properties hold, so there is none; those of
+    `specchk run` where a violation has no trace, or there is no verdict.
     """
     title = ""
     file, model, table = choice.file, choice.model, choice.table
@@ -133,12 +138,16 @@ def _chosen(
         reached = dict(outcome.witnesses)
         if witness not in reached:
             known = ", ".join(reached) or "none"
-            raise click.ClickException(f"witness {witness!r} was not reached; reached: {known}")
+            verdict = "" if isinstance(outcome.verdict, _HOLDS) else f"; {headline(outcome)}"
+            raise click.ClickException(f"witness {witness!r} was not reached; reached: {known}{verdict}")
         return clearest(instance, witness, reached[witness], MAX_COMPARED), None
     shown = counterexample(outcome)
     if shown is not None:
         return shown
-    raise click.ClickException("there is no counterexample to draw; --witness draws a path to a witness")
+    if isinstance(outcome.verdict, _HOLDS):
+        raise click.ClickException("there is no counterexample to draw; --witness draws a path to a witness")
+    echo(f"there is no counterexample to draw:\n\n{render(outcome, width())}", err=True)
+    sys.exit(of_verdict(outcome.verdict))
 
 
 def _draw_lanes(lanes: Picture, output: str | None) -> None:
