@@ -68,10 +68,14 @@ def test_anything_else_is_refused_in_words(read: Any, kind: Type, found: Any):
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(st.sampled_from(["trace", "states", "vars", "spec", "#meta", "state"]), inner)
+            | st.dictionaries(st.sampled_from(["action", "args", "sorts", "constants", "loop-step"]), inner)
         ),
     )
 )
 def test_no_file_breaks_the_reader(found: Any):
     """Whatever JSON a file has: a trace, or a sentence."""
-    with suppress(Unreadable):
-        assert trace_file(found).states
+    about = found if isinstance(found, dict) else {}
+    named = {"vars": [], "states": [{"#meta": found}], "loop": 0, "#meta": {**about, "source": "a.spec"}}
+    for data in (found, named, {"trace": [{"state": {}, "args": found}], **about, "spec": "a.spec"}):
+        with suppress(Unreadable):
+            assert trace_file(data).states

@@ -7,6 +7,7 @@ here; loading them and checking every step is for those who draw or replay it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,21 +62,37 @@ def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
     if not states or not all(isinstance(state, dict) for state in states):
         raise Unreadable("a trace is a list of states, at least one")
     if not isinstance(about.get("source"), str):
-        raise Unreadable("it does not name its spec")
-    labels = [state.get("#meta", {}) if itf else state for state in states]
+        where = "`source` of `#meta`" if itf else "`spec`"
+        raise Unreadable(f"it does not name its spec: add the path of the spec as {where}")
+    # ITF leaves open what `#meta` is, or whether it is there: without a label any action may be the step's.
+    labels = [_label(state.get("#meta") if itf else state) for state in states]
     loop = about.get("loop")
-    if loop is not None and not (isinstance(loop, int) and 0 <= loop < len(states)):
+    if loop is not None and not (type(loop) is int and 0 <= loop < len(states)):
         raise Unreadable(f"`loop` is the number of a state, not {loop!r}")
     # ITF leaves the last state out where it is that of `loop` again; a step to itself means that it rests.
     if itf and loop is not None and loop < len(states) - 1 + ("loop-step" in about):
-        states, labels = [*states, states[loop]], [*labels, _object(about.get("loop-step", {}), "loop-step")]
+        states, labels = [*states, states[loop]], [*labels, _label(about.get("loop-step"))]
     return TraceFile(
         about["source"], _text(about.get("model")), _text(about.get("property")),
         tuple(state if itf else _object(state.get("state"), "state") for state in states),
-        tuple((_text(label.get("action")), tuple(map(str, label.get("args") or ()))) for label in labels),
-        itf, _object(about.get("constants", {}), "constants"), _object(about.get("sorts", {}), "sorts"),
+        tuple(labels), itf, _object(about.get("constants", {}), "constants"), _sorts(about.get("sorts", {})),
         loop,
     )  # fmt: skip
+
+
+def _label(data: Any) -> tuple[str | None, tuple[str, ...]]:
+    """The action of a step and its arguments; of anything else than a label None, and no arguments."""
+    if not isinstance(data, dict):
+        return None, ()
+    args = data.get("args")
+    return _text(data.get("action")), tuple(map(str, args)) if isinstance(args, list) else ()
+
+
+def _sorts(data: Any) -> dict[str, list[str]]:
+    sorts = _object(data, "sorts")
+    if not all(isinstance(members, list) for members in sorts.values()):
+        raise Unreadable("`sorts` has a sort that is not a list of names")
+    return sorts
 
 
 def _text(data: Any) -> str | None:
@@ -142,10 +159,9 @@ def value_from_itf(data: Any, kind: Type) -> Value:
         # Tools write small numbers plainly, too; both forms are read.
         case Int() if isinstance(data, dict):
             digits = _fields(data, kind, ("#bigint",))["#bigint"]
-            try:
-                return _scalar(int(digits), kind)
-            except (TypeError, ValueError):
-                raise _wrong(data, kind) from None
+            # Python would also read 3.7 and true as numbers, and "1_0".
+            is_text = isinstance(digits, str) and re.fullmatch(r"-?[0-9]{1,4000}", digits) is not None
+            return _scalar(int(digits) if is_text else digits, kind)
         case Bool() | Int() | Enum() | Sort():
             return _scalar(data, kind)
         case Option():
